@@ -59,6 +59,9 @@ const settings = z.object({
   ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
     'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
   ),
+  ALLOW_WILDCARD_REDIRECT_PATHS: flag(false).describe(
+    'Allows redirect URIs whose path ends in /*, which the identity provider takes for every path below; every page of these paths can then receive authorization codes',
+  ),
 });
 
 export const configSchema = withRules(settings, orderRule('WARN_BEFORE', 'LOCK_AFTER'));

@@ -4,6 +4,7 @@ import { formMigrations } from '../src/forms/expiry/migrations.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
 import { createPlatform } from '../src/platform/platform.ts';
+import { redirectUriRules } from '../src/service/clients/redirect-uri.ts';
 import { type Clock, systemClock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { createMetrics } from '../src/service/operations/metrics.ts';
@@ -49,7 +50,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const clients = createClientSync({
     ...{ configuration, urns, clock, log },
     builderUrl: config.BUILDER_APP_URL,
-    allowInsecureRedirectUris: config.ALLOW_INSECURE_REDIRECT_URIS,
+    redirectUriRules: redirectUriRules(config),
     findCluster:
       config.CORE_CLIENTS === 'off'
         ? undefined

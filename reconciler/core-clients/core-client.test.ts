@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parseClient } from '../../src/token-handler/clients/client.ts';
 import { createCoreClientParser, hashEntry } from './core-client.ts';
 
-const rules = { urnPrefix: 'urn:example', allowInsecureRedirectUris: false };
+const rules = { urnPrefix: 'urn:example', redirectUriRules: { allowInsecure: false, allowWildcardPaths: false } };
 const parse = createCoreClientParser(rules);
 const problems = (spec: unknown, name = 'permits') => parse({ name, spec }).problems;
 
@@ -46,6 +46,8 @@ describe('a CoreClient', () => {
     ['an id with a dot', { clientId: 'a.b' }, 'clientId: must be 1 to 50'],
     ['an empty id', { clientId: '' }, 'clientId: must be 1 to 50'],
     ['a name that readers of JSON refuse', { clientId: '__proto__' }, 'clientId: must be another name'],
+    ['a wildcard host', { redirectUris: ['https://*.example.org/'] }, 'redirectUris[0]: must not have a wildcard'],
+    ['a dot segment', { redirectUris: ['https://a.example.org/../b'] }, 'redirectUris[0]: must not have a dot'],
     ['an http redirect URI', { redirectUris: ['http://a.example.org/'] }, 'redirectUris[0]: must be https'],
     [
       'a fragment',
@@ -77,8 +79,16 @@ describe('a CoreClient', () => {
   });
 
   it('may have http redirect URIs of every host if that is allowed', () => {
-    const lenient = createCoreClientParser({ ...rules, allowInsecureRedirectUris: true });
+    const lenient = createCoreClientParser({
+      ...rules,
+      redirectUriRules: { allowInsecure: true, allowWildcardPaths: false },
+    });
     expect(lenient({ name: 'a', spec: { redirectUris: ['http://a.example.org/'] } }).problems).toBeUndefined();
+  });
+
+  it('has its redirect URIs normalised', () => {
+    const redirectUris = ['HTTPS://A.example.org:443/cb', 'https://a.example.org/cb'];
+    expect(parse({ name: 'a', spec: { redirectUris } }).entry?.redirectUris).toEqual(['https://a.example.org/cb']);
   });
 
   it('is never quoted in a problem', () => {

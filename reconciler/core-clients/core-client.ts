@@ -3,13 +3,13 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
-import { redirectUriProblem } from '../../src/service/clients/redirect-uri.ts';
+import { type RedirectUriRules, redirectUriSchema } from '../../src/service/clients/redirect-uri.ts';
 import { canonicalJson } from '../../src/service/json-value.ts';
 import type { CoreClientResource } from './resource.ts';
 
 export interface CoreClientRules {
   urnPrefix: string;
-  allowInsecureRedirectUris: boolean;
+  redirectUriRules: RedirectUriRules;
 }
 
 /** `clientId` is undefined if it is not a valid client id. */
@@ -56,11 +56,7 @@ function clientIdOf({ name, spec }: Pick<CoreClientResource, 'name' | 'spec'>): 
   return given.success ? given.data.clientId : name;
 }
 
-function specSchema({ urnPrefix, allowInsecureRedirectUris }: CoreClientRules) {
-  const redirectUri = z.string().superRefine((uri, context) => {
-    const problem = redirectUriProblem(uri, { allowInsecure: allowInsecureRedirectUris });
-    if (problem !== undefined) context.addIssue(problem);
-  });
+function specSchema({ urnPrefix, redirectUriRules }: CoreClientRules) {
   const upstream = z.string().transform((text, context) => {
     const urn = upstreamUrn(text, urnPrefix);
     if (urn === undefined)
@@ -70,7 +66,10 @@ function specSchema({ urnPrefix, allowInsecureRedirectUris }: CoreClientRules) {
   return z.object({
     clientId: z.string().optional(),
     description: z.string().optional(),
-    redirectUris: z.array(redirectUri).default([]),
+    redirectUris: z
+      .array(redirectUriSchema(redirectUriRules))
+      .default([])
+      .transform((uris) => [...new Set(uris)]),
     targets: z
       .array(z.object({ id, upstream }))
       .default([])

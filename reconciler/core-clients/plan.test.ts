@@ -9,7 +9,7 @@ import { type PlanOptions, planSync } from './plan.ts';
 import type { CoreClientResource } from './resource.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
-const rules = { urnPrefix: 'urn:example', allowInsecureRedirectUris: false };
+const rules = { urnPrefix: 'urn:example', redirectUriRules: { allowInsecure: false, allowWildcardPaths: false } };
 const options: PlanOptions = { ...rules, reserved: undefined, allowPrune: false, now };
 
 function resource(name: string, fields: Partial<CoreClientResource> = {}): CoreClientResource {

@@ -86,7 +86,12 @@ function sync() {
   const { log } = captureLog();
   calls = [];
   return createClientSync({
-    ...{ configuration, urns: createUrns('urn:example'), builderUrl: undefined, allowInsecureRedirectUris: false },
+    ...{
+      configuration,
+      urns: createUrns('urn:example'),
+      builderUrl: undefined,
+      redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
+    },
     ...{ findCluster: async () => cluster, openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
   }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined });
 }

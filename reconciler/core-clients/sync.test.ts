@@ -69,7 +69,7 @@ function sync(options: {
     configuration: platform.configuration,
     urns: test.access.urns,
     builderUrl: options.builderUrl,
-    allowInsecureRedirectUris: false,
+    redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     findCluster: options.isOff ? undefined : () => findCluster({ env, timeout: 2_000 }),
     openRefusals: noRefusals,
     clock: () => new Date(),

@@ -3,6 +3,7 @@
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 import { builderPreview, type ClientEntry } from '../../src/service/clients/client-rules.ts';
+import type { RedirectUriRules } from '../../src/service/clients/redirect-uri.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Urns } from '../../src/service/urn.ts';
@@ -53,7 +54,7 @@ export interface ClientSyncOptions {
   urns: Pick<Urns, 'prefix' | 'service'>;
   /** Public URL of the builder without a trailing slash. Undefined if no builder is configured. */
   builderUrl: string | undefined;
-  allowInsecureRedirectUris: boolean;
+  redirectUriRules: RedirectUriRules;
   /** The owner under which the clients are recorded in the core configuration. Defaults to the cluster's namespace. */
   owner?: string | undefined;
   openRefusals(): Promise<Refusals>;
@@ -122,7 +123,7 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? cluster.namespace });
   const document = await readDocument(sync, store);
   if (!document) return;
-  const rules = { urnPrefix: sync.urns.prefix, allowInsecureRedirectUris: sync.allowInsecureRedirectUris };
+  const rules = { urnPrefix: sync.urns.prefix, redirectUriRules: sync.redirectUriRules };
   const plan = planSync(resources, document, { ...rules, ...sync, now: clock() });
   announce(sync, plan);
   const written = sync.dryRun ? undefined : await writePlan(plan, { ...sync, store, document });

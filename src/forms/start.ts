@@ -4,7 +4,8 @@ import { platformHealthChecks } from '../platform/health-checks.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { bearer, callTenant, callTenantOrAll } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
-import { createKeysUrl, createSigningKeys } from '../service/auth/signing-keys.ts';
+import { createSigningKeys } from '../service/auth/signing-keys.ts';
+import { createKeysUrl } from '../service/auth/tenant-issuers.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createHttpApp } from '../service/http/http-app.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
@@ -161,8 +162,10 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('form-service');
-  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics });
-  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId, clock });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
+  const verifier = createBearerVerifier({
+    ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, clock },
+  });
   const ownBearer = bearer(verifier, [clientId]);
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
-import { createKeysUrl, createSigningKeys } from '../service/auth/signing-keys.ts';
+import { createSigningKeys } from '../service/auth/signing-keys.ts';
+import { createKeysUrl } from '../service/auth/tenant-issuers.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createHttpApp } from '../service/http/http-app.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -167,10 +168,13 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const { config, pool, clock, log, metrics, urns, tenants, configuration, tenantCode, mailer } = base;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
-  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
   // Each service is an audience. Its own roles are unqualified only in the verifier for this service.
   const verifierOf = (service: string) =>
-    createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId: urns.service(service), clock });
+    createBearerVerifier({
+      ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clock },
+      clientId: urns.service(service),
+    });
   const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
   const verifier = verifierOf('configuration-service');
   return {

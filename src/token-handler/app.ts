@@ -5,6 +5,7 @@ import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
+import { redirectUriRules } from '../service/clients/redirect-uri.ts';
 import { createHttpApp, type Route } from '../service/http/http-app.ts';
 import { createPlainListener } from '../service/http/plain-listener.ts';
 import { addressLimit, type RateLimits } from '../service/limits/rate-limit.ts';
@@ -12,7 +13,13 @@ import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.
 import { documentRoutes } from '../service/openapi/openapi.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Clients } from './clients/clients.ts';
-import { type ClientRouteOptions, listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
+import {
+  type ClientRouteOptions,
+  listClientsRoute,
+  listLeftoversRoute,
+  registerClientRoute,
+  updateClientRoute,
+} from './clients/routes.ts';
 import type { Foundation } from './foundation.ts';
 import { backchannelRoute, type LogoutOptions, logoutRoute } from './logout/routes.ts';
 import { presentFailures } from './pages/failure-pages.ts';
@@ -59,6 +66,7 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
     listClientsRoute(clients),
     registerClientRoute(clients),
     updateClientRoute(clients),
+    listLeftoversRoute(clients),
     authRoute(signIn),
     callbackRoute(signIn),
     logoutRoute(logout),
@@ -79,14 +87,13 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const { config, log, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } = tokenHandler;
   const { tenants } = platform;
   const administrator = administratorGuards(tokenHandler);
-  const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
   const perWindow = { most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW };
   const signInLimit = addressLimit(rateLimits.exact({ name: 'sign-in', ...perWindow }));
   const backchannelLimit = addressLimit(rateLimits.exact({ name: 'backchannel-logout', ...perWindow }));
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
     about: { checks: healthChecks(tokenHandler), clock },
-    clients: { ...administrator, ...clients, allowInsecureRedirectUris },
+    clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, log },
     sessions: { ...administrator, ...targets.guards, seenSession: seenSession(sessions), sessions },
@@ -107,7 +114,9 @@ function administratorGuards({ config, platform, signingKeys, urns, clock }: Tok
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? config.ACCESS_SERVICE_URL;
   const clientId = urns.service('token-handler');
   const { tenants } = platform;
-  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId, clock });
+  const verifier = createBearerVerifier({
+    ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, clock },
+  });
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 

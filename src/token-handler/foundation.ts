@@ -10,6 +10,7 @@ import type { Urns } from '../service/urn.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import type { ProviderAddresses } from './provider-addresses.ts';
+import type { DiscoverProvider } from './provider-discovery.ts';
 
 export interface Foundation {
   config: TokenHandlerConfig;
@@ -21,6 +22,7 @@ export interface Foundation {
   addresses: ProviderAddresses;
   /** The keys of the identity provider. */
   signingKeys: SigningKeys;
+  discover: DiscoverProvider;
   keys: KeyRing;
   pool: pg.Pool;
   /** Undefined if sessions are kept in memory. */

@@ -1,7 +1,7 @@
 // Defines the configuration schema, role and event that the token handler registers at the platform. Registration runs
 // in the background and does not delay the startup.
 import type { Registered } from '../platform/registration.ts';
-import { clientRegistered } from './clients/registrar.ts';
+import { clientRegistered } from './clients/registration.ts';
 
 const idPattern = '^[a-zA-Z0-9-_ ]{1,50}$';
 const text = { type: ['string', 'null'] };

@@ -1,6 +1,7 @@
 // Tests that calls go to the configured address of the identity provider, whatever hosts its responses name.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
+import { createTenantIssuers } from '../service/auth/tenant-issuers.ts';
 import { createProviderAddresses } from './provider-addresses.ts';
 
 const inside = createProviderAddresses({
@@ -67,4 +68,42 @@ describe('a call', () => {
     expect(response.status).toBe(302);
     expect(server.requests.map(({ target }) => target)).toEqual(['/auth/realms/demo/x']);
   });
+});
+
+describe('an issuer that the operator has mapped to a tenant', () => {
+  const mapped = createProviderAddresses({
+    accessUrl: 'http://keycloak:8080/auth',
+    accessPublicUrl: 'https://access.example.org/auth',
+    tenantIssuers: createTenantIssuers([
+      ['town', 'https://login.example.org'],
+      ['city', 'https://other.example.org/realms/city'],
+    ]),
+  });
+
+  it('is the issuer of the tenant’s realm, exactly as given', () => {
+    expect(mapped.mappedIssuer('town')).toBe('https://login.example.org');
+    expect(mapped.mappedIssuer('demo')).toBeUndefined();
+    expect(mapped.issuer('city').href).toBe('https://other.example.org/realms/city');
+    expect(mapped.issuer('demo').href).toBe('https://access.example.org/auth/realms/demo');
+  });
+
+  it('leads back to the realm only if it matches exactly', () => {
+    expect(mapped.realmOf('https://login.example.org')).toBe('town');
+    expect(mapped.realmOf('https://login.example.org/')).toBeUndefined();
+    expect(mapped.realmOf('https://access.example.org/auth/realms/demo')).toBe('demo');
+    expect(mapped.realmOf('https://access.example.org/auth/realms/town')).toBeUndefined();
+  });
+
+  it('is called at its own host, also if its paths are those of the platform’s identity provider', () => {
+    for (const url of ['https://login.example.org/token?x=1', 'https://other.example.org/realms/city/token'])
+      expect(mapped.rebase(url).href).toBe(url);
+    expect(mapped.rebase('https://access.example.org/auth/realms/demo/token').host).toBe('keycloak:8080');
+  });
+
+  it.each(['https://evil.example/token', 'http://login.example.org/token', 'https://login.example.org:8443/token'])(
+    'does not allow %s, which has another origin',
+    (url) => {
+      expect(() => mapped.rebase(url)).toThrow(TypeError);
+    },
+  );
 });

@@ -1,13 +1,19 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
-// this process calls. Never returns a URL outside the identity provider, because the requests carry secrets.
+// this process calls. Never returns a URL outside the identity provider, or outside those that the operator has mapped to
+// tenants, because the requests carry secrets.
+import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
 
 export interface ProviderAddresses {
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
   issuer(realm: string): URL;
+  /** Returns the issuer that the operator has mapped to the tenant of this realm, exactly as its tokens state it. */
+  mappedIssuer(realm: string): string | undefined;
+  /** Returns the realm of an issuer, which must match exactly. Undefined for other issuers. */
+  realmOf(issuer: string): string | undefined;
   /**
    * Returns the URL of the same resource at the address that this process calls. Compares paths only, because an
-   * identity provider may copy the host of a request into its URLs. Throws TypeError for a URL outside the identity
-   * provider.
+   * identity provider may copy the host of a request into its URLs. A mapped identity provider is called at the host of
+   * its issuer. Throws TypeError for a URL outside the identity providers.
    */
   rebase(url: string): URL;
   /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
@@ -16,26 +22,44 @@ export interface ProviderAddresses {
   readonly insecure: boolean;
 }
 
-export function createProviderAddresses(options: {
+export interface ProviderAddressesOptions {
   accessUrl: string;
   accessPublicUrl?: string | undefined;
-}): ProviderAddresses {
+  tenantIssuers?: TenantIssuers;
+}
+
+export function createProviderAddresses(options: ProviderAddressesOptions): ProviderAddresses {
+  const { tenantIssuers: mapped = noTenantIssuers } = options;
   const inner = new URL(options.accessUrl);
   const outer = new URL(options.accessPublicUrl ?? options.accessUrl);
+  const mappedUrls = mapped.issuers.map((issuer) => new URL(issuer));
   const rebase = (url: string): URL => {
     const given = new URL(url);
-    for (const base of [outer, inner]) {
+    const isMapped = mappedUrls.some(({ origin }) => origin === given.origin);
+    // A mapped identity provider may have the same paths, and may share the host.
+    const isOwnHost = [outer, inner].some(({ origin }) => origin === given.origin);
+    for (const base of isMapped && !isOwnHost ? [] : [outer, inner]) {
       const root = `${rootOf(base)}/realms/`;
       if (/^https?:$/.test(given.protocol) && given.pathname.startsWith(root))
         return new URL(`${rootOf(inner)}/realms/${given.pathname.slice(root.length)}${given.search}`, inner);
     }
+    if (isMapped) return given;
     throw new TypeError('the URL is outside the identity provider');
   };
+  const realmIssuer = (realm: string) => new URL(`${rootOf(outer)}/realms/${encodeURIComponent(realm)}`, outer);
   return {
-    issuer: (realm) => new URL(`${rootOf(outer)}/realms/${encodeURIComponent(realm)}`, outer),
+    issuer: (realm) => new URL(mapped.issuerOf(realm) ?? realmIssuer(realm)),
+    mappedIssuer: mapped.issuerOf,
+    realmOf(issuer) {
+      const own = mapped.realmOf(issuer);
+      if (own !== undefined) return own;
+      const realm = /\/realms\/([\w.-]{1,50})$/.exec(issuer)?.[1];
+      const isOwn = realm !== undefined && mapped.issuerOf(realm) === undefined && realmIssuer(realm).href === issuer;
+      return isOwn ? realm : undefined;
+    },
     rebase,
     fetch: (url, init) => fetch(rebase(url), { ...init, redirect: 'manual' }),
-    insecure: [inner, outer].some(({ protocol }) => protocol === 'http:'),
+    insecure: [inner, outer, ...mappedUrls].some(({ protocol }) => protocol === 'http:'),
   };
 }
 

@@ -91,6 +91,24 @@ describe('a rule for CoreClients accepts valid resources and rejects others', ()
       refused: redirect('https://me:secret@permits.example.org/cb'),
     },
     {
+      rule: 'a redirect URI has no wildcard in its host',
+      message: 'must not have a wildcard in its host or port',
+      accepted: redirect('https://permits.example.org/a/*'),
+      refused: redirect('https://*.example.org/cb'),
+    },
+    {
+      rule: 'a redirect URI has a wildcard only at the end of its path',
+      message: 'must contain * only as a final /* of its path',
+      accepted: redirect('https://permits.example.org/*'),
+      refused: redirect('https://permits.example.org/*/cb'),
+    },
+    {
+      rule: 'a redirect URI has no dot segments',
+      message: 'must not have a dot segment',
+      accepted: redirect('https://permits.example.org/.well-known/a..b'),
+      refused: redirect('https://permits.example.org/a/%2e%2e/b'),
+    },
+    {
       rule: 'a redirect URI is listed once',
       message: 'Duplicate value',
       accepted: { redirectUris: ['https://a.example.org/', 'https://b.example.org/'] },

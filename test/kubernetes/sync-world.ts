@@ -104,7 +104,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
       configuration: platform.configuration,
       urns,
       builderUrl,
-      allowInsecureRedirectUris: settings.allowInsecureRedirectUris ?? false,
+      redirectUriRules: { allowInsecure: settings.allowInsecureRedirectUris ?? false, allowWildcardPaths: false },
       findCluster: () =>
         findCluster({ env: { KUBECONFIG: kubeconfig }, timeout, ...(pageSize !== undefined && { pageSize }) }),
       ...(owner !== undefined && { owner }),

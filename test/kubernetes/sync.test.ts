@@ -64,7 +64,7 @@ describe('a new CoreClient', () => {
     const catalog = createClientCatalog({
       configuration: platform.configuration,
       urns: test.access.urns,
-      allowInsecureRedirectUris: false,
+      redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
       log: captureLog().log,
       metrics: createMetrics(),
     });

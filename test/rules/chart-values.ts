@@ -36,9 +36,10 @@ const served = [
   'CORS_ORIGINS',
   'DRAIN_DEADLINE',
   'ACCESS_SERVICE_PUBLIC_URL',
+  'TENANT_ISSUERS',
 ];
 const platform = ['DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
-const clients = ['BUILDER_APP_URL', 'ALLOW_INSECURE_REDIRECT_URIS'];
+const clients = ['BUILDER_APP_URL', 'ALLOW_INSECURE_REDIRECT_URIS', 'ALLOW_WILDCARD_REDIRECT_PATHS'];
 
 /** The components by their keys in values.yaml. */
 export const chartParts: Readonly<Record<string, ChartPart>> = {

@@ -39,7 +39,13 @@ interface PassedAnswer {
   body: Buffer;
 }
 
-export async function startFaultProxy(target: string): Promise<FaultProxy> {
+/** Answers a call with a status instead of forwarding it; undefined to forward it. */
+export type ScriptedAnswer = (call: IncomingMessage) => Promise<number | undefined>;
+
+export async function startFaultProxy(
+  target: string,
+  scripted: ScriptedAnswer = async () => undefined,
+): Promise<FaultProxy> {
   const calls: string[] = [];
   let plan: Plan | undefined;
   const server = createServer((incoming, response) => {
@@ -69,6 +75,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       response.writeHead(fault, headers).end(JSON.stringify({ errorMessage: `broken with ${fault}` }));
       return;
     }
+    const status = await scripted(call.incoming);
+    if (status !== undefined) return void response.writeHead(status).end();
     const passed = await pass(target, call);
     if (fault === 'late answer') await sleep(1_000);
     if (fault === 'lost answer') return void response.socket?.resetAndDestroy();

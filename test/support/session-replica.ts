@@ -12,6 +12,7 @@ import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
 import type { Registration } from '../../src/token-handler/clients/registration.ts';
 import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
 import { createProviderAddresses } from '../../src/token-handler/provider-addresses.ts';
+import { createProviderDiscovery } from '../../src/token-handler/provider-discovery.ts';
 import { handleOf } from '../../src/token-handler/sessions/cookies.ts';
 import { createMemoryStore } from '../../src/token-handler/sessions/memory-store.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
@@ -98,7 +99,8 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,
   });
-  const relyingParty = createRelyingParty({ addresses, metrics, timeout: 10_000 });
+  const discover = createProviderDiscovery({ addresses, log, timeout: 10_000 });
+  const relyingParty = createRelyingParty({ addresses, discover, metrics, timeout: 10_000 });
   const registration = { realm: 'demo', oidcClientId: replicaClient.clientId, clientSecret: replicaClient.secret };
   const sessions = new Sessions({
     ...{ store, keys, limits, cookieName, clock, log },

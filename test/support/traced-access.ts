@@ -8,6 +8,8 @@ export interface TracedAccess extends TestAccess {
   registeredClients(): string[];
   /** Deletes a registered client of the realm `demo`, as its administrator would in the console. */
   removeClient(clientId: string): Promise<void>;
+  /** Returns the name with which a client of the realm `demo` registered. */
+  clientName(clientId: string): Promise<string | undefined>;
   /** True if the token endpoint of the realm `demo` accepts this client's secret. */
   accepts(clientId: string, secret: string): Promise<boolean>;
 }
@@ -21,6 +23,10 @@ export async function startTracedAccess(): Promise<TracedAccess> {
     ...access,
     registeredClients: () => [...clients],
     removeClient: (id) => store.remove({ realm: 'demo', kind: 'Client', id }),
+    async clientName(id) {
+      const name = (await store.find({ realm: 'demo', kind: 'Client', id }))?.client_name;
+      return typeof name === 'string' ? name : undefined;
+    },
     async accepts(clientId, secret) {
       const credentials = Buffer.from(`${clientId}:${secret}`).toString('base64');
       const { status } = await fetch(`${access.issuer('demo')}/protocol/openid-connect/token`, {

@@ -21,6 +21,13 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{- with .Values.access.publicUrl }}
 ACCESS_SERVICE_PUBLIC_URL: {{ . | quote }}
 {{- end }}
+{{- with .Values.access.tenantIssuers }}
+{{- $pairs := list }}
+{{- range $realm, $issuer := . }}
+{{- $pairs = append $pairs (printf "%s=%s" $realm $issuer) }}
+{{- end }}
+TENANT_ISSUERS: {{ join "," $pairs | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* Variables of every process that calls the platform: dict root, account */}}
@@ -195,6 +202,7 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{/* Settings of clients, which must be equal in the token handler and the reconciler: root */}}
 {{- define "formgate.environment.clients" -}}
 ALLOW_INSECURE_REDIRECT_URIS: {{ .Values.tokenHandler.allowInsecureRedirectUris | quote }}
+ALLOW_WILDCARD_REDIRECT_PATHS: {{ .Values.tokenHandler.allowWildcardRedirectPaths | quote }}
 {{- with .Values.tokenHandler.builderAppUrl }}
 BUILDER_APP_URL: {{ . | quote }}
 {{- end }}

@@ -4,7 +4,8 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { type KeyServer, signToken, startKeyServer } from '../../../test/support/key-server.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { createBearerVerifier } from './identity.ts';
-import { createKeysUrl, createSigningKeys } from './signing-keys.ts';
+import { createSigningKeys } from './signing-keys.ts';
+import { createKeysUrl } from './tenant-issuers.ts';
 
 const audience = 'urn:example:platform:form-service';
 const accessPublicUrl = 'https://access.example.org/auth';

@@ -12,7 +12,8 @@ import { callerOf, tenantOf } from '../http/request-context.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { bearer, callTenant, ifBearer, role } from './bearer-guards.ts';
 import { createBearerVerifier, type Tenant } from './identity.ts';
-import { createKeysUrl, createSigningKeys } from './signing-keys.ts';
+import { createSigningKeys } from './signing-keys.ts';
+import { createKeysUrl } from './tenant-issuers.ts';
 
 const audience = 'urn:example:platform:form-service';
 const tenantUrn = (id: string) => `urn:example:platform:tenant-service:v2:/tenants/${id}`;

@@ -7,7 +7,8 @@ import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../
 import { Problem } from '../http/problem.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { type BearerVerifier, createBearerVerifier, type Tenant } from './identity.ts';
-import { createKeysUrl, createSigningKeys, type SigningKeys } from './signing-keys.ts';
+import { createSigningKeys, type SigningKeys } from './signing-keys.ts';
+import { createKeysUrl } from './tenant-issuers.ts';
 
 const audience = 'urn:example:platform:form-service';
 const start = new Date('2026-09-01T12:00:00.000Z');

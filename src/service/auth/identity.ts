@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
 import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
+import { noTenantIssuers, realmOfIssuer, type TenantIssuers } from './tenant-issuers.ts';
 
 export interface Tenant {
   /** The tenant's URN. */
@@ -56,6 +57,8 @@ export interface BearerVerifierOptions {
   signingKeys: SigningKeys;
   /** Base URL of issuers, such as `https://access.example.org/auth`. */
   accessPublicUrl: string;
+  /** Issuers that the operator has mapped to tenants. */
+  tenantIssuers?: TenantIssuers;
   tenants: Pick<Tenants, 'byRealm'>;
   /** The verifying service's client id (its URN). */
   clientId: string;
@@ -100,7 +103,7 @@ const claimsSchema = z.object({
  */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
-  const issuerBase = `${options.accessPublicUrl}/realms/`;
+  const mapped = options.tenantIssuers ?? noTenantIssuers;
   const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
 
   return {
@@ -128,7 +131,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
 
   async function verifyToken(token: string): Promise<VerifiedToken> {
     const issuer = unverifiedIssuer(token);
-    const realm = issuer.startsWith(issuerBase) ? issuer.slice(issuerBase.length) : '';
+    const realm = realmOfIssuer(issuer, options.accessPublicUrl, mapped) ?? '';
     if (!realmPattern.test(realm)) throw unauthenticated('The token is from another issuer.');
     const tenant = realm === coreRealm ? undefined : await options.tenants.byRealm(realm);
     if (realm !== coreRealm && !tenant) throw unauthenticated('The realm of the token belongs to no tenant.');

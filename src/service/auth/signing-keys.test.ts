@@ -14,13 +14,8 @@ import {
 } from '../../../test/support/key-server.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { KeysUnavailable } from './realm-keys.ts';
-import {
-  createKeysUrl,
-  createSigningKeys,
-  isTokenFault,
-  type SigningKeys,
-  type SigningKeysPace,
-} from './signing-keys.ts';
+import { createSigningKeys, isTokenFault, type SigningKeys, type SigningKeysPace } from './signing-keys.ts';
+import { createKeysUrl } from './tenant-issuers.ts';
 
 const spacing = 50;
 let server: KeyServer;

@@ -121,11 +121,6 @@ export function isTokenFault(error: unknown): boolean {
   return error instanceof jose.errors.JOSEError;
 }
 
-/** Returns the URL of a realm's keys at Keycloak. `accessUrl` is the address to call, such as `http://keycloak:8080/auth`. */
-export function createKeysUrl(accessUrl: string): SigningKeysOptions['urlOf'] {
-  return (realm) => `${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`;
-}
-
 async function downloadFor(realm: string, timeout: number, options: SigningKeysOptions): Promise<KeySet> {
   try {
     return await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: signatureAlgorithms });

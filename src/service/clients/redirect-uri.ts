@@ -1,28 +1,102 @@
-// Validates redirect URIs when a client is registered. At sign-in, the identity provider decides which URI a client may use.
+// Validates and normalises redirect URIs when a client is configured or registered. Accepts exact URIs (RFC 9700
+// section 2.1); a URI that two readers could understand differently is refused. At sign-in, the identity provider decides
+// which URI a client may use.
+import { z } from 'zod';
 
 export interface RedirectUriRules {
   /** Allows http for every host. */
   allowInsecure: boolean;
+  /** Allows a final `/*` in the path. The identity provider takes it for any path below. */
+  allowWildcardPaths: boolean;
+}
+
+export type ParsedRedirectUri = { uri: string; problem?: never } | { uri?: never; problem: string };
+
+interface RedirectUriSettings {
+  ALLOW_INSECURE_REDIRECT_URIS: boolean;
+  ALLOW_WILDCARD_REDIRECT_PATHS: boolean;
+}
+
+export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules {
+  return {
+    allowInsecure: config.ALLOW_INSECURE_REDIRECT_URIS,
+    allowWildcardPaths: config.ALLOW_WILDCARD_REDIRECT_PATHS,
+  };
 }
 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Stricter than URL parsers, which drop white space and accept backslashes and missing slashes.
-const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)[^\\\s\p{Cc}]*$/iu;
+const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
+/** A host after parsing: names in lower case and Punycode, or an address. */
+const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
+/** A segment that some readers take for a dot segment; parameters after `;` are ignored by several servers. */
+const dotSegment = /^\.{1,2}(?:;.*)?$/;
 
 /**
- * Returns why a redirect URI is invalid, or undefined if it is valid. A valid URI is absolute (RFC 6749 section 3.1.2),
- * has the scheme http or https, and has no fragment or credentials. Unless `allowInsecure` is set, http is allowed only
- * for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
+ * Returns the normalised URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has the
+ * scheme http or https, has no fragment, credentials or dot segments, and no wildcard but the one that the rules allow.
+ * Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
  */
-export function redirectUriProblem(text: string, { allowInsecure }: RedirectUriRules): string | undefined {
-  const [, authority] = absolutePattern.exec(text) ?? [];
-  if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
-  if (text.includes('#')) return 'must not have a fragment';
-  if (authority.includes('@')) return 'must not contain credentials';
-  const { protocol, hostname } = new URL(text);
+export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedRedirectUri {
+  const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];
+  // `*` in the host is parsed, so that it gets a problem of its own; in the port it is not.
+  if (authority === undefined || !URL.canParse(text)) return { problem: 'must be an absolute http or https URL' };
+  if (text.includes('#')) return { problem: 'must not have a fragment' };
+  if (authority.includes('@')) return { problem: 'must not contain credentials' };
+  const url = new URL(text);
+  const problem = hostProblem(url, rules) ?? pathProblem(rest, rules);
+  return problem === undefined ? { uri: url.href } : { problem };
+}
+
+function hostProblem({ protocol, hostname }: URL, { allowInsecure }: RedirectUriRules): string | undefined {
+  if (hostname.includes('*')) return 'must not have a wildcard in its host';
+  if (!hostPattern.test(hostname)) return 'must have a host name or an address';
   if (protocol === 'http:' && !allowInsecure && !localHosts.has(hostname))
     return 'must be https, except for localhost, 127.0.0.1 and [::1]';
   return undefined;
+}
+
+/** `given` is path and query as written, because parsing removes dot segments. */
+function pathProblem(given: string, { allowWildcardPaths }: RedirectUriRules): string | undefined {
+  const [, path, query] = (/^([^?]*)(.*)$/s.exec(given) ?? []).map(decode);
+  if (path === undefined || query === undefined)
+    return 'must not have invalid percent-encoding or encoded control characters';
+  if (path.split(/[/\\]/).some((segment) => dotSegment.test(segment))) return 'must not have a dot segment';
+  const isWildcard = allowWildcardPaths && given.endsWith('/*') && query === '';
+  const exact = isWildcard ? path.slice(0, -1) : path + query;
+  if (!exact.includes('*')) return undefined;
+  return allowWildcardPaths ? 'must contain * only as a final /* of its path' : 'must not contain *';
+}
+
+/** Decodes repeatedly, because a proxy may decode once more. Undefined for a text that no reader should receive. */
+function decode(text: string): string | undefined {
+  let decoded = decodeOnce(text);
+  for (let depth = 0; decoded !== undefined && depth < 5; depth += 1) {
+    if (/\p{Cc}/u.test(decoded)) return undefined;
+    decoded = decodeOnce(decoded) ?? decoded;
+  }
+  return decoded;
+}
+
+function decodeOnce(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const example = 'https://permits.example.org/token-handler/clients/permits-web/callback';
+
+/** Parses a redirect URI into its normalised form. */
+export function redirectUriSchema(rules: RedirectUriRules) {
+  // The metadata is that of the input, because documents describe requests.
+  const given = z.string().meta({ examples: [example] });
+  return given.transform((text, context) => {
+    const { uri, problem } = parseRedirectUri(text, rules);
+    if (problem !== undefined) context.addIssue(problem);
+    return uri ?? '';
+  });
 }
 
 /** Returns the root URLs of the redirect URIs' hosts. After a logout, the identity provider may redirect to them. */

@@ -124,8 +124,9 @@ export const problemTypes = {
     status: 409,
     title: 'The client has to be registered',
     meaning:
-      'The client of the token handler is not registered at the identity provider, or the provider no longer knows it.',
-    action: 'An administrator must register the client before anybody can sign in with it.',
+      'The client of the token handler is not registered at the identity provider, the provider no longer knows it, or the token that manages it was lost.',
+    action:
+      'An administrator must register the client. Until then, nobody can sign in with a client that is not registered.',
   },
   gone: {
     status: 410,

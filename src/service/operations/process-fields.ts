@@ -1,5 +1,6 @@
 // Defines the settings that all processes share. Each process adds the settings that only it needs.
 import { z } from 'zod';
+import { type TenantIssuers, tenantIssuersSetting } from '../auth/tenant-issuers.ts';
 import { parseTrustedProxies } from '../http/trusted-proxies.ts';
 import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
 
@@ -51,8 +52,23 @@ export const processFields = {
   ),
 };
 
+interface IssuerSettings {
+  ACCESS_SERVICE_URL: string;
+  ACCESS_SERVICE_PUBLIC_URL?: string | undefined;
+  TENANT_ISSUERS: TenantIssuers;
+}
+
+/** An issuer below the access service would belong to two tenants: the mapped one, and that of its realm. */
+const issuerRule: SettingsRule = {
+  names: ['TENANT_ISSUERS', 'ACCESS_SERVICE_URL', 'ACCESS_SERVICE_PUBLIC_URL'],
+  holds: ({ ACCESS_SERVICE_URL: inner, ACCESS_SERVICE_PUBLIC_URL: outer = inner, TENANT_ISSUERS }: IssuerSettings) =>
+    !TENANT_ISSUERS?.issuers.some((issuer) => [inner, outer].some((base) => issuer.startsWith(`${base}/realms/`))),
+  problem: 'must not map realms of ACCESS_SERVICE_URL or ACCESS_SERVICE_PUBLIC_URL, which belong to tenants already',
+};
+
 /** The rules between `processFields`, for `withRules`. */
 export const processRules: SettingsRule[] = [
+  issuerRule,
   orderRule('DRAIN_DELAY', 'DRAIN_DEADLINE'),
   {
     names: ['METRICS_PORT', 'PORT'],
@@ -70,6 +86,9 @@ export const accessFields = {
     .describe(
       'Base URL of the identity provider for browsers and in the issuer of tokens; by default ACCESS_SERVICE_URL',
     ),
+  TENANT_ISSUERS: tenantIssuersSetting().describe(
+    'Issuers of other identity providers, as realm=issuer,realm=issuer,… with the realm of the tenant that the issuer belongs to, such as town=https://login.example.org/; such a tenant has no realm at ACCESS_SERVICE_URL. The same in every process',
+  ),
 };
 
 export const databaseFields = {

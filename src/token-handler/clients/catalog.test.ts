@@ -50,7 +50,7 @@ beforeEach(async () => {
   catalog = createClientCatalog({
     configuration: platform.configuration,
     urns,
-    allowInsecureRedirectUris: false,
+    redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     log: log.log,
     metrics,
   });
@@ -153,8 +153,22 @@ it('a client with an unknown field works, and the log names the field once for e
   expect(log.text()).not.toContain('secret');
 });
 
+it('a client loses the redirect URIs that break a rule, which are logged and counted, and keeps the others', async () => {
+  const good = 'https://permits.example.org/cb';
+  await write({});
+  await write({ clients: { a: { redirectUris: ['https://*', good, 'https://x/../secret-path'] } } }, test.tenant.id);
+  expect((await catalog.find(test.tenant, 'a'))?.redirectUris).toEqual([good]);
+  const lines = log.lines().filter(({ msg }) => msg === 'invalid redirect URIs left out');
+  expect(lines).toMatchObject([
+    { level: 'warn', client: 'a', place: 'tenant', tenant: test.tenant.id, reasons: { length: 2 } },
+  ]);
+  expect(log.text()).not.toContain('secret-path');
+  expect(await invalid()).toEqual([]);
+  expect(await metrics.registry.metrics()).toContain('token_handler_invalid_redirect_uris_total{place="tenant"} 2');
+});
+
 describe('an invalid client', () => {
-  const broken = { redirectUris: ['http://permits.example.org/secret-path'], prompt: 'always', targets: [{ id: 'x' }] };
+  const broken = { redirectUris: 'https://permits.example.org/secret-path', prompt: 'always', targets: [{ id: 'x' }] };
 
   it('is left out without affecting the others; the log has the reasons and no values', async () => {
     await write({});

@@ -5,6 +5,7 @@ import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
+import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -25,7 +26,7 @@ export interface ClientCatalog {
 export interface CatalogOptions {
   configuration: Pick<Configuration, 'latest'>;
   urns: Pick<Urns, 'prefix'>;
-  allowInsecureRedirectUris: boolean;
+  redirectUriRules: RedirectUriRules;
   log: Logger;
   metrics: Metrics;
 }
@@ -49,7 +50,7 @@ export async function requireClient(
 }
 
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
-  const { configuration, urns, allowInsecureRedirectUris } = options;
+  const { configuration, urns, redirectUriRules } = options;
   const report = createReport(options);
   // The platform's cache returns the same object for an unchanged document, so each document is parsed once.
   const parsedDocuments = new WeakMap<Revision, Entries>();
@@ -62,7 +63,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     const known = parsedDocuments.get(revision);
     if (known) return known;
     const entries = new Map<string, Client | undefined>();
-    const rules = { urnPrefix: urns.prefix, allowInsecureRedirectUris, core: tenantId === undefined };
+    const rules = { urnPrefix: urns.prefix, redirectUriRules, core: tenantId === undefined };
     for (const [id, entry] of rawEntries(revision.configuration)) {
       const parsed = parseClient(id, entry, rules);
       entries.set(id, parsed.client);
@@ -103,12 +104,20 @@ function createReport({ log, metrics }: CatalogOptions) {
     labelNames: ['place', 'field'],
     registers: [metrics.registry],
   });
-  return (tenantId: string | undefined, id: string, { problems, unknownFields }: ParsedClient): void => {
+  const redirectUris = new prom.Counter({
+    name: 'token_handler_invalid_redirect_uris_total',
+    help: 'Redirect URIs of configured clients left out because they break a rule, counted once for each revision and replica',
+    labelNames: ['place'],
+    registers: [metrics.registry],
+  });
+  return (tenantId: string | undefined, id: string, { problems, unknownFields, leftOut }: ParsedClient): void => {
     const place = tenantId === undefined ? 'core' : 'tenant';
     const where = { client: id.slice(0, 50), place, tenant: tenantId };
     if (!problems) {
       const fields = unknownFields.slice(0, 10).map((field) => field.slice(0, 50));
       if (fields.length > 0) log.warn({ ...where, fields }, 'client has unknown fields, which are ignored');
+      redirectUris.inc({ place }, leftOut.length);
+      if (leftOut.length > 0) log.warn({ ...where, reasons: leftOut.slice(0, 10) }, 'invalid redirect URIs left out');
       return;
     }
     for (const field of new Set(problems.map((problem) => problem.field))) counter.inc({ place, field });

@@ -2,7 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { parseClient } from './client.ts';
 
-const rules = { urnPrefix: 'urn:example', allowInsecureRedirectUris: false, core: false };
+const rules = {
+  urnPrefix: 'urn:example',
+  redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
+  core: false,
+};
 const read = (entry: unknown, key = 'permits-web') => parseClient(key, entry, rules);
 const fieldsOf = (entry: unknown, key?: string) => read(entry, key).problems?.map(({ field }) => field);
 const targetsOf = (targets: unknown) => read({ targets }).client?.targets;
@@ -69,7 +73,7 @@ describe('a client', () => {
     ['an id other than its key', { id: 'other' }, 'id'],
     ['an empty name', { name: '' }, 'name'],
     ['a text for redirect URIs', { redirectUris: 'https://permits.example.org/cb' }, 'redirectUris'],
-    ['a redirect URI that breaks the rules', { redirectUris: ['http://permits.example.org/cb'] }, 'redirectUris'],
+    ['a number for a redirect URI', { redirectUris: [1] }, 'redirectUris'],
     ['a text for keycloakLogout', { keycloakLogout: 'true' }, 'keycloakLogout'],
     ['a path for authCallbackUrl', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
     ['a script for authCallbackUrl', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
@@ -93,9 +97,20 @@ describe('a client', () => {
   });
 
   it('has problems that name fields and contain no values', () => {
-    const { problems } = read({ redirectUris: ['https://user:secret@permits.example.org/'], prompt: 'secret' });
-    expect(problems?.map(({ field }) => field)).toEqual(['redirectUris', 'prompt']);
+    const { problems } = read({ successRedirectUrl: 'https://user:secret@permits.example.org/', prompt: 'secret' });
+    expect(problems?.map(({ field }) => field)).toEqual(['prompt', 'successRedirectUrl']);
     expect(JSON.stringify(problems)).not.toContain('secret');
+  });
+
+  it('loses redirect URIs that break a rule, with reasons that contain no values, and keeps the others normalised', () => {
+    const good = 'https://permits.example.org/cb';
+    const redirectUris = ['https://*', 'HTTPS://Permits.example.org:443/cb', 'https://a/../secret', good];
+    const { client, leftOut } = read({ redirectUris });
+    expect(client?.redirectUris).toEqual([good]);
+    expect(leftOut).toEqual([
+      'redirectUris[0]: must not have a wildcard in its host',
+      'redirectUris[2]: must not have a dot segment',
+    ]);
   });
 
   it('may have its scopes in one text', () => {

@@ -2,7 +2,7 @@
 // values. Pure functions only.
 import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
-import { redirectUriProblem } from '../../service/clients/redirect-uri.ts';
+import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
 
 /** An upstream that requests are forwarded to. */
@@ -33,7 +33,7 @@ export interface Client {
 
 export interface ClientRules {
   urnPrefix: string;
-  allowInsecureRedirectUris: boolean;
+  redirectUriRules: RedirectUriRules;
   core: boolean;
 }
 
@@ -44,8 +44,9 @@ export interface ClientProblem {
 }
 
 export type ParsedClient =
-  | { client: Client; unknownFields: string[]; problems?: never }
-  | { client?: never; unknownFields?: never; problems: ClientProblem[] };
+  /** `leftOut` has the reasons why redirect URIs are missing in `client`. */
+  | { client: Client; unknownFields: string[]; leftOut: string[]; problems?: never }
+  | { client?: never; unknownFields?: never; leftOut?: never; problems: ClientProblem[] };
 
 const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 
@@ -60,22 +61,15 @@ const scopes = z
 
 const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));
 
-export function redirectUriSchema(allowInsecure: boolean) {
-  return z.string().superRefine((uri, context) => {
-    const problem = redirectUriProblem(uri, { allowInsecure });
-    if (problem !== undefined) context.addIssue(problem);
-  });
-}
-
-function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key: string) {
+function clientSchema({ urnPrefix }: ClientRules, key: string) {
   return z.object({
     id: id.default(key).refine((value) => value === key, 'must equal the key of the entry'),
     name: optional(z.string().min(1)),
     description: optionalText,
     redirectUris: z
-      .array(redirectUriSchema(allowInsecureRedirectUris))
+      .array(z.string())
       .nullish()
-      .transform((uris) => [...new Set(uris ?? [])]),
+      .transform((uris) => uris ?? []),
     targets: targetsSchema(urnPrefix),
     keycloakLogout: z
       .boolean()
@@ -97,10 +91,23 @@ export function parseClient(key: string, entry: unknown, rules: ClientRules): Pa
   const schema = clientSchema(rules, key);
   const parsed = schema.safeParse(entry);
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
-  const client = { ...parsed.data, name: parsed.data.name ?? key, core: rules.core };
+  const { redirectUris, leftOut } = usableRedirectUris(parsed.data.redirectUris, rules.redirectUriRules);
+  const client = { ...parsed.data, redirectUris, name: parsed.data.name ?? key, core: rules.core };
   // Accepts unknown fields, because clients of the older platform have more, but reports them: one may be misspelt.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
-  return { client, unknownFields };
+  return { client, unknownFields, leftOut };
+}
+
+/**
+ * Omits invalid redirect URIs instead of the client: they are only used for a new registration, and people must be able
+ * to use a client whose configuration is older than a rule.
+ */
+function usableRedirectUris(uris: readonly string[], rules: RedirectUriRules) {
+  const parsed = uris.map((uri) => parseRedirectUri(uri, rules));
+  const leftOut = parsed.flatMap(({ problem }, index) =>
+    problem === undefined ? [] : [`redirectUris[${index}]: ${problem}`],
+  );
+  return { redirectUris: [...new Set(parsed.flatMap(({ uri }) => uri ?? []))], leftOut };
 }
 
 function describe(issue: z.core.$ZodIssue): ClientProblem {

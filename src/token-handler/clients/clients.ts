@@ -2,10 +2,13 @@
 import type pg from 'pg';
 import type { Dispatcher } from 'undici';
 import { builderPreviewId } from '../../service/clients/client-rules.ts';
+import { redirectUriRules } from '../../service/clients/redirect-uri.ts';
 import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
 import { writeBuilderPreview } from './builder-preview.ts';
 import { createClientCatalog } from './catalog.ts';
+import { createLeftoverClients } from './leftover-clients.ts';
+import { createProvidedClients } from './provided-clients.ts';
 import { createProviderRegistration } from './provider-registration.ts';
 import { createRegistrar } from './registrar.ts';
 import { createRegistrationStore } from './registration-store.ts';
@@ -22,16 +25,22 @@ export interface ClientsOptions extends Foundation {
 export type Clients = ReturnType<typeof startClients>;
 
 export function startClients(options: ClientsOptions) {
-  const { config, platform, log, clock } = options;
+  const { config, platform, log, clock, addresses, pool } = options;
   const { configuration, events } = platform;
-  const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
-  const catalog = createClientCatalog({ ...options, configuration, allowInsecureRedirectUris });
-  const provider = createProviderRegistration({ ...options, timeout: config.PLATFORM_TIMEOUT });
-  const store = createRegistrationStore(options);
-  const upkeep = startUpkeep({ ...options, provider, events });
+  const catalog = createClientCatalog({ ...options, configuration, redirectUriRules: redirectUriRules(config) });
+  const timeout = config.PLATFORM_TIMEOUT;
+  const provider = createProviderRegistration({ ...options, timeout });
+  const { mappedIssuer } = addresses;
+  const store = createRegistrationStore({ ...options, mappedIssuer });
+  const leftovers = createLeftoverClients(pool);
+  const upkeep = startUpkeep({ ...options, provider, events, leftovers });
   const background = createBackgroundTasks(log);
   const publicUrl = config.PUBLIC_URL;
-  const registrar = createRegistrar({ store, provider, background, publicUrl, clock, changed: upkeep.nudge });
+  const registrar = createRegistrar({
+    ...{ store, leftovers, provider, background, mappedIssuer, publicUrl, clock, log },
+    changed: upkeep.nudge,
+  });
+  const provided = createProvidedClients({ ...options, store, timeout, changed: upkeep.nudge });
   const builderUrl = config.BUILDER_APP_URL;
   if (builderUrl !== undefined) {
     const write = () => writeBuilderPreview(builderUrl, { ...options, configuration });
@@ -40,7 +49,9 @@ export function startClients(options: ClientsOptions) {
   return {
     catalog,
     registrations: store,
+    leftovers,
     registrar,
+    provided,
     /** Ends the background work. */
     async close(): Promise<void> {
       await Promise.all([upkeep.stop(), background.close()]);

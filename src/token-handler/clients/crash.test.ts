@@ -50,7 +50,9 @@ afterAll(async () => {
 
 beforeEach(async () => {
   for (const id of access.registeredClients()) await access.removeClient(id);
-  await handler.rows('TRUNCATE client_registrations, client_deletions, client_events, registration_attempts');
+  await handler.rows(
+    'TRUNCATE client_registrations, client_deletions, client_events, registration_attempts, client_leftovers',
+  );
   expect((await handler.register('permits-web')).status).toBe(200);
   before = await stored();
   victim = await startVictim();
@@ -131,6 +133,7 @@ const waitingForLock = () =>
   );
 
 const works = ({ oidcClientId, clientSecret }: StoredRegistration) => access.accepts(oidcClientId, clientSecret);
+const leftovers = async () => (await handler.api('/clients/permits-web/leftovers', { token })).body;
 const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
 
@@ -156,6 +159,8 @@ describe('a process that is killed during a registration', () => {
     expect((await stored()).oidcClientId).toBe(before.oidcClientId);
     expect(await works(before)).toBe(true);
     expect(access.registeredClients()).toHaveLength(2);
+    const name = expect.stringMatching(/^permits-web \(registration [0-9a-f-]{36}\)$/);
+    expect(await leftovers()).toMatchObject([{ clientName: name, clientId: null, reason: 'response-lost' }]);
     expect((await update(other)).status).toBe(200);
   });
 

@@ -1,6 +1,6 @@
-// Stores the work that registrations leave behind: clients to delete, events to send, interrupted attempts, and secrets
-// sealed with an old key. A claim postpones the next attempt of a row, so pods share the work, a crash loses no row,
-// and no transaction is open during a call. A quarantined row has `not_before` set to infinity.
+// Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old key.
+// A claim postpones the next attempt of a row, so pods share the work, a crash loses no row, and no transaction is open
+// during a call. A quarantined row has `not_before` set to infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -32,7 +32,16 @@ interface Leftover {
 
 /** A client to delete at the identity provider. The registration access token is sealed. */
 export type Deletion = Leftover &
-  Pick<Registration, 'clientId' | 'realm' | 'oidcClientId' | 'registrationAccessToken' | 'registrationClientUri'>;
+  Pick<
+    Registration,
+    | 'clientId'
+    | 'realm'
+    | 'issuer'
+    | 'clientName'
+    | 'oidcClientId'
+    | 'registrationAccessToken'
+    | 'registrationClientUri'
+  >;
 
 export interface PendingEvent extends Leftover {
   name: string;
@@ -58,7 +67,8 @@ const tables = { deletion: 'client_deletions', event: 'client_events' } as const
 const kinds = Object.keys(tables) as LeftoverKind[];
 export const quarantineKind = (kind: LeftoverKind) => `client-${kind}`;
 
-const deletionColumns = `id, tenant_id AS "tenantId", client_id AS "clientId", realm, oidc_client_id AS "oidcClientId",
+const deletionColumns = `id, tenant_id AS "tenantId", client_id AS "clientId", realm, issuer,
+  client_name AS "clientName", oidc_client_id AS "oidcClientId",
   registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
   attempts, refusals`;
 const columns = {
@@ -113,12 +123,6 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `SELECT ${kinds.map(count)}`;
       const { rows } = await pool.query<Record<LeftoverKind, number>>(sql);
       return rows[0] ?? { deletion: 0, event: 0 };
-    },
-    /** Removes and returns the attempts that started before `before`. Each attempt is returned to one pod only. */
-    async takeLostAttempts(before: Date) {
-      const sql = `DELETE FROM registration_attempts WHERE started < $1
-        RETURNING tenant_id AS tenant, client_id AS client, realm, started`;
-      return (await pool.query<{ tenant: string; client: string; realm: string; started: Date }>(sql, [before])).rows;
     },
     /**
      * Seals secrets with the current key that are sealed with another one, at most 1,000 rows of each table. Counts as

@@ -5,15 +5,17 @@ import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { DiscoverProvider } from '../provider-discovery.ts';
 import type { ClientMetadata } from './client-metadata.ts';
 import type { Registration, StoredRegistration } from './registration.ts';
 
 /** The credentials that the identity provider issues for a client. */
 export type IssuedClient = Pick<
   Registration,
-  'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri'
+  'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri' | 'management'
 >;
 
 /** `code` is the identity provider's error code, such as `invalid_redirect_uri`. */
@@ -21,6 +23,8 @@ export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
   /** The identity provider rejected the initial access token (`token-refused`) or the request (`refused`). */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
+  /** The identity provider has no dynamic registration. */
+  | { kind: 'unsupported' }
   /** No response, an error, or an invalid response. `mayExist` is true if a client may have been created. */
   | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
@@ -28,20 +32,27 @@ export type ChangeOutcome =
   /** `client` has the latest credentials that the identity provider issued, if they are known. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
-  /** The registration access token no longer manages this client. */
-  | { kind: 'lost' };
+  /** The identity provider does not accept the registration access token any more. */
+  | { kind: 'lost' }
+  /** The identity provider has no such client. */
+  | { kind: 'gone' };
 
 export type ManagedClient = Pick<Registration, 'registrationAccessToken' | 'registrationClientUri'>;
 
 export interface ProviderRegistration {
   register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
-  /** Returns `refused` if the token was rejected, so that the client may still exist. Throws PlatformError. */
+  /**
+   * Returns `refused` if the token was rejected, or if the client is at an identity provider that is not configured any
+   * more, so that the client may still exist. Throws PlatformError.
+   */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
 }
 
 export interface ProviderRegistrationOptions {
   addresses: ProviderAddresses;
+  discover: DiscoverProvider;
+  log: Logger;
   agent: Dispatcher;
   metrics: Metrics;
   /** Timeout of one call, in milliseconds. */
@@ -60,6 +71,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
     register: (...asked) => counted(register(options, ...asked)),
     change: (...asked) => counted(change(manage, ...asked)),
     async remove(client) {
+      if (!isReachable(options.addresses, client.registrationClientUri)) return 'refused';
       const { status } = await manage('DELETE', client);
       // For a client that does not exist, RFC 7592 section 2.3 specifies 401; some identity providers send 404.
       if (status === 401) return 'refused';
@@ -77,12 +89,13 @@ const text = z.string().min(1);
 const issuedSchema = z.object({
   client_id: text,
   client_secret: text,
-  registration_access_token: text,
-  registration_client_uri: text,
+  // RFC 7592 is optional. Without both of them, the client cannot be changed.
+  registration_access_token: text.optional(),
+  registration_client_uri: text.optional(),
 });
 
 async function register(
-  { addresses, timeout }: ProviderRegistrationOptions,
+  { addresses, discover, log, timeout }: ProviderRegistrationOptions,
   ...[realm, metadata, initialAccessToken]: Parameters<ProviderRegistration['register']>
 ): Promise<RegisterOutcome> {
   const post: { sent: boolean; status?: number } = { sent: false };
@@ -96,6 +109,8 @@ async function register(
     return response;
   };
   try {
+    // Compares a mapped issuer exactly, which openid-client does not.
+    if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,
       timeout: timeout / 1_000,
@@ -103,20 +118,42 @@ async function register(
       ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
     });
     const issued = issuedSchema.parse(registered.clientMetadata());
-    addresses.rebase(issued.registration_client_uri);
+    const { registration_access_token: token, registration_client_uri: uri } = issued;
+    if (uri !== undefined) addresses.rebase(uri);
+    const isManaged = token !== undefined && uri !== undefined;
+    const management = isManaged
+      ? { token, uri, kind: 'kept' as const }
+      : { token: '', uri: '', kind: 'unsupported' as const };
     const client = {
       oidcClientId: issued.client_id,
       clientSecret: issued.client_secret,
-      registrationAccessToken: issued.registration_access_token,
-      registrationClientUri: issued.registration_client_uri,
+      registrationAccessToken: management.token,
+      registrationClientUri: management.uri,
+      management: management.kind,
     };
+    if (!isManaged)
+      log.warn(
+        { realm },
+        'identity provider issued no registration access token (RFC 7592): the client cannot be updated or deleted here',
+      );
     return { kind: 'registered', client };
   } catch (cause) {
     return registrationFailure(cause, post);
   }
 }
 
+function isReachable(addresses: ProviderAddresses, uri: string): boolean {
+  try {
+    addresses.rebase(uri);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; status?: number }): RegisterOutcome {
+  if (cause instanceof oidc.ClientError && cause.code === 'OAUTH_MISSING_SERVER_METADATA')
+    return { kind: 'unsupported' };
   if (status === 401 || status === 403) return { kind: 'token-refused', code: errorCode(cause) };
   const isClientError = status !== undefined && status >= 400 && status < 500;
   if (isClientError && ![404, 408, 429].includes(status)) return { kind: 'refused', code: errorCode(cause) };
@@ -157,10 +194,10 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   const changed = readClient(client, status, body);
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
-  if (isGone(status)) return { kind: 'lost' };
+  if (isGone(status)) return { kind: status === 401 ? 'lost' : 'gone' };
   // The change may have happened, and may have replaced the token. Reads the client to find out.
   const read = await attempt(manage, 'GET', client);
-  if (isGone(read.status)) return { kind: 'lost' };
+  if (isGone(read.status)) return { kind: read.status === 401 ? 'lost' : 'gone' };
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;

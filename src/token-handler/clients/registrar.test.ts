@@ -1,10 +1,15 @@
 // Tests faults at every step of a registration and of an update: the old or the new registration works, the response is
 // correct, and no unused client remains. Uses a real identity provider behind a proxy that breaks calls, and a real
 // Postgres that fails.
+import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
-import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
+import {
+  registrationToken,
+  startTestTokenHandler,
+  type TestTokenHandler,
+} from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
 import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
@@ -17,10 +22,11 @@ let proxy: FaultProxy;
 let platform: TestPlatform;
 let handler: TestTokenHandler;
 let token: string;
+let tokenMayDelete = false;
 
 beforeAll(async () => {
   access = await startTracedAccess();
-  proxy = await startFaultProxy(access.url.replace('/auth', ''));
+  proxy = await startFaultProxy(access.url.replace('/auth', ''), deleteAsAdministrator);
   platform = await startTestPlatform({ access });
   handler = await startTestTokenHandler({
     platform,
@@ -41,12 +47,24 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await proxy.heal();
+  await handler.rows('TRUNCATE client_leftovers');
   expect((await handler.register('permits-web')).status).toBe(200);
   await settled();
   await proxy.heal();
 });
 
-afterEach(() => proxy.heal());
+afterEach(async () => {
+  tokenMayDelete = false;
+  await proxy.heal();
+});
+
+/** In Keycloak, the token of an account with the role manage-clients may create clients and delete them. */
+async function deleteAsAdministrator({ method, url, headers }: IncomingMessage): Promise<number | undefined> {
+  if (!tokenMayDelete || method !== 'DELETE' || headers.authorization !== `Bearer ${registrationToken}`)
+    return undefined;
+  await removeAtAccess(url?.split('/').at(-1) ?? '');
+  return 204;
+}
 
 /** Breaks `times` calls to the identity provider, beginning with the call number `at` from now. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
@@ -68,6 +86,9 @@ async function expectWhole(redirectUris: string[]) {
   expect((await stored()).redirectUris).toEqual(redirectUris);
   expect((await update(callback)).status).toBe(200);
 }
+
+const leftovers = async () =>
+  (await handler.api('/clients/permits-web/leftovers', { token })).body as Record<string, unknown>[];
 
 const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
@@ -138,6 +159,15 @@ describe('a registration', () => {
       const reports = () => problems(lines).filter((msg) => msg.startsWith('registration interrupted'));
       await expect.poll(reports).toHaveLength(1);
       expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
+      expect(await leftovers()).toEqual([
+        {
+          clientName: await access.clientName(orphan ?? ''),
+          clientId: null,
+          realm: 'demo',
+          reason: 'response-lost',
+          created: expect.any(String),
+        },
+      ]);
       await removeAtAccess(orphan ?? '');
     },
   );
@@ -237,10 +267,19 @@ describe('an update', () => {
       expect(proxy.calls.map((call) => call.split(' ')[0])).toEqual(['PUT', 'GET']);
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       await proxy.heal();
+      // The loss is remembered, so the identity provider is not asked again.
+      expect(await update(other)).toMatchObject({
+        status: 409,
+        body: { detail: expect.stringMatching(/token .* lost/) },
+      });
+      expect(proxy.calls).toEqual([]);
+      expect((await handler.api('/clients', { token })).body).toMatchObject([{ registration: { management: 'lost' } }]);
+      const clientName = await access.clientName(before.oidcClientId);
       expect((await handler.register('permits-web')).status).toBe(200);
       await settled();
       // The old client cannot be deleted by RFC 7592 any more, so the test deletes it directly.
       expect(access.registeredClients()).toContain(before.oidcClientId);
+      expect(await leftovers()).toMatchObject([{ clientName, clientId: before.oidcClientId, reason: 'token-lost' }]);
       await removeAtAccess(before.oidcClientId);
       await expectWhole([callback]);
     },
@@ -265,6 +304,60 @@ describe('an update', () => {
     await handler.rows('DROP TRIGGER refuse ON client_registrations');
     await expect.poll(async () => (await stored()).redirectUris).toEqual([other]);
     await expectWhole([other]);
+  });
+});
+
+describe('a leftover', () => {
+  it('that still has to be deleted is listed until it is deleted', async () => {
+    const { oidcClientId } = await stored();
+    await breakCall(503, 3);
+    expect((await handler.register('permits-web')).status).toBe(200);
+    expect(await leftovers()).toMatchObject([{ clientId: oidcClientId, reason: 'deletion-pending' }]);
+    await proxy.heal();
+    await expect.poll(leftovers).toEqual([]);
+    await expectWhole([callback]);
+  });
+
+  it('is deleted at the next registration if the token may delete it, and stays listed if it may not', async () => {
+    const { oidcClientId } = await stored();
+    await breakCall('lost answer', 1);
+    expect((await update(other)).status).toBe(409);
+    await proxy.heal();
+    expect((await handler.register('permits-web')).status).toBe(200);
+    expect(await leftovers()).toMatchObject([{ clientId: oidcClientId, reason: 'token-lost' }]);
+    const refused = `DELETE /auth/realms/demo/clients-registrations/openid-connect/${oidcClientId}`;
+    expect(proxy.calls).toContain(refused);
+    // In Keycloak, the token of an administrator of clients may create and delete.
+    tokenMayDelete = true;
+    expect((await handler.register('permits-web')).status).toBe(200);
+    await expect.poll(leftovers).toEqual([]);
+    await expectWhole([callback]);
+  });
+
+  it('is never deleted by its name alone', async () => {
+    await breakCall('lost answer', 2);
+    expect((await handler.register('permits-web')).status).toBe(502);
+    await expect.poll(leftovers).toHaveLength(1);
+    await proxy.heal();
+    tokenMayDelete = true;
+    const clients = access.registeredClients();
+    expect((await handler.register('permits-web')).status).toBe(200);
+    await settled();
+    const orphan = access.registeredClients().filter((id) => clients.includes(id));
+    expect(orphan).toHaveLength(1);
+    expect(await leftovers()).toMatchObject([{ reason: 'response-lost' }]);
+    await removeAtAccess(orphan[0] ?? '');
+  });
+
+  it('is counted in the metrics, and belongs to its tenant', async () => {
+    await breakCall('lost answer', 2);
+    const known = access.registeredClients();
+    expect((await handler.register('permits-web')).status).toBe(502);
+    const metrics = async () => (await fetch(`${handler.metricsUrl}/metrics`)).text();
+    await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="client"} 1');
+    const bearer = await handler.adminToken('other');
+    expect((await handler.api('/clients/permits-web/leftovers', { token: bearer })).body).toEqual([]);
+    for (const id of access.registeredClients()) if (!known.includes(id)) await removeAtAccess(id);
   });
 });
 

@@ -1,14 +1,16 @@
 // Registers clients and changes their redirect URIs, at the identity provider and in the store. If a step fails, either
-// the old or the new registration works.
+// the old or the new registration works, and what may be left at the identity provider is recorded.
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
 import type { Client } from './client.ts';
 import { clientMetadata } from './client-metadata.ts';
+import type { LeftoverClients } from './leftover-clients.ts';
 import type { ChangeOutcome, ProviderRegistration, RegisterOutcome } from './provider-registration.ts';
-import type { Registration, StoredRegistration } from './registration.ts';
-import type { RegistrationStore } from './registration-store.ts';
+import { type Management, type Registration, registeredEvent, type StoredRegistration } from './registration.ts';
+import type { Owner, RegistrationStore } from './registration-store.ts';
 
 export interface Registrar {
   /** Registers a client and replaces its earlier registration. Throws Problem. */
@@ -20,7 +22,7 @@ export interface Registrar {
 export interface RegisterRequest {
   tenant: Tenant;
   client: Client;
-  /** An initial access token of the tenant's realm. Used once and not stored. */
+  /** A token that may create clients in the tenant's realm. Not stored. */
   registrationToken: string;
   authCallbackUrl?: string | undefined;
   by: Pick<Caller, 'subject' | 'name'>;
@@ -28,45 +30,51 @@ export interface RegisterRequest {
 
 export interface RegistrarOptions {
   store: RegistrationStore;
+  leftovers: LeftoverClients;
   provider: ProviderRegistration;
   background: BackgroundTasks;
   /** Base URL at which the identity provider reaches this service. */
   publicUrl: string | undefined;
+  /** Returns the issuer that the operator has mapped to the tenant of this realm. */
+  mappedIssuer(realm: string): string | undefined;
   clock: Clock;
+  log: Logger;
   /** Called after a commit that left a deletion or an event to be processed. */
   changed(): void;
 }
-
-export const clientRegistered = 'client-registered';
 
 export function createRegistrar(options: RegistrarOptions): Registrar {
   const { store, provider, background, publicUrl, clock } = options;
   return {
     async register(request) {
-      const { tenant, client, authCallbackUrl } = request;
+      const { tenant, client, authCallbackUrl, registrationToken } = request;
       const redirectUris = [...new Set([...client.redirectUris, ...(authCallbackUrl ? [authCallbackUrl] : [])])];
-      const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm };
+      const issuer = options.mappedIssuer(tenant.realm) ?? null;
+      const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm, issuer };
       // Also ensures that the database accepts writes, because a new client that cannot be stored is lost.
-      const attemptId = await store.begin({ ...owner, started: clock() });
-      const metadata = clientMetadata(client, redirectUris, publicUrl);
-      const outcome = await provider.register(tenant.realm, metadata, request.registrationToken);
+      const { id, clientName } = await store.begin({ ...owner, started: clock() });
+      const metadata = clientMetadata(client, { name: clientName, redirectUris }, publicUrl);
+      const outcome = await provider.register(tenant.realm, metadata, registrationToken);
       if (outcome.kind !== 'registered') {
-        // If the attempt cannot be removed, the only consequence is an unnecessary log line.
-        if (outcome.kind !== 'failed' || !outcome.mayExist) await store.forget(attemptId).catch(() => undefined);
+        await settleAttempt(options, id, outcome);
         throw registrationProblem(outcome);
       }
-      await keep(options, { ...owner, ...outcome.client, redirectUris, registeredAt: clock() }, attemptId, request);
+      const authentication = 'client_secret_basic' as const;
+      const issued = { ...outcome.client, clientName, authentication, redirectUris, registeredAt: clock() };
+      await keep(options, { ...owner, ...issued }, id, request);
       options.changed();
+      await deleteLeftovers(options, owner, registrationToken);
     },
 
     async update({ tenant, client, redirectUris }) {
       let unsaved: StoredRegistration | undefined;
       try {
         const outcome = await store.change(tenant.id, client.id, async (present) => {
-          if (!present) throw new Problem('registration-required', 'The client is not registered.');
-          const result = await provider.change(present, clientMetadata(client, redirectUris, publicUrl));
+          const managed = requireManaged(present);
+          const name = managed.clientName ?? client.id;
+          const result = await provider.change(managed, clientMetadata(client, { name, redirectUris }, publicUrl));
           unsaved = 'client' in result ? result.client : undefined;
-          return { result, changed: unsaved };
+          return { result, changed: result.kind === 'lost' ? { ...managed, management: 'lost' } : unsaved };
         });
         unsaved = undefined;
         refuseUnlessChanged(outcome);
@@ -81,6 +89,49 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
   };
 }
 
+/** If an attempt cannot be settled, upkeep records it later, and the only consequence may be an unnecessary record. */
+async function settleAttempt({ store, changed }: RegistrarOptions, attemptId: string, outcome: RegisterOutcome) {
+  const mayExist = outcome.kind === 'failed' && outcome.mayExist;
+  await (mayExist ? store.giveUp(attemptId) : store.forget(attemptId)).catch(() => undefined);
+  if (mayExist) changed();
+}
+
+/**
+ * Deletes leftovers of our own attempts, if the token may do that, such as a token of an administrator in Keycloak. An
+ * initial access token may not, so a refusal is expected and the leftover stays recorded. Never fails.
+ */
+async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
+  const { leftovers, provider, log } = options;
+  const found = await leftovers.deletable(owner).catch(() => []);
+  for (const { id, oidcClientId, registrationClientUri } of found) {
+    const about = { tenant: owner.tenantId, client: owner.clientId, oidcClientId };
+    try {
+      const outcome = await provider.remove({ registrationAccessToken: token, registrationClientUri });
+      if (outcome === 'refused') continue;
+      await leftovers.forget(id);
+      log.info(about, 'leftover client deleted at the identity provider');
+    } catch (error) {
+      log.info({ ...about, err: error }, 'leftover client not deleted');
+      return;
+    }
+  }
+}
+
+const unmanaged: Record<Exclude<Management, 'kept'>, string> = {
+  lost: 'The token that manages this registration was lost. People can sign in; to change the client, register it again.',
+  unsupported:
+    'The identity provider issued no token to manage this client (RFC 7592). Change it at the identity provider, or register it again.',
+  provided: 'An administrator provided this client, so it is only changed at the identity provider.',
+};
+
+/** Throws Problem `registration-required`, or `conflict` for a client that is changed at the identity provider only. */
+function requireManaged(present: StoredRegistration | undefined): StoredRegistration {
+  if (!present) throw new Problem('registration-required', 'The client is not registered.');
+  if (present.management === 'kept') return present;
+  const slug = present.management === 'provided' ? 'conflict' : 'registration-required';
+  throw new Problem(slug, unmanaged[present.management]);
+}
+
 async function keep(
   { store, background, clock, changed }: RegistrarOptions,
   registration: Registration,
@@ -88,13 +139,9 @@ async function keep(
   { client, authCallbackUrl, by }: RegisterRequest,
 ): Promise<void> {
   const { clientId, tenantId, oidcClientId } = registration;
-  const { id, name } = client;
-  const payload = {
-    client: { id, name, clientId: oidcClientId, ...(authCallbackUrl !== undefined && { authCallbackUrl }) },
-    registeredBy: { id: by.subject, name: by.name },
-  };
+  const event = registeredEvent(client, { clientId: oidcClientId, authCallbackUrl }, by);
   try {
-    await store.replace(registration, attemptId, { name: clientRegistered, payload });
+    await store.replace(registration, attemptId, event);
   } catch (error) {
     // The earlier registration remains in use, unless the commit succeeded and only its result was lost.
     background.untilDone(
@@ -110,10 +157,9 @@ async function keep(
 
 function refuseUnlessChanged(outcome: ChangeOutcome): void {
   if (outcome.kind === 'changed') return;
-  if (outcome.kind === 'lost') {
-    const detail = 'The identity provider no longer lets this registration be changed. Register the client again.';
-    throw new Problem('registration-required', detail);
-  }
+  if (outcome.kind === 'lost') throw new Problem('registration-required', unmanaged.lost);
+  if (outcome.kind === 'gone')
+    throw new Problem('registration-required', 'The identity provider does not know this client. Register it again.');
   if (outcome.kind === 'refused') throw refusedField('/redirectUris', 'are not accepted', outcome.code);
   throw new Problem('dependency-failed', 'The identity provider failed to change the registration.');
 }
@@ -123,6 +169,13 @@ function registrationProblem(outcome: Exclude<RegisterOutcome, { kind: 'register
     const { cause } = outcome;
     return new Problem('dependency-failed', 'The identity provider failed to register the client.', { cause });
   }
+  if (outcome.kind === 'unsupported')
+    return invalidRequest([
+      {
+        pointer: '/registrationToken',
+        detail: 'cannot be used: the identity provider has no dynamic registration; send clientId and clientSecret',
+      },
+    ]);
   if (outcome.kind === 'token-refused') return refusedField('/registrationToken', 'is not accepted', outcome.code);
   return refusedField('', 'the registration is refused', outcome.code);
 }

@@ -21,6 +21,10 @@ const registration: Registration = {
   clientId: 'permits-web',
   realm: 'demo',
   oidcClientId: 'oidc-1',
+  clientName: 'permits-web (registration 1)',
+  issuer: null,
+  authentication: 'client_secret_basic',
+  management: 'kept',
   clientSecret: 'canary-secret',
   registrationAccessToken: 'canary-token',
   registrationClientUri: 'https://access.example.org/auth/realms/demo/clients-registrations/openid-connect/oidc-1',
@@ -44,15 +48,23 @@ beforeEach(() => pool.query('TRUNCATE client_registrations, client_deletions, cl
 const { log, lines } = captureLog();
 const metrics = createMetrics();
 const storeWith = (keys: string) =>
-  createRegistrationStore({ pool, changePool: pool, keys: createKeyRing(keys), log, metrics });
+  createRegistrationStore({
+    pool,
+    changePool: pool,
+    keys: createKeyRing(keys),
+    log,
+    metrics,
+    mappedIssuer: () => undefined,
+  });
 const leftoversWith = (keys: string) => createLeftoverStore({ pool, keys: createKeyRing(keys) });
 let store: RegistrationStore;
 const unreadable = { slug: 'unavailable', cause: expect.any(KeyRingError) };
 
 async function replace(changes: Partial<Registration> = {}) {
   const wanted = { ...registration, ...changes };
-  await store.replace(wanted, await store.begin({ ...wanted, started: now }), event);
+  await store.replace(wanted, (await store.begin({ ...wanted, started: now })).id, event);
 }
+const begin = async () => (await store.begin({ ...registration, started: now })).id;
 const find = (keys = first) => storeWith(keys).find(registration.tenantId, registration.clientId);
 
 describe('a registration', () => {
@@ -101,7 +113,8 @@ describe('a replaced registration', () => {
     await replace();
     await replace({ oidcClientId: 'oidc-2' });
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 10 };
-    const { clientSecret: _, redirectUris: __, registeredAt: ___, ...needed } = registration;
+    const { clientSecret: _, redirectUris: __, registeredAt: ___, ...sealed } = registration;
+    const { authentication: ____, management: _____, ...needed } = sealed;
     expect(await leftoversWith(first).claim('deletion', claim)).toMatchObject([
       { ...needed, registrationAccessToken: expect.stringMatching(/^first\./) },
     ]);
@@ -118,17 +131,16 @@ describe('a replaced registration', () => {
 
   it('is discarded once, and never if it is stored', async () => {
     await replace();
-    await store.discard(registration, await store.begin({ ...registration, started: now }), now);
+    await store.discard(registration, await begin(), now);
     expect((await pool.query('SELECT FROM client_deletions')).rowCount).toBe(0);
     const lost = { ...registration, oidcClientId: 'lost' };
-    for (let time = 0; time < 2; time += 1)
-      await store.discard(lost, await store.begin({ ...lost, started: now }), now);
+    for (let time = 0; time < 2; time += 1) await store.discard(lost, await begin(), now);
     expect((await pool.query('SELECT FROM client_deletions')).rowCount).toBe(1);
     expect((await pool.query('SELECT FROM registration_attempts')).rowCount).toBe(0);
   });
 
   it('is not claimed for deletion if it is registered', async () => {
-    await store.discard(registration, await store.begin({ ...registration, started: now }), now);
+    await store.discard(registration, await begin(), now);
     await replace();
     const claim = { now, until: now, limit: 10 };
     expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
@@ -198,7 +210,7 @@ describe('key rotation', () => {
     await replace();
     expect(await leftoversWith(second).reseal()).toEqual({ resealed: 0, unreadable: 1 });
     await expect(find(second)).rejects.toMatchObject(unreadable);
-    const attempt = await store.begin({ ...registration, started: now });
+    const attempt = await begin();
     await storeWith(second).replace({ ...registration, oidcClientId: 'oidc-2' }, attempt, event);
     expect((await find(second))?.oidcClientId).toBe('oidc-2');
     const claim = { now, until: now, limit: 10 };

@@ -8,6 +8,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import {
+  type Management,
   openRegistration,
   type Registration,
   registrationColumns,
@@ -20,13 +21,22 @@ export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
   /** Returns the public fields of a tenant's registrations, by id of the configured client. */
   summaries(tenantId: string): Promise<Map<string, RegistrationSummary>>;
-  /** Records the start of an attempt to register, and returns the attempt's id. */
-  begin(attempt: Pick<Registration, 'tenantId' | 'clientId' | 'realm'> & { started: Date }): Promise<string>;
+  /** Records the start of an attempt to register. */
+  begin(attempt: Owner & { started: Date }): Promise<Attempt>;
   /** Removes an attempt that created no client at the identity provider. */
   forget(attemptId: string): Promise<void>;
+  /** Records that an attempt failed, and may have created a client. */
+  giveUp(attemptId: string): Promise<void>;
   /** Stores a registration and its event, and schedules the deletion of the registration that it replaces. */
-  replace(registration: Registration, attemptId: string, event: { name: string; payload: object }): Promise<void>;
-  /** Schedules the deletion of a client that could not be stored. Does nothing if the client is stored after all. */
+  replace(
+    registration: Registration,
+    attemptId: string | undefined,
+    event: { name: string; payload: object },
+  ): Promise<void>;
+  /**
+   * Schedules the deletion of a client that could not be stored, or records it if it has no token. Does nothing if the
+   * client is stored after all.
+   */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
   /** Locks the registration while `work` runs, and stores the registration that `work` returns as `changed`. */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
@@ -34,11 +44,20 @@ export interface RegistrationStore {
   save(registration: StoredRegistration): Promise<void>;
 }
 
+export type Owner = Pick<Registration, 'tenantId' | 'clientId' | 'realm' | 'issuer'>;
+
+export interface Attempt {
+  id: string;
+  /** Name for the client at the identity provider. Contains the id, so that it can be told from other attempts. */
+  clientName: string;
+}
+
 export interface RegistrationSummary {
   /** Id of the client at the identity provider. */
   clientId: string;
   registeredAt: Date;
   redirectUris: string[];
+  management: Management;
 }
 
 export type ChangeWork<T> = (
@@ -52,42 +71,54 @@ export interface RegistrationStoreOptions {
   keys: KeyRing;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
+  /** Returns the issuer that the operator has mapped to the tenant of this realm. */
+  mappedIssuer(realm: string): string | undefined;
 }
 
 export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
-  const { pool, changePool, keys } = options;
+  const { pool, changePool, keys, mappedIssuer } = options;
+  // A registration at another identity provider does not count, so that its secret is not sent to this one.
+  const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
+    issuer === (mappedIssuer(realm) ?? null);
   const read = async (client: Queryable, tenantId: string, clientId: string, lock = '') => {
     const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 ${lock}`;
     const { rows } = await client.query<StoredRegistration>(sql, [tenantId, clientId]);
-    return rows[0] && open(options, rows[0]);
+    return rows[0] && isCurrent(rows[0]) ? open(options, rows[0]) : undefined;
   };
   return {
     find: (tenantId, clientId) => read(pool, tenantId, clientId),
     async summaries(tenantId) {
-      const { rows } = await pool.query<RegistrationSummary & { id: string }>(summariesSql, [tenantId]);
-      return new Map(rows.map(({ id, ...summary }) => [id, summary]));
+      type Row = RegistrationSummary & Pick<Registration, 'realm' | 'issuer'> & { id: string };
+      const { rows } = await pool.query<Row>(summariesSql, [tenantId]);
+      return new Map(rows.filter(isCurrent).map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
     },
-    async begin({ tenantId, clientId, realm, started }) {
+    async begin({ tenantId, clientId, realm, issuer, started }) {
       const id = randomUUID();
-      await pool.query(beginSql, [id, tenantId, clientId, realm, started]);
-      return id;
+      const clientName = `${clientId} (registration ${id})`;
+      await pool.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
+      return { id, clientName };
     },
     forget: (attemptId) => forgetAttempt(pool, attemptId),
+    async giveUp(attemptId) {
+      await pool.query('UPDATE registration_attempts SET failed = true WHERE id = $1', [attemptId]);
+    },
     replace: (registration, attemptId, event) =>
       withTransaction(pool, async (client) => {
         const { tenantId, clientId, registeredAt } = registration;
         await lockClient(client, registration);
-        await client.query(replaceSql, [tenantId, clientId, registeredAt]);
+        await client.query(replaceSql, [tenantId, clientId, registeredAt, registration.oidcClientId]);
+        if (registration.management === 'provided') await client.query(adoptSql, [tenantId, registration.oidcClientId]);
         await client.query(insertSql, [asJson(keys, registration)]);
         const { name, payload } = event;
         await client.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
-        await forgetAttempt(client, attemptId);
+        if (attemptId !== undefined) await forgetAttempt(client, attemptId);
       }),
     discard: (registration, attemptId, now) =>
       withTransaction(pool, async (client) => {
         // Waits for a commit of `replace` whose result was lost. It holds this lock while it runs.
         await lockClient(client, registration);
-        await client.query(discardSql, [asJson(keys, registration), now]);
+        const sql = registration.management === 'kept' ? discardSql : recordSql;
+        await client.query(sql, [asJson(keys, registration), now]);
         await forgetAttempt(client, attemptId);
       }),
     change: (tenantId, clientId, work) =>
@@ -125,17 +156,30 @@ function open({ keys, log, metrics }: RegistrationStoreOptions, row: StoredRegis
 }
 
 const beginSql =
-  'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, started) VALUES ($1, $2, $3, $4, $5)';
+  'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, issuer, client_name, started) VALUES ($1, $2, $3, $4, $5, $6, $7)';
 
 const summariesSql = `SELECT client_id AS id, oidc_client_id AS "clientId", registered_at AS "registeredAt",
-  redirect_uris AS "redirectUris" FROM client_registrations WHERE tenant_id = $1`;
+  redirect_uris AS "redirectUris", management, realm, issuer FROM client_registrations WHERE tenant_id = $1`;
 
 const deletionColumns =
-  'tenant_id, client_id, realm, oidc_client_id, registration_access_token, registration_client_uri';
+  'tenant_id, client_id, realm, issuer, client_name, oidc_client_id, registration_access_token, registration_client_uri';
 
 const replaceSql = `
-WITH old AS (DELETE FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 RETURNING *)
-INSERT INTO client_deletions (${deletionColumns}, created, not_before) SELECT ${deletionColumns}, $3, $3 FROM old`;
+WITH old AS (DELETE FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 RETURNING *),
+deletion AS (
+  INSERT INTO client_deletions (${deletionColumns}, created, not_before)
+  SELECT ${deletionColumns}, $3, $3 FROM old WHERE management = 'kept' AND oidc_client_id <> $4)
+INSERT INTO client_leftovers (tenant_id, client_id, realm, issuer, client_name, oidc_client_id,
+  registration_client_uri, reason, created)
+SELECT tenant_id, client_id, realm, issuer, coalesce(client_name, client_id), oidc_client_id,
+  nullif(registration_client_uri, ''), CASE management WHEN 'lost' THEN 'token-lost' ELSE 'no-token' END, $3
+FROM old WHERE management IN ('lost', 'unsupported') AND oidc_client_id <> $4`;
+
+/** A client that an administrator provides is never deleted, even if an earlier attempt of ours created it. */
+const adoptSql = `
+WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_client_id = $2 RETURNING id),
+quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)
+DELETE FROM client_leftovers WHERE tenant_id = $1 AND oidc_client_id = $2`;
 
 /** `$1` is a sealed registration as JSON. */
 const given = 'jsonb_populate_record(NULL::client_registrations, $1) AS given';
@@ -148,8 +192,8 @@ function asJson(keys: KeyRing, registration: Registration): string {
 }
 
 const insertSql = `
-INSERT INTO client_registrations (${deletionColumns}, client_secret, redirect_uris, registered_at)
-SELECT ${deletionColumns}, client_secret, redirect_uris, registered_at FROM ${given}`;
+INSERT INTO client_registrations (${deletionColumns}, client_secret, redirect_uris, registered_at, management, authentication)
+SELECT ${deletionColumns}, client_secret, redirect_uris, registered_at, management, authentication FROM ${given}`;
 
 const discardSql = `
 INSERT INTO client_deletions (${deletionColumns}, created, not_before) SELECT ${deletionColumns}, $2, $2 FROM ${given}
@@ -158,9 +202,16 @@ WHERE NOT EXISTS (SELECT FROM client_registrations r
   AND NOT EXISTS (SELECT FROM client_deletions d
     WHERE d.tenant_id = given.tenant_id AND d.oidc_client_id = given.oidc_client_id)`;
 
+const recordSql = `
+INSERT INTO client_leftovers (tenant_id, client_id, realm, issuer, client_name, oidc_client_id, reason, created)
+SELECT tenant_id, client_id, realm, issuer, coalesce(client_name, client_id), oidc_client_id, 'no-token', $2 FROM ${given}
+WHERE NOT EXISTS (SELECT FROM client_registrations r
+    WHERE r.tenant_id = given.tenant_id AND r.oidc_client_id = given.oidc_client_id)`;
+
 const saveSql = `
 UPDATE client_registrations r SET client_secret = given.client_secret, redirect_uris = given.redirect_uris,
   registration_access_token = given.registration_access_token, registration_client_uri = given.registration_client_uri,
+  management = given.management,
   revision = r.revision + $2
 FROM ${given}
 WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc_client_id = given.oidc_client_id

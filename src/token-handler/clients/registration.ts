@@ -1,6 +1,20 @@
-// Defines registrations. A registration is the OAuth client that represents a configured client in a tenant's realm.
+// Defines registrations and their event. A registration is the OAuth client that represents a configured client in a tenant's realm.
 // Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to another row.
+import type { Caller } from '../../service/auth/identity.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
+import type { Client } from './client.ts';
+
+/**
+ * How the client can be changed and deleted at the identity provider. `kept`: with the registration access token.
+ * `lost`: no longer, because the identity provider has replaced the token. `unsupported`: not at all, because it issued no
+ * token (RFC 7592 is optional). `provided`: never, because an administrator created the client.
+ */
+export const managements = ['kept', 'lost', 'unsupported', 'provided'] as const;
+export type Management = (typeof managements)[number];
+
+/** How the client authenticates at the token endpoint (RFC 6749 section 2.3.1). */
+export const clientAuthentications = ['client_secret_basic', 'client_secret_post'] as const;
+export type ClientAuthentication = (typeof clientAuthentications)[number];
 
 export interface Registration {
   /** URN */
@@ -10,9 +24,16 @@ export interface Registration {
   realm: string;
   /** Id of the client at the identity provider. */
   oidcClientId: string;
+  /** Name of the client at the identity provider. Null for clients of older versions and for provided ones. */
+  clientName: string | null;
+  /** The issuer that the operator has mapped to the tenant. Null for the realm of the access service. */
+  issuer: string | null;
+  authentication: ClientAuthentication;
+  management: Management;
   clientSecret: string;
+  /** Empty unless `management` is `kept` or `lost`. */
   registrationAccessToken: string;
-  /** The URI as returned by the identity provider, not rebased. */
+  /** The URI as returned by the identity provider, not rebased. Empty if it returned none. */
   registrationClientUri: string;
   redirectUris: string[];
   registeredAt: Date;
@@ -23,11 +44,24 @@ export interface StoredRegistration extends Registration {
   revision: number;
 }
 
+export const clientRegistered = 'client-registered';
+
+/** Returns the event of a registration. */
+export function registeredEvent(
+  { id, name }: Pick<Client, 'id' | 'name'>,
+  registered: { clientId: string; authCallbackUrl?: string | undefined },
+  by: Pick<Caller, 'subject' | 'name'>,
+) {
+  const { clientId, authCallbackUrl } = registered;
+  const client = { id, name, clientId, ...(authCallbackUrl !== undefined && { authCallbackUrl }) };
+  return { name: clientRegistered, payload: { client, registeredBy: { id: by.subject, name: by.name } } };
+}
+
 /** Columns for SELECT from `client_registrations`. The rows contain sealed secrets and tokens. */
 export const registrationColumns = `tenant_id AS "tenantId", client_id AS "clientId", realm,
   oidc_client_id AS "oidcClientId", client_secret AS "clientSecret",
   registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
-  redirect_uris AS "redirectUris", registered_at AS "registeredAt", revision`;
+  client_name AS "clientName", issuer, authentication, management, redirect_uris AS "redirectUris", registered_at AS "registeredAt", revision`;
 
 type Owner = Pick<Registration, 'tenantId' | 'oidcClientId'>;
 

@@ -162,6 +162,7 @@ describe.each([
   ['GET', '/clients', undefined],
   ['POST', '/clients/permits-web', { registrationToken }],
   ['PUT', '/clients/permits-web', { redirectUris: [] }],
+  ['GET', '/clients/permits-web/leftovers', undefined],
 ])('%s %s', (method, path, body) => {
   it('responds with 401 without a token, and to a token for another service', async () => {
     const { access } = handler.platform;
@@ -206,7 +207,7 @@ describe('POST /clients/{clientId}', () => {
     });
     expect(await works(await stored('permits-web'))).toBe(true);
     expect((await atProvider('permits-web')).metadata).toMatchObject({
-      client_name: 'permits-web',
+      client_name: expect.stringMatching(/^permits-web \(registration [0-9a-f-]{36}\)$/),
       redirect_uris: [callback],
       // Keycloak adds the response type `none`.
       response_types: expect.arrayContaining(['code']),
@@ -378,9 +379,10 @@ describe('PUT /clients/{clientId}', () => {
   });
 
   it('changes nothing else in the registration', async () => {
+    const { client_name } = (await atProvider('permits-web')).metadata;
     await update('permits-web', { redirectUris: [other] });
     expect((await atProvider('permits-web')).metadata).toMatchObject({
-      client_name: 'permits-web',
+      client_name,
       response_types: expect.arrayContaining(['code']),
       grant_types: ['authorization_code', 'refresh_token'],
       token_endpoint_auth_method: 'client_secret_basic',
@@ -391,6 +393,13 @@ describe('PUT /clients/{clientId}', () => {
   it('can remove all redirect URIs', async () => {
     expect((await update('permits-web', { redirectUris: [] })).status).toBe(200);
     expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([]);
+  });
+
+  it('registers and stores redirect URIs normalised, each once', async () => {
+    const redirectUris = [callback.replace('https://permits', 'HTTPS://Permits'), callback];
+    expect((await update('permits-web', { redirectUris })).status).toBe(200);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect((await shown('permits-web'))?.registration?.redirectUris).toEqual([callback]);
   });
 
   it('runs concurrent updates one after another', async () => {
@@ -444,6 +453,9 @@ describe('PUT /clients/{clientId}', () => {
     ['a fragment', { redirectUris: [`${callback}#x`] }, '/redirectUris/0'],
     ['credentials', { redirectUris: ['https://a:b@permits.example.org/cb'] }, '/redirectUris/0'],
     ['a relative URL', { redirectUris: ['/cb'] }, '/redirectUris/0'],
+    ['a wildcard host', { redirectUris: [callback, 'https://*'] }, '/redirectUris/1'],
+    ['a wildcard path', { redirectUris: ['https://permits.example.org/*'] }, '/redirectUris/0'],
+    ['a dot segment', { redirectUris: ['https://a/../b'] }, '/redirectUris/0'],
   ])('responds with 400 and a pointer to %s, and changes nothing', async (_, body, pointer) => {
     const answer = await update('permits-web', body);
     expect(answer.status).toBe(400);

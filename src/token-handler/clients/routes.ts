@@ -1,13 +1,16 @@
 // Routes to list, register and update clients. Responses contain neither secrets nor tokens.
 import { z } from 'zod';
 import { role } from '../../service/auth/bearer-guards.ts';
+import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
+import type { LeftoverClients } from './leftover-clients.ts';
+import type { ProvidedClients } from './provided-clients.ts';
 import type { Registrar } from './registrar.ts';
 import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
-import { clientParams, createBodies, listQuery, listResponse, tenantQuery } from './schema.ts';
+import { clientParams, createBodies, leftoversResponse, listQuery, listResponse, tenantQuery } from './schema.ts';
 
 export interface ClientRouteOptions {
   /** Requires a bearer token that was issued to this service. */
@@ -15,8 +18,10 @@ export interface ClientRouteOptions {
   tenant: Guard;
   catalog: ClientCatalog;
   registrations: Pick<RegistrationStore, 'summaries'>;
+  leftovers: Pick<LeftoverClients, 'list'>;
   registrar: Registrar;
-  allowInsecureRedirectUris: boolean;
+  provided: ProvidedClients;
+  redirectUriRules: RedirectUriRules;
 }
 
 const refusals = {
@@ -52,7 +57,8 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
-    summary: 'Registers a client at the identity provider, replacing an earlier registration',
+    summary:
+      'Registers a client at the identity provider, or takes over one that exists there, replacing an earlier registration',
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
@@ -66,7 +72,9 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
       const client = await requireClient(options.catalog, tenant, params.clientId);
-      await options.registrar.register({ ...body, tenant, client, by: callerOf(response) });
+      const registration = { tenant, client, by: callerOf(response) };
+      if (body.clientSecret !== undefined) await options.provided.register({ ...body, ...registration });
+      else await options.registrar.register({ ...body, ...registration });
       response.json({ registered: true });
     },
   });
@@ -86,7 +94,10 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
       200: { description: 'Updated', schema: z.object({ updated: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
-      409: { description: 'The client is not registered, or must be registered again (registration-required)' },
+      409: {
+        description:
+          'The client is not registered or must be registered again (registration-required), or an administrator provided it (conflict)',
+      },
       ...outages,
     },
     async handle({ params, body }, _request, response) {
@@ -94,6 +105,21 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       await options.registrar.update({ tenant, client, redirectUris: [...new Set(body.redirectUris)] });
       response.json({ updated: true });
+    },
+  });
+}
+
+export function listLeftoversRoute({ bearer, tenant, leftovers }: ClientRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: '/token-handler/v1/clients/:clientId/leftovers',
+    summary: 'Lists clients of earlier registrations that may be left at the identity provider, newest first',
+    guards: [bearer, role('token-handler-admin'), tenant],
+    params: clientParams,
+    query: tenantQuery,
+    answers: { 200: { description: 'At most 100 leftovers', schema: leftoversResponse }, ...refusals, ...outages },
+    async handle({ params }, _request, response) {
+      response.json(await leftovers.list(tenantOf(response).id, params.clientId));
     },
   });
 }

@@ -1,5 +1,5 @@
 // Completes the work that registrations leave behind. Every pod deletes replaced clients at the identity provider,
-// sends events, logs interrupted registrations, and encrypts secrets again after a key rotation. A row stays until its
+// sends events, records interrupted registrations, and encrypts secrets again after a key rotation. A row stays until its
 // work is done or the identity provider has rejected the client's token. Repeated refusals quarantine a row.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -13,6 +13,7 @@ import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/
 import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
 import { retryDelay } from '../../service/retry.ts';
 import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
+import type { LeftoverClients } from './leftover-clients.ts';
 import {
   createLeftoverQuarantine,
   createLeftoverStore,
@@ -54,6 +55,7 @@ export interface UpkeepOptions {
   keys: KeyRing;
   provider: ProviderRegistration;
   events: Pick<Events, 'send'>;
+  leftovers: LeftoverClients;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
@@ -88,7 +90,7 @@ export function startUpkeep(options: UpkeepOptions) {
   async function lookForWork(): Promise<boolean> {
     const deleted = await processBatch(context, 'deletion', removeClient);
     const sent = await processBatch(context, 'event', sendEvent);
-    await logLostAttempts(context);
+    await recordLostAttempts(context);
     await houseKeepWhenDue();
     return deleted === batch || sent === batch;
   }
@@ -157,14 +159,18 @@ function describe(row: Deletion | PendingEvent): object {
   return { tenant: tenantId, client: clientId, oidcClientId, event: name };
 }
 
-async function removeClient({ provider, keys, log }: Context, deletion: Deletion): Promise<void> {
+async function removeClient({ provider, keys, leftovers, clock, log }: Context, deletion: Deletion): Promise<void> {
+  // An older version does not know that an administrator provided this client.
+  if (deletion.registrationClientUri === '') return;
   const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
   if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');
-  else
+  else {
+    await leftovers.recordRefused(deletion, clock());
     log.warn(
-      describe(deletion),
+      { ...describe(deletion), clientName: deletion.clientName ?? deletion.clientId },
       'replaced client not deleted: the identity provider rejected its registration access token; if the client still exists there, delete it',
     );
+  }
 }
 
 async function sendEvent({ events }: Context, { id, tenantId, name, payload, created }: PendingEvent): Promise<void> {
@@ -179,18 +185,20 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
 }
 
 /** Asks operators to find clients whose registration response was lost: RFC 7591 has no request to find them. */
-async function logLostAttempts({ store, clock, pace, log }: Context): Promise<void> {
-  for (const attempt of await store.takeLostAttempts(after(clock(), -pace.attempt)))
+async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
+  for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))
     log.warn(
       attempt,
       'registration interrupted: the realm may contain an unused client of this name; if it is not the registered one, delete it there',
     );
 }
 
+/** Milliseconds for which leftovers are listed: 90 days. */
+const leftoverAge = 90 * 86_400_000;
 /** Milliseconds between two runs of the housekeeping. */
 const housekeepingInterval = 3_600_000;
 
-function createHousekeeping({ pool, store, clock, log, metrics }: Context): () => Promise<void> {
+function createHousekeeping({ pool, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
   const quarantine = createLeftoverQuarantine({ pool, clock });
   registerQuarantineMetrics(metrics, quarantine);
   let due = Number.NEGATIVE_INFINITY;
@@ -199,6 +207,7 @@ function createHousekeeping({ pool, store, clock, log, metrics }: Context): () =
     if (now < due) return;
     due = now + housekeepingInterval;
     await quarantine.release('of other versions');
+    await leftovers.forgetOlderThan(after(clock(), -leftoverAge));
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
     if (unreadable > 0)
@@ -206,15 +215,17 @@ function createHousekeeping({ pool, store, clock, log, metrics }: Context): () =
   };
 }
 
-function registerMetric({ store, metrics }: Context): void {
+function registerMetric({ store, leftovers, metrics }: Context): void {
   new prom.Gauge({
     name: 'token_handler_registration_leftovers',
-    help: 'Replaced clients to be deleted at the identity provider, and events to be sent',
+    help: 'Replaced clients to be deleted at the identity provider (deletion), events to be sent (event), and clients that may be left there and that an administrator has to delete (client)',
     labelNames: ['kind'],
     registers: [metrics.registry],
     async collect() {
       const pending = await store.pending().catch(() => undefined);
       for (const [kind, count] of Object.entries(pending ?? {})) this.set({ kind }, count);
+      const clients = await leftovers.count().catch(() => undefined);
+      if (clients !== undefined) this.set({ kind: 'client' }, clients);
     },
   });
 }

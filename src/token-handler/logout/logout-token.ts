@@ -47,10 +47,14 @@ const claimsSchema = z
 
 export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutToken {
   return async (token, clientId) => {
-    const tenant = await tenantOf(token, options);
+    const { tenant, issuer } = await issuerOf(token, options);
     const registration = await options.registrations.find(tenant.id, clientId);
     if (!registration) throw new LogoutRefusal('the client is not registered');
-    const { payload, protectedHeader } = await checkSignature(token, tenant, registration.oidcClientId, options);
+    const { payload, protectedHeader } = await checkSignature(
+      token,
+      { tenant, issuer, audience: registration.oidcClientId },
+      options,
+    );
     const { data: claims } = claimsSchema.safeParse(payload);
     if (!claims) throw new LogoutRefusal('the claims of a logout token are missing or invalid');
     const { jti, sub, sid } = claims;
@@ -58,14 +62,14 @@ export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutT
   };
 }
 
-/** Returns the tenant that the unverified issuer names. The caller checks the signature with that tenant's keys. */
-async function tenantOf(token: string, { addresses, tenants }: LogoutTokenOptions): Promise<Tenant> {
+/** Returns the unverified issuer, and its tenant. The caller checks the signature with that tenant's keys. */
+async function issuerOf(token: string, { addresses, tenants }: LogoutTokenOptions) {
   const issuer = unverifiedIssuer(token);
-  const realm = /\/realms\/([\w.-]{1,50})$/.exec(issuer)?.[1];
-  if (realm === undefined || addresses.issuer(realm).href !== issuer) throw new LogoutRefusal('unknown issuer');
+  const realm = addresses.realmOf(issuer);
+  if (realm === undefined) throw new LogoutRefusal('unknown issuer');
   const tenant = await tenants.byRealm(realm);
   if (!tenant) throw new LogoutRefusal('the issuer belongs to no tenant');
-  return tenant;
+  return { tenant, issuer };
 }
 
 function unverifiedIssuer(token: string): string {
@@ -77,11 +81,17 @@ function unverifiedIssuer(token: string): string {
   }
 }
 
-async function checkSignature(token: string, tenant: Tenant, audience: string, options: LogoutTokenOptions) {
-  const { addresses, keys, clock } = options;
+interface Expected {
+  tenant: Tenant;
+  issuer: string;
+  audience: string;
+}
+
+async function checkSignature(token: string, { tenant, issuer, audience }: Expected, options: LogoutTokenOptions) {
+  const { keys, clock } = options;
   try {
     const verified = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
-      issuer: addresses.issuer(tenant.realm).href,
+      issuer,
       audience,
       algorithms: signatureAlgorithms,
       clockTolerance: leeway,

@@ -48,7 +48,8 @@ function possible(endpoint: Endpoint): ProblemSlug[] {
 
 describe('the catalogue of pages', () => {
   it('reads the routes and the problem types from the references', () => {
-    for (const endpoint of endpoints) expect(read('docs/routes.md')).toContain(`| GET, no HEAD | \`${pathOf(endpoint)}\` |`);
+    for (const endpoint of endpoints)
+      expect(read('docs/routes.md')).toContain(`| GET, no HEAD | \`${pathOf(endpoint)}\` |`);
     expect(documented.map(({ slug }) => slug).sort()).toEqual(Object.keys(problemTypes).sort());
   });
 

@@ -4,6 +4,7 @@ import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
 import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { DiscoverProvider } from '../provider-discovery.ts';
 import type { VerifyJwt } from './id-token.ts';
 
 interface Provider {
@@ -14,8 +15,14 @@ interface Provider {
 const lifetime = 3_600_000;
 const mostRealms = 5_000;
 
-/** `timeout` is in milliseconds. */
-export function createProviderCache({ addresses, timeout }: { addresses: ProviderAddresses; timeout: number }) {
+export interface ProviderCacheOptions {
+  addresses: ProviderAddresses;
+  discover: DiscoverProvider;
+  /** Timeout of one call, in milliseconds. */
+  timeout: number;
+}
+
+export function createProviderCache({ addresses, discover, timeout }: ProviderCacheOptions) {
   const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init as RequestInit);
   const providers = new LRUCache<string, Provider>({
     max: mostRealms,
@@ -24,12 +31,7 @@ export function createProviderCache({ addresses, timeout }: { addresses: Provide
     noDeleteOnFetchRejection: true,
     allowStaleOnFetchRejection: true,
     async fetchMethod(realm, stale) {
-      const found = await oidc.discovery(addresses.issuer(realm), 'discovery', undefined, oidc.None(), {
-        timeout: timeout / 1_000,
-        [oidc.customFetch]: fetch,
-        ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
-      });
-      const metadata = { ...found.serverMetadata() };
+      const metadata = await discover(realm);
       const isSame = stale !== undefined && stale.metadata.jwks_uri === metadata.jwks_uri;
       return { metadata, keys: isSame ? stale.keys : remoteKeys(metadata) };
     },
@@ -68,6 +70,7 @@ export function createProviderCache({ addresses, timeout }: { addresses: Provide
     /** Translates a URL of the identity provider to the address that browsers use. */
     publicUrl(realm: string, url: URL): URL {
       const inner = addresses.rebase(url.href);
+      if (addresses.mappedIssuer(realm) !== undefined) return url;
       const marker = `/realms/${encodeURIComponent(realm)}`;
       const rest = inner.pathname.slice(inner.pathname.indexOf(marker) + marker.length);
       return new URL(`${addresses.issuer(realm).href}${rest}${url.search}`);

@@ -5,13 +5,15 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
+import { authenticate, type DiscoverProvider } from '../provider-discovery.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import type { AskedParameters } from './attempts.ts';
 import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
 import { redeemCode } from './redeem-code.ts';
 
-export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
+export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'> &
+  Partial<Pick<Registration, 'authentication'>>;
 
 export interface Redeemed {
   tokens: TokenResponse;
@@ -52,6 +54,7 @@ export interface RelyingParty {
 
 export interface RelyingPartyOptions {
   addresses: ProviderAddresses;
+  discover: DiscoverProvider;
   metrics: Metrics;
   /** Timeout of one call at sign-in, in milliseconds. */
   timeout: number;
@@ -60,14 +63,13 @@ export interface RelyingPartyOptions {
 /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
 const refreshTimeout = 30;
 
-export function createRelyingParty({ addresses, metrics, timeout }: RelyingPartyOptions): RelyingParty {
-  const providers = createProviderCache({ addresses, timeout });
+export function createRelyingParty({ addresses, discover, metrics, timeout }: RelyingPartyOptions): RelyingParty {
+  const providers = createProviderCache({ addresses, discover, timeout });
   // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
   const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 } });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
-    const authentication = oidc.ClientSecretBasic(client.clientSecret);
-    return providers.configuration(client.realm, client.oidcClientId, authentication);
+    return providers.configuration(client.realm, client.oidcClientId, authenticate(client));
   }
 
   return {

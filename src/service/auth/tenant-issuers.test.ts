@@ -1,0 +1,150 @@
+// Tests TENANT_ISSUERS, and bearer tokens of issuers that the operator has mapped to tenants.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import pino from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ConfigError, parseConfig, withRules } from '../operations/config.ts';
+import { createMetrics } from '../operations/metrics.ts';
+import { accessFields, processRules } from '../operations/process-fields.ts';
+import { createBearerVerifier } from './identity.ts';
+import { createSigningKeys } from './signing-keys.ts';
+import { createKeysUrl, createTenantIssuers } from './tenant-issuers.ts';
+
+const schema = withRules(z.object(accessFields), ...processRules.slice(0, 1));
+const access = { ACCESS_SERVICE_URL: 'https://access.example.org/auth' };
+const parse = (TENANT_ISSUERS: string) => parseConfig(schema, { ...access, TENANT_ISSUERS }).TENANT_ISSUERS;
+function problemsOf(text: string): string[] {
+  try {
+    parse(text);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map(({ name, problem }) => `${name} ${problem}`);
+  }
+}
+
+describe('TENANT_ISSUERS', () => {
+  it('maps the realms of tenants to issuers, which are kept exactly', () => {
+    const issuers = parse(' town=https://login.example.org/ , city=https://login.example.com/x/v2.0,');
+    expect(issuers.issuerOf('town')).toBe('https://login.example.org/');
+    expect(issuers.issuerOf('city')).toBe('https://login.example.com/x/v2.0');
+    expect(issuers.realmOf('https://login.example.org/')).toBe('town');
+    expect(issuers.realmOf('https://login.example.org')).toBeUndefined();
+    expect(issuers.issuerOf('demo')).toBeUndefined();
+  });
+
+  it.each(['', 'town=https://login.example.org', 'town=http://localhost:3000/oidc', 'town=http://127.0.0.1:1/x'])(
+    'may be %j',
+    (text) => {
+      expect(problemsOf(text)).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['https://login.example.org', 'must be the realm'],
+    ['=https://login.example.org', 'must be the realm'],
+    ['core=https://login.example.org', 'must be the realm'],
+    ['a/b=https://login.example.org', 'must be the realm'],
+    ['..=https://login.example.org', 'must be the realm'],
+    ['town=', 'https URL'],
+    ['town=login.example.org', 'https URL'],
+    ['town=http://login.example.org', 'https URL'],
+    ['town=javascript:alert(1)', 'https URL'],
+    ['town=https://me:pw@login.example.org', 'without credentials'],
+    ['town=https://login.example.org/?x=1', 'without credentials'],
+    ['town=https://login.example.org/#x', 'without credentials'],
+    ['town=https://login.microsoftonline.com/{tenantid}/v2.0', 'exactly'],
+    ['town=HTTPS://login.example.org', 'exactly'],
+    ['town=https://login.example.org:443/x', 'exactly'],
+    ['town=https://login.example.org/a/../b', 'exactly'],
+    ['town=https://a.example,town=https://b.example', 'realm town again'],
+    ['town=https://a.example,city=https://a.example', 'another realm to city'],
+    ['town=https://access.example.org/auth/realms/demo', 'must not map realms of ACCESS_SERVICE_URL'],
+  ])('must not be %j', (text, problem) => {
+    expect(problemsOf(text)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  it('has all its problems reported together, without the issuers', () => {
+    const problems = problemsOf('core=https://a.example,town=http://canary.example,city=https://b.example');
+    expect(problems).toEqual([
+      expect.stringContaining('TENANT_ISSUERS item 1: must be the realm'),
+      expect.stringContaining('TENANT_ISSUERS item 2: must have an issuer'),
+    ]);
+    expect(problems.join()).not.toContain('canary');
+  });
+});
+
+describe('a bearer token of a mapped issuer', () => {
+  const audience = 'urn:example:platform:form-service';
+  const town = { id: 'urn:example:platform:tenant-service:v2:/tenants/town', name: 'Town', realm: 'town' };
+  let server: Server;
+  let issuer: string;
+  /** What the discovery document says. */
+  let document: Record<string, unknown>;
+  let status: number;
+  let key: CryptoKey;
+
+  beforeAll(async () => {
+    const pair = await generateKeyPair('RS256');
+    key = pair.privateKey;
+    const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'RS256', use: 'sig' }] };
+    server = createServer((request, response) => {
+      const body = request.url === '/town/keys' ? jwks : document;
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}/town`;
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+  beforeEach(() => {
+    status = 200;
+    document = { issuer, jwks_uri: `${issuer}/keys` };
+  });
+
+  const verifier = () => {
+    const accessUrl = 'http://127.0.0.1:1/auth';
+    const tenantIssuers = createTenantIssuers([['town', issuer]]);
+    const common = { log: pino({ level: 'silent' }), metrics: createMetrics() };
+    return createBearerVerifier({
+      signingKeys: createSigningKeys({ urlOf: createKeysUrl(accessUrl, tenantIssuers), ...common }),
+      ...{ accessPublicUrl: accessUrl, tenantIssuers, clientId: audience },
+      tenants: { byRealm: async (realm) => (realm === 'town' ? town : undefined) },
+    });
+  };
+  const bearer = async (iss = issuer) =>
+    `Bearer ${await new SignJWT({ sub: 'alice', aud: audience })
+      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
+      .setIssuer(iss)
+      .setExpirationTime('5m')
+      .sign(key)}`;
+
+  it('is verified with the keys that discovery names, and its caller belongs to the tenant', async () => {
+    const caller = await verifier().verify(await bearer(), [audience]);
+    expect(caller).toMatchObject({ subject: 'alice', realm: 'town', tenant: town, isCore: false, issuer });
+  });
+
+  it.each([
+    ['another spelling', () => `${issuer}/`],
+    ['the realm at the platform’s identity provider', () => 'http://127.0.0.1:1/auth/realms/town'],
+    ['another issuer', () => 'https://evil.example'],
+  ])('is refused if it has %s', async (_, iss) => {
+    await expect(verifier().verify(await bearer(iss()), [audience])).rejects.toMatchObject({ slug: 'unauthenticated' });
+  });
+
+  it.each([
+    ['names another issuer', () => ({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` }), 200],
+    ['names keys on another host', () => ({ issuer, jwks_uri: 'http://127.0.0.2:1/keys' }), 200],
+    ['names no keys', () => ({ issuer }), 200],
+    ['fails', () => ({}), 500],
+  ])('cannot be verified while discovery %s, and can be afterwards', async (_, found, code) => {
+    const own = verifier();
+    document = found();
+    status = code;
+    await expect(own.verify(await bearer(), [audience])).rejects.toMatchObject({ slug: 'unavailable' });
+    status = 200;
+    document = { issuer, jwks_uri: `${issuer}/keys` };
+    expect(await own.verify(await bearer(), [audience])).toMatchObject({ subject: 'alice' });
+  });
+});

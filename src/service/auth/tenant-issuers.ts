@@ -1,0 +1,103 @@
+// Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator does that:
+// no request names an issuer. A tenant has exactly one issuer, so that no other one can speak for its people.
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+
+export interface TenantIssuers {
+  /** Returns the issuer of the tenant with this realm, exactly as its tokens state it. */
+  issuerOf(realm: string): string | undefined;
+  /** Returns the realm of the tenant with this issuer, which must match exactly (OpenID Connect Core 3.1.3.7). */
+  realmOf(issuer: string): string | undefined;
+  issuers: readonly string[];
+}
+
+export function createTenantIssuers(pairs: readonly (readonly [realm: string, issuer: string])[]): TenantIssuers {
+  const byRealm = new Map(pairs);
+  const byIssuer = new Map(pairs.map(([realm, issuer]) => [issuer, realm]));
+  return {
+    issuerOf: (realm) => byRealm.get(realm),
+    realmOf: (issuer) => byIssuer.get(issuer),
+    issuers: [...byIssuer.keys()],
+  };
+}
+
+export const noTenantIssuers = createTenantIssuers([]);
+
+/** Returns the realm of an issuer: the mapped one, else that of an issuer below `<accessPublicUrl>/realms/`. */
+export function realmOfIssuer(issuer: string, accessPublicUrl: string, mapped: TenantIssuers): string | undefined {
+  const own = mapped.realmOf(issuer);
+  if (own !== undefined) return own;
+  const base = `${accessPublicUrl}/realms/`;
+  const realm = issuer.startsWith(base) ? issuer.slice(base.length) : undefined;
+  return realm === undefined || mapped.issuerOf(realm) !== undefined ? undefined : realm;
+}
+
+const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
+const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Parses `realm=issuer,realm=issuer,…`. Reports every problem, by realm or position and without issuers. */
+export function tenantIssuersSetting() {
+  return z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      const items = text.split(',').filter((item) => item.trim() !== '');
+      const pairs = items.map((item): [string, string] => {
+        const [realm = '', ...rest] = item.trim().split('=');
+        return [realm.trim(), rest.join('=').trim()];
+      });
+      for (const [index, [realm, issuer]] of pairs.entries()) {
+        const before = pairs.slice(0, index);
+        const problem = pairProblem(realm, issuer, before);
+        if (problem !== undefined) context.addIssue(`item ${index + 1}: ${problem}`);
+      }
+      return createTenantIssuers(pairs);
+    });
+}
+
+function pairProblem(realm: string, issuer: string, before: readonly [string, string][]): string | undefined {
+  if (!realmPattern.test(realm) || realm === 'core') return 'must be the realm of a tenant, =, and an issuer';
+  if (before.some(([other]) => other === realm)) return `must not name the realm ${realm} again`;
+  if (before.some(([, other]) => other === issuer)) return `must not map the issuer of another realm to ${realm}`;
+  return issuerProblem(issuer);
+}
+
+function issuerProblem(issuer: string): string | undefined {
+  if (!URL.canParse(issuer)) return 'must have an issuer that is an https URL';
+  const { href, protocol, hostname, username, password, search, hash } = new URL(issuer);
+  const isLocal = protocol === 'http:' && localHosts.has(hostname);
+  if (protocol !== 'https:' && !isLocal) return 'must have an issuer that is an https URL';
+  // OpenID Connect Discovery 1.0, section 3.
+  if (username || password || search || hash) return 'must have an issuer without credentials, query and fragment';
+  // An issuer is compared as text. Other spellings, and templates such as {tenantid}, would match no token.
+  return href === issuer || href === `${issuer}/` ? undefined : 'must have the issuer exactly as its tokens state it';
+}
+
+/** Longest time, in milliseconds, of a request for a discovery document, and for which its `jwks_uri` is used. */
+const timeout = 10_000;
+const lifetime = 3_600_000;
+const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
+
+/** Returns a function that finds the URL of a realm's keys: by discovery for a mapped issuer, else at Keycloak's path. */
+export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenantIssuers) {
+  const found = new LRUCache<string, string>({ max: 5_000, ttl: lifetime });
+  return async (realm: string): Promise<string> => {
+    const issuer = mapped.issuerOf(realm);
+    if (issuer === undefined) return `${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`;
+    const url = found.get(issuer) ?? (await discoverKeys(issuer));
+    found.set(issuer, url);
+    return url;
+  };
+}
+
+/** Throws if the discovery document is not the issuer's (OpenID Connect Discovery 1.0, section 4.3). */
+async function discoverKeys(issuer: string): Promise<string> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout) });
+  if (response.status !== 200) throw new Error(`the identity provider responded with ${response.status}`);
+  const document = discoverySchema.parse(await response.json());
+  if (document.issuer !== issuer) throw new Error("the identity provider's discovery document names another issuer");
+  if (new URL(document.jwks_uri).origin !== new URL(issuer).origin)
+    throw new Error('the keys of the identity provider are on another host than its issuer');
+  return document.jwks_uri;
+}

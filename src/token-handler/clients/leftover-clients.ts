@@ -1,0 +1,126 @@
+// Stores the clients of our own attempts that may exist at the identity provider and that nothing manages, so that an
+// administrator can find and delete them. A row is only deleted when its client is, or when it is older than the records
+// are kept. Names are never used to find a client: only a recorded URI identifies one.
+import type pg from 'pg';
+import type { Owner } from './registration-store.ts';
+
+/**
+ * `response-lost`: a registration whose response did not arrive. `token-lost`: a replaced client whose registration
+ * access token was lost. `token-refused`: a replaced client whose token the identity provider refused. `no-token`: a
+ * replaced client for which it issued none. `deletion-pending`: a replaced client that is still to be deleted.
+ */
+export const leftoverReasons = [
+  'response-lost',
+  'token-lost',
+  'token-refused',
+  'no-token',
+  'deletion-pending',
+] as const;
+
+export type LeftoverReason = (typeof leftoverReasons)[number];
+
+export interface LeftoverClient {
+  /** Name at the identity provider. */
+  clientName: string;
+  /** Id at the identity provider. Null if the response that contained it was lost. */
+  clientId: string | null;
+  realm: string;
+  reason: LeftoverReason;
+  created: Date;
+}
+
+/** A client that a token of the identity provider's administrator may delete. */
+export interface DeletableClient {
+  id: string;
+  oidcClientId: string;
+  registrationClientUri: string;
+}
+
+/** An attempt whose outcome is unknown. */
+export interface LostAttempt {
+  tenant: string;
+  client: string;
+  clientName: string;
+  realm: string;
+  started: Date;
+}
+
+/** A replaced client that could not be deleted. */
+export type RefusedDeletion = Owner & {
+  clientName: string | null;
+  oidcClientId: string;
+  registrationClientUri: string;
+};
+
+export type LeftoverClients = ReturnType<typeof createLeftoverClients>;
+
+const mostListed = 100;
+/** Largest number of deletions that one registration tries. */
+const mostDeleted = 10;
+
+export function createLeftoverClients(pool: pg.Pool) {
+  return {
+    /** Lists at most 100 leftovers of a client, newest first. */
+    async list(tenantId: string, clientId: string): Promise<LeftoverClient[]> {
+      return (await pool.query<LeftoverClient>(listSql, [tenantId, clientId, mostListed])).rows;
+    },
+    /** Records the attempts that failed or started before `before`. Each is returned to one pod only. */
+    async recordLostAttempts(before: Date): Promise<LostAttempt[]> {
+      return (await pool.query<LostAttempt>(lostSql, [before])).rows;
+    },
+    /** Records a replaced client whose token the identity provider refused. */
+    async recordRefused(deletion: RefusedDeletion, now: Date): Promise<void> {
+      const { tenantId, clientId, realm, issuer, clientName, oidcClientId, registrationClientUri } = deletion;
+      const name = clientName ?? clientId;
+      await pool.query(refusedSql, [tenantId, clientId, realm, issuer, name, oidcClientId, registrationClientUri, now]);
+    },
+    /** Returns at most 10 leftovers whose URI is recorded and that are not registered. */
+    async deletable({ tenantId, clientId, realm, issuer }: Owner): Promise<DeletableClient[]> {
+      const parameters = [tenantId, clientId, realm, issuer, mostDeleted];
+      return (await pool.query<DeletableClient>(deletableSql, parameters)).rows;
+    },
+    async forget(id: string): Promise<void> {
+      await pool.query('DELETE FROM client_leftovers WHERE id = $1', [id]);
+    },
+    async count(): Promise<number> {
+      const { rows } = await pool.query<{ count: number }>('SELECT count(*)::int AS count FROM client_leftovers');
+      return rows[0]?.count ?? 0;
+    },
+    async forgetOlderThan(before: Date): Promise<void> {
+      await pool.query('DELETE FROM client_leftovers WHERE created < $1', [before]);
+    },
+  };
+}
+
+const listSql = `
+SELECT client_name AS "clientName", oidc_client_id AS "clientId", realm, reason, created
+FROM client_leftovers WHERE tenant_id = $1 AND client_id = $2
+UNION ALL
+SELECT coalesce(client_name, client_id), oidc_client_id, realm, 'deletion-pending', created
+FROM client_deletions d WHERE tenant_id = $1 AND client_id = $2 AND registration_client_uri <> ''
+  AND NOT EXISTS (SELECT FROM client_registrations r
+    WHERE r.tenant_id = d.tenant_id AND r.oidc_client_id = d.oidc_client_id)
+ORDER BY created DESC LIMIT $3`;
+
+// Attempts of older versions have no name of their own; their ids keep them apart.
+const lostSql = `
+WITH lost AS (DELETE FROM registration_attempts WHERE started < $1 OR failed RETURNING *),
+recorded AS (
+  INSERT INTO client_leftovers (id, tenant_id, client_id, realm, issuer, client_name, reason, created)
+  SELECT id, tenant_id, client_id, realm, issuer, coalesce(client_name, client_id), 'response-lost', started FROM lost)
+SELECT tenant_id AS tenant, client_id AS client, coalesce(client_name, client_id) AS "clientName", realm, started FROM lost`;
+
+const refusedSql = `
+INSERT INTO client_leftovers (tenant_id, client_id, realm, issuer, client_name, oidc_client_id,
+  registration_client_uri, reason, created)
+SELECT $1, $2, $3, $4, $5, $6, $7, 'token-refused', $8
+WHERE NOT EXISTS (SELECT FROM client_leftovers WHERE tenant_id = $1 AND oidc_client_id = $6)`;
+
+const deletableSql = `
+SELECT id, oidc_client_id AS "oidcClientId", registration_client_uri AS "registrationClientUri"
+FROM client_leftovers l
+WHERE tenant_id = $1 AND client_id = $2 AND realm = $3 AND issuer IS NOT DISTINCT FROM $4
+  AND oidc_client_id IS NOT NULL AND registration_client_uri IS NOT NULL
+  AND NOT EXISTS (SELECT FROM client_registrations r
+    WHERE r.tenant_id = l.tenant_id AND r.oidc_client_id = l.oidc_client_id)
+ORDER BY created DESC LIMIT $5`;
