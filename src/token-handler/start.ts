@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform } from '../platform/platform.ts';
+import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -59,14 +60,20 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
   const addresses = createProviderAddresses({ accessUrl, accessPublicUrl });
   const foundation = { config, log, metrics, clock, urns, platform, addresses, keys, pool, redis };
-  const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
+  const relyingParty = createRelyingParty({
+    ...{ addresses, metrics, timeout: config.PLATFORM_TIMEOUT },
+    keys: createSigningKeys(accessUrl),
+  });
   const rateLimits = createRateLimits({ redis, clock, log, metrics });
   const clients = startClients({ ...foundation, agent, changePool, pace });
   const { catalog, registrations } = clients;
   const limits = { maxAge: config.SESSION_MAX_AGE, idle: config.SESSION_IDLE };
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   const cookieName = config.SESSION_COOKIE;
-  const sessions = new Sessions({ ...foundation, store, limits, cookieName, registrations, relyingParty });
+  const sessions = new Sessions({
+    ...{ ...foundation, store, limits, cookieName, registrations, relyingParty },
+    refreshConcurrency: config.REFRESH_CONCURRENCY,
+  });
   const signIns = createSignIns({ ...foundation, registrations, sessions });
   const targets = createTargets({ ...foundation, sessions, tenants, rateLimits, catalog, directory });
   platform.register(registered);

@@ -144,7 +144,7 @@ describe('an outage of Postgres under load', () => {
 describe('an outage of the identity provider under load', () => {
   it('affects no session whose access token is valid; tokens that are due are refreshed afterwards', async () => {
     const [due] = people as [Person];
-    await world.shortenToken(due.handle, 45_000);
+    await world.shortenToken(due.handle, 25_000);
     const before = (await world.stored(due.handle)).tokens.accessToken;
     await accessGate.shut();
     expect(statuses(await load(3_000))).toEqual([200]);

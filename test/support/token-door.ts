@@ -11,7 +11,8 @@ import { setTimeout as delay } from 'node:timers/promises';
  * - `reset`: the connection breaks before a response; the identity provider never receives the request
  * - `lost answer`: the identity provider processes the request, but the connection breaks before its response
  * - `half an answer`: the same, with half of the response
- * - `status`: a response with this status; the identity provider never receives the request
+ * - `status`: a response with this status. The identity provider receives the request only if `isProcessed`
+ * - `edit`: the identity provider processes the request, and the client gets the edited members of its response
  */
 export type RefreshFate =
   | number
@@ -19,7 +20,18 @@ export type RefreshFate =
   | 'reset'
   | 'lost answer'
   | 'half an answer'
-  | { status: number; error?: string };
+  | DoorResponse
+  | { edit: (members: Record<string, unknown>) => Record<string, unknown> };
+
+export interface DoorResponse {
+  status: number;
+  /** Member `error` of the body. */
+  error?: string;
+  /** Used instead of a JSON body. */
+  body?: string;
+  headers?: Record<string, string>;
+  isProcessed?: boolean;
+}
 
 export interface TokenDoor {
   /** `http://127.0.0.1:<port>/auth` */
@@ -64,12 +76,17 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   async function meet(what: RefreshFate, incoming: IncomingMessage, response: ServerResponse, body: Buffer) {
     if (what === 'hang') return;
     if (what === 'reset') return void response.socket?.resetAndDestroy();
-    if (typeof what === 'object') {
-      const answer = JSON.stringify({ error: what.error ?? 'server_error' });
-      return void response.writeHead(what.status, { 'content-type': 'application/json' }).end(answer);
+    if (typeof what === 'object' && 'status' in what) {
+      if (what.isProcessed) await pass(target, incoming, body);
+      const answer = what.body ?? JSON.stringify({ error: what.error ?? 'server_error' });
+      return void response.writeHead(what.status, { 'content-type': 'application/json', ...what.headers }).end(answer);
     }
     if (typeof what === 'number') await delay(what);
     const answer = await pass(target, incoming, body);
+    if (typeof what === 'object') {
+      const edited = JSON.stringify(what.edit(JSON.parse(answer.body.toString('utf8'))));
+      return send(response, { ...answer, body: Buffer.from(edited) });
+    }
     if (what === 'lost answer') return void response.socket?.resetAndDestroy();
     if (what !== 'half an answer') return send(response, answer);
     response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length });
