@@ -38,8 +38,8 @@ export interface TokenDoor {
   url: string;
   /** Refresh tokens, in the order of arrival. */
   presented: string[];
-  /** Takes effect from the next refresh on. */
-  set(fate: RefreshFate): void;
+  /** Takes effect from the next refresh on. A function gets the number of the refresh, and returns its fate. */
+  set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
   /**
    * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that
    * response.
@@ -52,7 +52,7 @@ export interface TokenDoor {
 export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];
-  let fate: RefreshFate = 0;
+  let fate: RefreshFate | ((nth: number) => RefreshFate) = 0;
   let afterCode: (answer: string) => Promise<void> = async () => undefined;
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
@@ -70,7 +70,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
       return send(response, answer);
     }
     presented.push(form.get('refresh_token') ?? '');
-    await meet(fate, incoming, response, body);
+    await meet(typeof fate === 'function' ? fate(presented.length) : fate, incoming, response, body);
   }
 
   async function meet(what: RefreshFate, incoming: IncomingMessage, response: ServerResponse, body: Buffer) {
