@@ -72,8 +72,7 @@ async function isAlive(browser: SiteBrowser, nth: number): Promise<boolean> {
   throw new Error('the session gets only 503');
 }
 
-const countAlive = async (browsers: SiteBrowser[]) =>
-  (await Promise.all(browsers.map(isAlive))).filter(Boolean).length;
+const countAlive = async (browsers: SiteBrowser[]) => (await Promise.all(browsers.map(isAlive))).filter(Boolean).length;
 
 it('sessions of one person that are refreshed together: no token is presented twice, and no other session ends', async () => {
   if (keycloak) {

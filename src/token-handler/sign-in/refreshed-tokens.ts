@@ -4,6 +4,7 @@
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
+import type { Clock } from '../../service/clock.ts';
 import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
 
 export interface ExpectedTokens {
@@ -11,6 +12,7 @@ export interface ExpectedTokens {
   oidcClientId: string;
   keys: ReturnType<SigningKeys['ofRealm']>;
   original: OriginalTokens;
+  clock: Clock;
 }
 
 // Only asymmetric algorithms: everybody who knows the client secret could forge an HMAC.
@@ -69,11 +71,12 @@ function headerOf(token: string): jose.CompactJWSHeaderParameters | undefined {
 }
 
 async function checkIdToken(idToken: string, accessToken: string, expected: ExpectedTokens) {
-  const { issuer, oidcClientId, keys, original } = expected;
+  const { issuer, oidcClientId, keys, original, clock } = expected;
   let verified: jose.JWTVerifyResult;
   try {
     verified = await jose.jwtVerify(idToken, keys, {
       ...{ issuer, audience: oidcClientId, subject: original.subject, algorithms, clockTolerance: leeway },
+      currentDate: clock(),
       requiredClaims: ['iss', 'sub', 'aud', 'exp', 'iat'],
     });
   } catch (error) {
@@ -90,10 +93,10 @@ function checkClaims(
   accessToken: string,
   expected: ExpectedTokens,
 ) {
-  const { oidcClientId, original } = expected;
+  const { oidcClientId, original, clock } = expected;
   const { aud, azp, iat = 0, nonce, at_hash: accessHash } = payload;
   const before = original.tokens.idToken === undefined ? undefined : claimsOf(original.tokens.idToken);
-  if (Math.abs(Date.now() / 1_000 - iat) > longestDelay) return 'iat';
+  if (Math.abs(clock().getTime() / 1_000 - iat) > longestDelay) return 'iat';
   if (before && !isSameAudience(aud, before.aud)) return 'aud';
   if ((azp ?? oidcClientId) !== oidcClientId || (before && azp !== before.azp)) return 'azp';
   if (nonce !== undefined && nonce !== nonceOf(original.tokens)) return 'nonce';

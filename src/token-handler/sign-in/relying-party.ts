@@ -2,14 +2,12 @@
 // It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
 import type { SigningKeys } from '../../service/auth/signing-keys.ts';
+import { type Clock, systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { createProviderCache } from './provider-cache.ts';
-import { createTokenRefresh } from './token-refresh.ts';
-
-export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
+import { createTokenRefresh, type OidcClient } from './token-refresh.ts';
 
 export interface Redeemed {
   tokens: TokenResponse;
@@ -54,10 +52,12 @@ export interface RelyingPartyOptions {
   timeout: number;
   /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
   refreshTimeout?: number;
+  /** Clock with which the times in tokens are compared. Like openid-client, uses the system's by default. */
+  clock?: Clock;
 }
 
 export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
-  const { addresses, keys, metrics, timeout, refreshTimeout = 30 } = options;
+  const { addresses, keys, metrics, timeout, refreshTimeout = 30, clock = systemClock } = options;
   const providers = createProviderCache({ addresses, timeout });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
@@ -65,7 +65,7 @@ export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
     return providers.configuration(client.realm, client.oidcClientId, authentication);
   }
 
-  const tokenRefresh = createTokenRefresh({ addresses, configure, keys, metrics, refreshTimeout });
+  const tokenRefresh = createTokenRefresh({ addresses, configure, keys, metrics, refreshTimeout, clock });
   return {
     async authorizationUrl(client, request) {
       const configuration = await configure(client);

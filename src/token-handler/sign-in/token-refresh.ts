@@ -3,12 +3,15 @@
 import * as oidc from 'openid-client';
 import { Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
 import type { SigningKeys } from '../../service/auth/signing-keys.ts';
+import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isUnknownClient } from './failures.ts';
 import { findForeignToken, preloadKeys } from './refreshed-tokens.ts';
-import type { OidcClient } from './relying-party.ts';
+
+export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
 
 export interface TokenRefreshOptions {
   addresses: ProviderAddresses;
@@ -17,6 +20,8 @@ export interface TokenRefreshOptions {
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
   refreshTimeout: number;
+  /** Clock with which the times in ID tokens are compared. */
+  clock: Clock;
 }
 
 /** Bytes of a token response. */
@@ -24,7 +29,8 @@ const longestResponse = 1024 * 1024;
 /** Longest wait that a Retry-After header may ask for, in milliseconds. */
 const longestPause = 60_000;
 
-export function createTokenRefresh({ addresses, configure, keys, metrics, refreshTimeout }: TokenRefreshOptions) {
+export function createTokenRefresh(options: TokenRefreshOptions) {
+  const { addresses, configure, keys, metrics, refreshTimeout, clock } = options;
   // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
   const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
 
@@ -32,8 +38,9 @@ export function createTokenRefresh({ addresses, configure, keys, metrics, refres
     /** Does not throw. */
     async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
       const exchange = createExchange(addresses, agent);
-      const issuer = addresses.issuer(client.realm).href;
-      const expected = { issuer, oidcClientId: client.oidcClientId, keys: keys.ofRealm(client.realm), original };
+      const { realm, oidcClientId } = client;
+      const issuer = addresses.issuer(realm).href;
+      const expected = { issuer, oidcClientId, keys: keys.ofRealm(realm), original, clock };
       let outcome: RefreshOutcome;
       try {
         const configuration = await configure(client);
@@ -46,7 +53,7 @@ export function createTokenRefresh({ addresses, configure, keys, metrics, refres
         const check = await findForeignToken(response, expected);
         outcome = check === undefined ? { kind: 'refreshed', response } : { kind: 'foreign', check };
       } catch (error) {
-        outcome = failureOf(error, exchange.state());
+        outcome = failureOf(error, exchange.state(), clock);
       }
       if (outcome.kind !== 'refreshed')
         metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${outcome.kind}` });
@@ -120,7 +127,7 @@ function takeIdToken(content: string): { idToken?: string; rest: string } {
   }
 }
 
-function failureOf(error: unknown, state: ExchangeState): RefreshOutcome {
+function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
   if (state === 'unsent') return { kind: 'unused' };
   if (state === 'sent') return { kind: 'unknown' };
   // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
@@ -130,13 +137,15 @@ function failureOf(error: unknown, state: ExchangeState): RefreshOutcome {
   const { status, retryAfter } = state;
   // RFC 6585 section 4, RFC 9110 section 15.6.4. Gateways send other errors after they have forwarded the request.
   if (status === 429 || (status === 503 && retryAfter !== null))
-    return { kind: 'unused', retryAfter: pauseOf(retryAfter) };
+    return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
   return { kind: 'unknown' };
 }
 
 /** Returns milliseconds of a Retry-After header (RFC 9110 section 10.2.3), at most a minute. */
-function pauseOf(retryAfter: string | null): number {
+function pauseOf(retryAfter: string | null, clock: Clock): number {
   if (retryAfter === null) return 0;
-  const milliseconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1_000 : Date.parse(retryAfter) - Date.now();
+  const milliseconds = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1_000
+    : Date.parse(retryAfter) - clock().getTime();
   return Number.isNaN(milliseconds) ? 0 : Math.min(Math.max(milliseconds, 0), longestPause);
 }
