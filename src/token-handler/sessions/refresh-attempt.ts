@@ -11,7 +11,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { retryUntilDone } from '../../service/retry.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
-import { logOutcome } from './refresh-log.ts';
+import { logFailure } from './refresh-log.ts';
 import { claimOf } from './refresh-queue.ts';
 import {
   type FoundSession,
@@ -86,7 +86,7 @@ export class RefreshAttempts {
       const outcome = await this.#present(session, tokens, tokens.refreshToken);
       release();
       this.count(outcome.kind);
-      logOutcome(this.#options.log, session, outcome);
+      if (outcome.kind !== 'refreshed') logFailure(this.#options.log, session, outcome);
       await this.#store(found, id, outcome);
       return outcome;
     } finally {

@@ -1,13 +1,16 @@
-// Log lines about the outcome of token refreshes. They name the session by its handle, and no person and no token.
+// Log lines about token refreshes that failed. They name the session by its handle, and no person and no token.
 import type { Logger } from '../../service/operations/log.ts';
 import type { RefreshOutcome, Session } from './session.ts';
 
 /** Fixed name of the audit event: the identity provider's response contained tokens of somebody else. */
 const foreignTokens = 'session.foreign-tokens';
 
-export function logOutcome(log: Logger, session: Session, outcome: RefreshOutcome): void {
+export function logFailure(
+  log: Logger,
+  session: Session,
+  outcome: Exclude<RefreshOutcome, { kind: 'refreshed' }>,
+): void {
   const { kind } = outcome;
-  if (kind === 'refreshed') return;
   const { handle, tenantId, clientId, oidcClientId } = session;
   const about = { session: handle, tenant: tenantId, client: clientId, outcome: kind };
   if (kind === 'foreign')

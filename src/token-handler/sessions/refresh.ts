@@ -108,10 +108,10 @@ export class Refresher {
       if (left <= 0) throw slow();
       const running = this.#running.get(handle);
       const pause = this.#pauseOf(handle);
-      if (running) await within(running, left, slow());
+      if (running) await untilOver(running, left);
       else if (state.intent !== undefined || this.#attempts.isWithdrawing(handle)) await delay(pollInterval);
       else if (pause) throw this.#noNewToken(pause);
-      else await within(this.#run(found), left, slow());
+      else await untilOver(this.#run(found), left);
     }
   }
 
@@ -142,6 +142,11 @@ function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Pr
   const started = work().finally(() => running.delete(key));
   running.set(key, started);
   return started;
+}
+
+/** Throws Problem `unavailable` if the attempt takes longer than `milliseconds`. */
+async function untilOver(attempt: Promise<void>, milliseconds: number): Promise<void> {
+  if ((await within(attempt, milliseconds, 'late')) === 'late') throw slow();
 }
 
 function ended(): Problem {
