@@ -36,14 +36,15 @@ async function statusOf(as: Person, url: string): Promise<number> {
 describe('a session whose access token is due, and a token endpoint that takes 10 s', () => {
   it('is refreshed by one token request for 200 concurrent calls on three replicas, and no call is rejected', async () => {
     const person = await world.enter();
-    await world.shortenToken(person.handle, 25_000);
+    const before = (await world.stored(person.handle)).tokens.accessToken;
+    // Due for certain with less than half a minute left.
+    await world.shortenToken(person.handle, 29_000);
     door.presented.length = 0;
     door.set(10_000);
     const urls = [world.site, ...replicas.map(({ url }) => url)];
     const calls = Array.from({ length: 200 }, (_, index) => statusOf(person, urls[index % 3] ?? ''));
     const responses = await Promise.all(calls);
     expect(new Set(responses)).toEqual(new Set([200]));
-    const before = (await world.stored(person.handle)).tokens.accessToken;
     await expect.poll(async () => (await world.stored(person.handle)).tokens.accessToken).not.toBe(before);
     for (const url of urls) expect(await statusOf(person, url)).toBe(200);
     expect(door.presented).toHaveLength(1);
@@ -58,7 +59,8 @@ async function refreshElsewhere() {
   expect(await statusOf(person, process.url)).toBe(200);
   await world.shortenToken(person.handle, 3_000);
   const { refreshToken = '' } = (await world.stored(person.handle)).tokens;
-  expect(await statusOf(person, process.url)).toBe(200);
+  // Not awaited: on a slow machine the token may have expired already, and the call then waits for the refresh.
+  statusOf(person, process.url).catch(() => undefined);
   await expect.poll(() => presentations(refreshToken)).toBe(1);
   return { process, person, refreshToken };
 }
@@ -79,8 +81,8 @@ async function callUntilExpiry(person: Person): Promise<number[]> {
   return Promise.all([status, ...Array.from({ length: 10 }, (_, index) => statusOf(person, url(index)))]);
 }
 
-describe('a refresh at a token endpoint that takes 7 s', () => {
-  beforeAll(() => door.set(7_000));
+describe('a refresh at a token endpoint that takes 8 s', () => {
+  beforeAll(() => door.set(8_000));
 
   it('whose replica is killed or stopped ends the session with its access token, and its result changes nothing', async () => {
     const killed = await refreshElsewhere();

@@ -9,6 +9,7 @@ import type { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { retryUntilDone } from '../../service/retry.ts';
+import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { logFailure } from './refresh-log.ts';
@@ -133,14 +134,16 @@ export class RefreshAttempts {
   /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old. */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
+    const { handle, tenantId, clientId, oidcClientId, user } = session;
+    let registration: Registration | undefined;
     try {
-      const registration = await registrations.find(session.tenantId, session.clientId);
-      if (registration?.oidcClientId !== session.oidcClientId) return { kind: 'unknown' };
-      return await relyingParty.refresh(registration, refreshToken, { subject: session.user.id, tokens });
+      registration = await registrations.find(tenantId, clientId);
     } catch (error) {
-      log.warn({ err: error, session: session.handle }, 'registration for a token refresh could not be read');
+      log.warn({ err: error, session: handle }, 'registration for a token refresh could not be read');
       return { kind: 'unused' };
     }
+    if (registration?.oidcClientId !== oidcClientId) return { kind: 'unknown' };
+    return relyingParty.refresh(registration, refreshToken, { subject: user.id, tokens });
   }
 
   async #store({ session, tokens: set, state }: FoundSession, id: string, outcome: RefreshOutcome): Promise<void> {
@@ -150,7 +153,10 @@ export class RefreshAttempts {
       this.#write(limit, async () => {
         if (await tokens.conclude(handle, id, this.#now(), sealed)) return;
         this.count('late');
-        log.info({ session: handle, outcome: outcome.kind }, 'token refresh not stored: the session has ended');
+        log.info(
+          { session: handle, outcome: outcome.kind },
+          'token refresh not stored: the session has ended or has other tokens',
+        );
       });
     const replace = (next: TokenSet) => {
       const sealed = sessions.seal(session, next);
