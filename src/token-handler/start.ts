@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform } from '../platform/platform.ts';
-import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -60,10 +59,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
   const addresses = createProviderAddresses({ accessUrl, accessPublicUrl });
   const foundation = { config, log, metrics, clock, urns, platform, addresses, keys, pool, redis };
-  const relyingParty = createRelyingParty({
-    ...{ addresses, metrics, timeout: config.PLATFORM_TIMEOUT },
-    keys: createSigningKeys(accessUrl),
-  });
+  const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
   const rateLimits = createRateLimits({ redis, clock, log, metrics });
   const clients = startClients({ ...foundation, agent, changePool, pace });
   const { catalog, registrations } = clients;

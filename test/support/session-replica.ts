@@ -5,7 +5,6 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData } from 'express-session';
-import { createSigningKeys } from '../../src/service/auth/signing-keys.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
@@ -71,8 +70,6 @@ export interface SessionReplicaOptions {
   access: TestAccess;
   /** URL at which to call the identity provider; by default that of `access`. */
   accessUrl?: string;
-  /** URL from which keys are fetched; by default that of `access`. */
-  keysUrl?: string;
   clock?: Clock;
   /** Without it, sessions are kept in memory. */
   redisUrl?: string;
@@ -114,9 +111,8 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,
   });
-  const keys = createSigningKeys(options.keysUrl ?? access.url);
   const { refreshTimeout = 30 } = options;
-  const relyingParty = createRelyingParty({ addresses, keys, metrics, timeout: 10_000, refreshTimeout });
+  const relyingParty = createRelyingParty({ addresses, metrics, timeout: 10_000, refreshTimeout });
   const real = options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh;
   const refresh: Refresh = async (...args) => {
     const outcome = await real(...args);

@@ -40,6 +40,8 @@ export interface TokenDoor {
   presented: string[];
   /** Takes effect from the next refresh on. A function gets the number of the refresh, and returns its fate. */
   set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
+  /** With true, requests for the provider's keys get 503. */
+  hideKeys(isHidden: boolean): void;
   /**
    * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that
    * response.
@@ -52,6 +54,7 @@ export interface TokenDoor {
 export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];
+  let isWithoutKeys = false;
   let fate: RefreshFate | ((nth: number) => RefreshFate) = 0;
   let afterCode: (answer: string) => Promise<void> = async () => undefined;
   const server = createServer((incoming, response) => {
@@ -61,6 +64,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const { port } = server.address() as AddressInfo;
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (isWithoutKeys && incoming.url?.endsWith('/certs')) return void response.writeHead(503).end();
     const body = await buffer(incoming);
     const form = new URLSearchParams(body.toString('utf8'));
     const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
@@ -100,6 +104,9 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     presented,
     set(next) {
       fate = next;
+    },
+    hideKeys(isHidden) {
+      isWithoutKeys = isHidden;
     },
     afterCodes(happens) {
       afterCode = happens;

@@ -1,7 +1,10 @@
 // Turns failures at the identity provider into problems for the person who signs in. The problems contain no text, code
 // or token of the identity provider.
+import { errors } from 'jose';
 import * as oidc from 'openid-client';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
+import { IdTokenFault } from './id-token.ts';
 
 /** Errors caused by the person or by the requested prompt (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([
@@ -31,7 +34,33 @@ const invalidResponses = new Set([
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
   'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
   'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+  'OAUTH_UNSUPPORTED_OPERATION',
+  'OAUTH_PARSE_ERROR',
 ]);
+
+/**
+ * Returns how to count a failure to redeem a code: `invalid-token-response` if the identity provider redeemed it, but its
+ * response or ID token is invalid, and `sign-in` if it failed otherwise. Undefined if it did not fail.
+ */
+export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
+  if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;
+  if (failure instanceof IdTokenFault) return 'invalid-token-response';
+  if (failure instanceof oidc.ClientError && invalidResponses.has(failure.code ?? '')) return 'invalid-token-response';
+  const problem = signInProblem(failure);
+  return problem instanceof Problem && problem.status >= 500 ? 'sign-in' : undefined;
+}
+
+/**
+ * True if the callback is not the response to this sign-in: its `iss` or `state` differs, or its code gave an ID token
+ * with another `nonce`, as an injected code does (RFC 9700 section 4.5), or without the `auth_time` that was requested.
+ */
+function isOfAnotherSignIn(failure: unknown): boolean {
+  // openid-client wraps the error of oauth4webapi, whose cause contains what was compared.
+  if (!(failure instanceof oidc.ClientError && failure.cause instanceof Error)) return false;
+  const { message, cause } = failure.cause;
+  if (/"(?:nonce|auth_time)" .*claim missing$/.test(message)) return true;
+  return isObject(cause) && ('parameters' in cause || cause.claim === 'nonce' || cause.claim === 'auth_time');
+}
 
 /** Returns the problem for a failure to start a sign-in or to redeem its code. */
 export function signInProblem(cause: unknown): unknown {
@@ -43,10 +72,9 @@ export function signInProblem(cause: unknown): unknown {
       'The identity provider no longer accepts this client. An administrator has to register the client again.';
     return new Problem('registration-required', detail, { cause });
   }
-  if (cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT')
+  if ((cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT') || cause instanceof errors.JWKSTimeout)
     return new Problem('dependency-timeout', 'The identity provider did not respond in time.', { cause });
-  // The `iss`, `state` or `nonce` is of another sign-in, a token is of another issuer, or a parameter is repeated.
-  if (cause instanceof oidc.ClientError && invalidResponses.has(cause.code ?? ''))
+  if (isOfAnotherSignIn(cause))
     return invalidRequest([{ pointer: '/query', detail: 'is not the response to this sign-in' }]);
   return new Problem('dependency-failed', 'The identity provider failed.', { cause });
 }

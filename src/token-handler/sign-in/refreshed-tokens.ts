@@ -1,38 +1,18 @@
 // Checks that refreshed tokens belong to the person and the client of the session: the ID token as OpenID Connect Core
 // 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows, only
 // the access token is compared. Skips `auth_time`: Keycloak changes it when the person signs in again in another tab.
-import { hash } from 'node:crypto';
-import * as jose from 'jose';
-import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
-import type { Clock } from '../../service/clock.ts';
+import { isTokenFault } from '../../service/auth/signing-keys.ts';
 import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
+import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
 export interface ExpectedTokens {
   issuer: string;
-  oidcClientId: string;
-  keys: ReturnType<SigningKeys['ofRealm']>;
+  /** Id of the OAuth client. */
+  clientId: string;
+  now: Date;
   original: OriginalTokens;
-  clock: Clock;
+  verify: VerifyJwt;
 }
-
-// Only asymmetric algorithms: everybody who knows the client secret could forge an HMAC.
-const algorithms = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519',
-];
-/** Seconds by which clocks may differ. */
-const leeway = 5;
-/** Greatest difference between `iat` and the time of the response, in seconds. */
-const longestDelay = 300;
 
 /**
  * Returns the name of the check that failed; undefined if the tokens belong to the session. Throws if the provider's
@@ -51,67 +31,36 @@ export async function findForeignToken(response: TokenResponse, expected: Expect
  * Fetches the key of the session's ID token, unless it is cached. Call it before the refresh token is sent: a response
  * that could not be checked would cost the session. Throws if the provider's keys cannot be fetched.
  */
-export async function preloadKeys({ keys, original }: Pick<ExpectedTokens, 'keys' | 'original'>): Promise<void> {
-  const header = headerOf(original.tokens.idToken ?? '');
-  if (!header) return;
+export async function preloadKeys({ tokens: { idToken } }: OriginalTokens, verify: VerifyJwt): Promise<void> {
+  if (idToken === undefined) return;
   try {
-    await keys(header, { payload: '', signature: '' });
+    await verify(idToken, {});
   } catch (error) {
-    // The provider may have replaced the key. The refreshed token names the new one.
+    // The token may have expired, and the provider may have replaced its key. The refreshed token names the new one.
     if (!isTokenFault(error)) throw error;
-  }
-}
-
-function headerOf(token: string): jose.CompactJWSHeaderParameters | undefined {
-  try {
-    return jose.decodeProtectedHeader(token) as jose.CompactJWSHeaderParameters;
-  } catch {
-    return undefined;
   }
 }
 
 async function checkIdToken(idToken: string, accessToken: string, expected: ExpectedTokens) {
-  const { issuer, oidcClientId, keys, original, clock } = expected;
-  let verified: jose.JWTVerifyResult;
+  const { issuer, clientId, now, original, verify } = expected;
   try {
-    verified = await jose.jwtVerify(idToken, keys, {
-      ...{ issuer, audience: oidcClientId, subject: original.subject, algorithms, clockTolerance: leeway },
-      currentDate: clock(),
-      requiredClaims: ['iss', 'sub', 'aud', 'exp', 'iat'],
-    });
+    const claims = await verifyIdToken(idToken, verify, { issuer, clientId, now, accessToken, sub: original.subject });
+    return compareIdToken(claims, original);
   } catch (error) {
-    if (!isTokenFault(error)) throw error;
-    const { JWTClaimValidationFailed, JWTExpired, JOSEError } = jose.errors;
-    if (error instanceof JWTClaimValidationFailed || error instanceof JWTExpired) return error.claim;
-    return error instanceof JOSEError ? error.code : 'format';
+    if (error instanceof IdTokenFault) return error.rule;
+    throw error;
   }
-  return checkClaims(verified, accessToken, expected);
 }
 
-function checkClaims(
-  { payload, protectedHeader }: jose.JWTVerifyResult,
-  accessToken: string,
-  expected: ExpectedTokens,
-) {
-  const { oidcClientId, original, clock } = expected;
-  const { aud, azp, iat = 0, nonce, at_hash: accessHash } = payload;
-  const before = original.tokens.idToken === undefined ? undefined : claimsOf(original.tokens.idToken);
-  if (Math.abs(clock().getTime() / 1_000 - iat) > longestDelay) return 'iat';
+/** Section 12.2 compares these claims with those of the sign-in. */
+function compareIdToken({ aud, azp, nonce }: IdTokenClaims, { tokens }: OriginalTokens): string | undefined {
+  const before = tokens.idToken === undefined ? undefined : claimsOf(tokens.idToken);
   if (before && !isSameAudience(aud, before.aud)) return 'aud';
-  if ((azp ?? oidcClientId) !== oidcClientId || (before && azp !== before.azp)) return 'azp';
-  if (nonce !== undefined && nonce !== nonceOf(original.tokens)) return 'nonce';
-  if (accessHash !== undefined && accessHash !== accessHashOf(accessToken, protectedHeader.alg)) return 'at_hash';
-  return undefined;
+  if (before && azp !== before.azp) return 'azp';
+  return nonce !== undefined && nonce !== nonceOf(tokens) ? 'nonce' : undefined;
 }
 
 function isSameAudience(one: unknown, other: unknown): boolean {
   const [some, others] = [new Set([one].flat()), new Set([other].flat())];
   return some.size === others.size && some.isSubsetOf(others);
-}
-
-/** Returns the `at_hash` of OpenID Connect Core 1.0 section 3.1.3.6. */
-function accessHashOf(accessToken: string, algorithm: string): string {
-  const size = /^[RPE]S(256|384|512)$/.exec(algorithm)?.[1] ?? '512';
-  const digest = hash(`sha${size}`, accessToken, 'buffer');
-  return digest.subarray(0, digest.length / 2).toString('base64url');
 }

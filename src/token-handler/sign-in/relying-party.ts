@@ -1,12 +1,12 @@
 // The OpenID Connect relying party, built on openid-client, with PKCE (RFC 7636) and issuer identification (RFC 9207).
 // It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
-import type { SigningKeys } from '../../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { createProviderCache } from './provider-cache.ts';
+import { redeemCode } from './redeem-code.ts';
 import { createTokenRefresh, type OidcClient } from './token-refresh.ts';
 
 export interface Redeemed {
@@ -46,7 +46,6 @@ export interface RelyingParty {
 
 export interface RelyingPartyOptions {
   addresses: ProviderAddresses;
-  keys: SigningKeys;
   metrics: Metrics;
   /** Timeout of one call at sign-in, in milliseconds. */
   timeout: number;
@@ -57,7 +56,7 @@ export interface RelyingPartyOptions {
 }
 
 export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
-  const { addresses, keys, metrics, timeout, refreshTimeout = 30, clock = systemClock } = options;
+  const { addresses, metrics, timeout, refreshTimeout = 30, clock = systemClock } = options;
   const providers = createProviderCache({ addresses, timeout });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
@@ -65,7 +64,10 @@ export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
     return providers.configuration(client.realm, client.oidcClientId, authentication);
   }
 
-  const tokenRefresh = createTokenRefresh({ addresses, configure, keys, metrics, refreshTimeout, clock });
+  const tokenRefresh = createTokenRefresh({
+    ...{ addresses, configure, metrics, refreshTimeout, clock },
+    verifier: providers.verifier,
+  });
   return {
     async authorizationUrl(client, request) {
       const configuration = await configure(client);
@@ -81,16 +83,10 @@ export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
       });
       return providers.publicUrl(client.realm, url);
     },
-    async redeem(client, callback, { state, nonce, codeVerifier }) {
+    async redeem(client, callback, checks) {
       const configuration = await configure(client);
-      oidc.enableNonRepudiationChecks(configuration);
-      const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
-        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
-      });
-      providers.keepKeys(client.realm, configuration);
-      const claims = tokens.claims();
-      if (!claims) throw new Error('the token response has no ID token');
-      return { tokens, claims };
+      const verify = await providers.verifier(client.realm);
+      return redeemCode({ configuration, verify, metrics }, callback, checks);
     },
     refresh: tokenRefresh.refresh,
     async endSessionUrl({ realm, oidcClientId }, { idToken, returnTo }) {

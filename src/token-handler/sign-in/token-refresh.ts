@@ -2,13 +2,13 @@
 // the request never reached the identity provider, or if a complete response says that it was not processed.
 import * as oidc from 'openid-client';
 import { Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
-import type { SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isUnknownClient } from './failures.ts';
+import type { VerifyJwt } from './id-token.ts';
 import { findForeignToken, preloadKeys } from './refreshed-tokens.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
@@ -16,7 +16,8 @@ export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSe
 export interface TokenRefreshOptions {
   addresses: ProviderAddresses;
   configure(client: OidcClient): Promise<oidc.Configuration>;
-  keys: SigningKeys;
+  /** Verifies JWTs with the realm's keys. */
+  verifier(realm: string): Promise<VerifyJwt>;
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
   refreshTimeout: number;
@@ -30,7 +31,7 @@ const longestResponse = 1024 * 1024;
 const longestPause = 60_000;
 
 export function createTokenRefresh(options: TokenRefreshOptions) {
-  const { addresses, configure, keys, metrics, refreshTimeout, clock } = options;
+  const { addresses, configure, verifier, metrics, refreshTimeout, clock } = options;
   // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
   const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
 
@@ -38,19 +39,21 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
     /** Does not throw. */
     async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
       const exchange = createExchange(addresses, agent);
-      const { realm, oidcClientId } = client;
-      const issuer = addresses.issuer(realm).href;
-      const expected = { issuer, oidcClientId, keys: keys.ofRealm(realm), original, clock };
       let outcome: RefreshOutcome;
       try {
         const configuration = await configure(client);
         configuration.timeout = refreshTimeout;
         configuration[oidc.customFetch] = exchange.fetch;
-        await preloadKeys(expected);
+        const verify = await verifier(client.realm);
+        await preloadKeys(original, verify);
         const response: TokenResponse = await oidc.refreshTokenGrant(configuration, refreshToken);
         const idToken = exchange.idToken();
         if (idToken !== undefined) response.id_token = idToken;
-        const check = await findForeignToken(response, expected);
+        const { issuer } = configuration.serverMetadata();
+        const check = await findForeignToken(response, {
+          ...{ issuer, clientId: client.oidcClientId, now: clock(), original },
+          verify,
+        });
         outcome = check === undefined ? { kind: 'refreshed', response } : { kind: 'foreign', check };
       } catch (error) {
         outcome = failureOf(error, exchange.state(), clock);

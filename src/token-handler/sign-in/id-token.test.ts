@@ -1,0 +1,57 @@
+// Tests the rules for ID tokens that a provider is rarely able to break: other algorithms, and another person after a
+// refresh. test/conformance tests all others through a whole sign-in.
+import { hash } from 'node:crypto';
+import { generateKeyPair, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { describe, expect, it } from 'vitest';
+import { type ExpectedIdToken, IdTokenFault, verifyIdToken } from './id-token.ts';
+
+const issuer = 'https://id.example.org/realms/demo';
+const now = new Date('2026-11-22T12:00:00Z');
+const expected: ExpectedIdToken = { issuer, clientId: 'web', now, accessToken: 'access', code: 'code' };
+
+/** Signs an ID token with a new key and verifies it with that key. */
+async function judge(alg: string, changes: JWTPayload, asked: Partial<ExpectedIdToken> = {}) {
+  const { privateKey, publicKey } = await generateKeyPair(alg);
+  const iat = now.getTime() / 1_000;
+  const claims = { iss: issuer, aud: 'web', sub: 'alice', iat, exp: iat + 300, ...changes };
+  const token = await new SignJWT(claims).setProtectedHeader({ alg }).sign(privateKey);
+  return verifyIdToken(token, (text, options) => jwtVerify(text, publicKey, options), { ...expected, ...asked });
+}
+
+/** OpenID Connect Core 1.0, section 3.1.3.6 */
+const leftHalf = (text: string, algorithm: string) => {
+  const digest = hash(algorithm, text, 'buffer');
+  return digest.subarray(0, digest.length / 2).toString('base64url');
+};
+
+describe('an ID token', () => {
+  it.each([
+    { alg: 'ES256', algorithm: 'sha256' },
+    { alg: 'PS384', algorithm: 'sha384' },
+    { alg: 'RS512', algorithm: 'sha512' },
+    { alg: 'Ed25519', algorithm: 'sha512' },
+    { alg: 'EdDSA', algorithm: 'sha512' },
+  ])('of $alg has hashes of $algorithm', async ({ alg, algorithm }) => {
+    const hashes = { at_hash: leftHalf('access', algorithm), c_hash: leftHalf('code', algorithm) };
+    await expect(judge(alg, hashes)).resolves.toMatchObject({ sub: 'alice' });
+    const other = leftHalf('access', algorithm === 'sha256' ? 'sha512' : 'sha256');
+    await expect(judge(alg, { at_hash: other })).rejects.toMatchObject({ rule: 'at_hash' });
+  });
+
+  it('signed with the client’s secret is rejected', async () => {
+    const secret = Buffer.alloc(32, 'x');
+    const token = await new SignJWT({}).setProtectedHeader({ alg: 'HS256' }).sign(secret);
+    const verified = verifyIdToken(token, (text, options) => jwtVerify(text, secret, options), expected);
+    await expect(verified).rejects.toThrow(IdTokenFault);
+  });
+
+  it('after a refresh must be of the person who signed in', async () => {
+    await expect(judge('ES256', {}, { sub: 'alice', code: undefined })).resolves.toMatchObject({ sub: 'alice' });
+    await expect(judge('ES256', {}, { sub: 'bob', code: undefined })).rejects.toMatchObject({ rule: 'sub' });
+  });
+
+  it('is not at fault if the keys cannot be fetched', async () => {
+    const unreachable = () => Promise.reject(new TypeError('fetch failed'));
+    await expect(verifyIdToken('a.b.c', unreachable, expected)).rejects.toThrow(TypeError);
+  });
+});

@@ -1,0 +1,118 @@
+// Verifies ID tokens from the token endpoint, at sign-in (OpenID Connect Core 1.0, section 3.1.3.7) and after a refresh
+// (section 12.2). Accepts no other JWT of the same issuer in the place of an ID token.
+import { hash } from 'node:crypto';
+import { errors, type JWTPayload, type JWTVerifyOptions, type JWTVerifyResult } from 'jose';
+import { z } from 'zod';
+
+/** The identity provider sent an ID token that must not be used. */
+export class IdTokenFault extends Error {
+  override name = 'IdTokenFault';
+  /** The claim or header parameter that breaks a rule, or a code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
+  readonly rule: string;
+
+  constructor(rule: string) {
+    super(`the ID token is not valid: ${rule}`);
+    this.rule = rule;
+  }
+}
+
+export interface ExpectedIdToken {
+  issuer: string;
+  /** Id of the OAuth client that requested the token. */
+  clientId: string;
+  now: Date;
+  /** The access token of the same response, for `at_hash`. */
+  accessToken: string;
+  /** The code that was redeemed, for `c_hash`. */
+  code?: string | undefined;
+  /** After a refresh: the subject of the person who signed in. */
+  sub?: string | undefined;
+}
+
+export type IdTokenClaims = JWTPayload & { sub: string };
+
+/** Verifies a signature with the keys of the expected issuer, and checks the claims that the options name. */
+export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
+
+/** All of them are asymmetric: everyone who knows a client's secret could forge an HMAC. */
+const algorithms = ['RS', 'PS', 'ES'].flatMap((family) => ['256', '384', '512'].map((size) => family + size));
+algorithms.push('EdDSA', 'Ed25519');
+/** Seconds by which the clocks may differ, for `exp` and `nbf`. */
+const leeway = 5;
+/** Greatest age in seconds. The token was issued for the request that just ended, but may be dated back by minutes. */
+const oldest = 600;
+/** Seconds by which the clock of the identity provider may be ahead. */
+const ahead = 60;
+
+const claimsSchema = z.looseObject({
+  // Section 2 limits the length.
+  sub: z.string().min(1).max(255),
+  iat: z.number(),
+  azp: z.string().optional(),
+  at_hash: z.string().optional(),
+  c_hash: z.string().optional(),
+});
+
+/**
+ * Returns the claims of a valid ID token. Throws IdTokenFault for any other token, and the error of `verify` if the keys
+ * cannot be fetched.
+ */
+export async function verifyIdToken(
+  idToken: string,
+  verify: VerifyJwt,
+  expected: ExpectedIdToken,
+): Promise<IdTokenClaims> {
+  const { issuer, clientId, now: currentDate } = expected;
+  const settings = { algorithms, clockTolerance: leeway, requiredClaims: ['sub', 'iat', 'exp'], currentDate };
+  const verified = verify(idToken, { ...settings, issuer, audience: clientId });
+  const { payload, protectedHeader } = await verified.catch((error: unknown) => {
+    throw isTokenFault(error) ? new IdTokenFault('claim' in error ? String(error.claim) : error.code) : error;
+  });
+  const { data: claims, error: malformed } = claimsSchema.safeParse(payload);
+  if (malformed) throw new IdTokenFault(String(malformed.issues[0]?.path[0]));
+  const rule =
+    kindProblem(protectedHeader.typ, payload) ??
+    claimProblem(claims, payload.aud, expected) ??
+    hashProblem(claims, protectedHeader.alg, expected);
+  if (rule !== undefined) throw new IdTokenFault(rule);
+  return payload as IdTokenClaims;
+}
+
+/** False if the keys could not be fetched. jose throws its base class for a response that is not a 200 with JSON. */
+function isTokenFault(error: unknown): error is errors.JOSEError {
+  const { JOSEError, JWKSTimeout, JWKSInvalid } = errors;
+  if (!(error instanceof JOSEError) || error instanceof JWKSTimeout || error instanceof JWKSInvalid) return false;
+  return error.code !== JOSEError.code;
+}
+
+/** RFC 8725 section 3.11: rejects other kinds of JWT, such as access tokens (`at+jwt`) and logout tokens. */
+function kindProblem(type: string | undefined, payload: JWTPayload): string | undefined {
+  const kind = type?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
+  if (kind !== 'jwt') return 'typ';
+  // Only security events have this claim (RFC 8417 section 2.2), such as logout tokens.
+  return 'events' in payload ? 'events' : undefined;
+}
+
+type Claims = z.infer<typeof claimsSchema>;
+
+function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
+  const now = expected.now.getTime() / 1_000;
+  if (iat < now - oldest || iat > now + ahead) return 'iat';
+  // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` says which of them the token was issued to.
+  if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
+  // Section 12.2 for refreshed tokens.
+  return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;
+}
+
+/** Sections 3.1.3.6 and 3.3.2.11: the hashes bind the ID token to the access token and the code. */
+function hashProblem(claims: Claims, alg: string, { accessToken, code }: ExpectedIdToken): string | undefined {
+  const { at_hash: accessHash, c_hash: codeHash } = claims;
+  if (accessHash !== undefined && accessHash !== leftHalf(accessToken, alg)) return 'at_hash';
+  return codeHash !== undefined && code !== undefined && codeHash !== leftHalf(code, alg) ? 'c_hash' : undefined;
+}
+
+function leftHalf(text: string, alg: string): string {
+  const size = /[RPE]S(\d+)$/.exec(alg)?.[1] ?? '512';
+  const digest = hash(`sha${size}`, text, 'buffer');
+  return digest.subarray(0, digest.length / 2).toString('base64url');
+}

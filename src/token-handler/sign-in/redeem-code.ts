@@ -1,0 +1,56 @@
+// Redeems a code, and verifies the ID token that it gives. Counts failures of the identity provider. Never sends a code a
+// second time.
+import * as oidc from 'openid-client';
+import { systemClock } from '../../service/clock.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { TokenResponse } from '../sessions/session.ts';
+import { failureKind } from './failures.ts';
+import { type IdTokenClaims, type VerifyJwt, verifyIdToken } from './id-token.ts';
+
+export interface RedeemOptions {
+  /** Of the client for which the code was issued. */
+  configuration: oidc.Configuration;
+  verify: VerifyJwt;
+  metrics: Pick<Metrics, 'dependencyFailures'>;
+}
+
+/** What the sign-in was started with. */
+export interface RedeemChecks {
+  state: string;
+  nonce: string;
+  codeVerifier: string;
+  /** The requested `max_age`: the seconds for which the person may have been signed in. */
+  maxAge?: number | undefined;
+}
+
+/**
+ * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client,
+ * IdTokenFault, and an error of the network if the keys cannot be fetched.
+ */
+export async function redeemCode(
+  { configuration, verify, metrics }: RedeemOptions,
+  callback: URL,
+  checks: RedeemChecks,
+): Promise<{ tokens: TokenResponse; claims: IdTokenClaims }> {
+  const { state: expectedState, nonce: expectedNonce, codeVerifier: pkceCodeVerifier, maxAge } = checks;
+  try {
+    const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
+      ...{ expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true },
+      // Requires `auth_time` in the ID token, and compares it (OpenID Connect Core 1.0, section 3.1.3.7, rule 13).
+      ...(maxAge !== undefined && { maxAge }),
+    });
+    const claims = await verifyIdToken(tokens.id_token ?? '', verify, {
+      issuer: configuration.serverMetadata().issuer,
+      clientId: configuration.clientMetadata().client_id,
+      // openid-client uses the same clock.
+      now: systemClock(),
+      accessToken: tokens.access_token,
+      code: callback.searchParams.get('code') ?? undefined,
+    });
+    return { tokens, claims };
+  } catch (error) {
+    const kind = failureKind(error);
+    if (kind !== undefined) metrics.dependencyFailures.inc({ dependency: 'access', kind });
+    throw error;
+  }
+}
