@@ -87,7 +87,7 @@ export class Sessions {
     if (!found) return undefined;
     const now = this.#now();
     if (now - found.state.touched >= this.#touchInterval) this.#touch(found, now);
-    if (isRefreshDue(found.tokens, handle, now)) {
+    if (isRefreshDue(found.tokens, found.session.handle, now)) {
       if (await this.#refresher.endIfAbandoned(found)) return undefined;
       this.#refresher.begin(found);
     }
