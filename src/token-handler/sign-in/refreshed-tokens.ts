@@ -1,7 +1,6 @@
 // Checks that refreshed tokens belong to the person and the client of the session: the ID token as OpenID Connect Core
 // 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows, only
 // the access token is compared. Skips `auth_time`: Keycloak changes it when the person signs in again in another tab.
-import { isTokenFault } from '../../service/auth/signing-keys.ts';
 import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
 import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
@@ -31,13 +30,14 @@ export async function findForeignToken(response: TokenResponse, expected: Expect
  * Fetches the key of the session's ID token, unless it is cached. Call it before the refresh token is sent: a response
  * that could not be checked would cost the session. Throws if the provider's keys cannot be fetched.
  */
-export async function preloadKeys({ tokens: { idToken } }: OriginalTokens, verify: VerifyJwt): Promise<void> {
+export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
+  const { idToken, accessToken } = expected.original.tokens;
   if (idToken === undefined) return;
   try {
-    await verify(idToken, {});
+    await verifyIdToken(idToken, expected.verify, { ...expected, accessToken });
   } catch (error) {
     // The token may have expired, and the provider may have replaced its key. The refreshed token names the new one.
-    if (!isTokenFault(error)) throw error;
+    if (!(error instanceof IdTokenFault)) throw error;
   }
 }
 

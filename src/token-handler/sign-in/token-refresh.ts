@@ -44,16 +44,14 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
         const configuration = await configure(client);
         configuration.timeout = refreshTimeout;
         configuration[oidc.customFetch] = exchange.fetch;
+        const { issuer } = configuration.serverMetadata();
         const verify = await verifier(client.realm);
-        await preloadKeys(original, verify);
+        const expected = { issuer, clientId: client.oidcClientId, now: clock(), original, verify };
+        await preloadKeys(expected);
         const response: TokenResponse = await oidc.refreshTokenGrant(configuration, refreshToken);
         const idToken = exchange.idToken();
         if (idToken !== undefined) response.id_token = idToken;
-        const { issuer } = configuration.serverMetadata();
-        const check = await findForeignToken(response, {
-          ...{ issuer, clientId: client.oidcClientId, now: clock(), original },
-          verify,
-        });
+        const check = await findForeignToken(response, { ...expected, now: clock() });
         outcome = check === undefined ? { kind: 'refreshed', response } : { kind: 'foreign', check };
       } catch (error) {
         outcome = failureOf(error, exchange.state(), clock);
