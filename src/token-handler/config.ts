@@ -55,6 +55,9 @@ const sessionFields = {
   SESSION_IDLE: isoDuration('PT60M', { max: 'P30D' }).describe(
     'Longest time between two requests of a session to targets; GET /sessions does not count. A session also ends when its refresh token expires, which with Keycloak’s defaults is 30 minutes after the last refresh',
   ),
+  REFRESH_CONCURRENCY: integer(8, { min: 1, max: 1_000 }).describe(
+    'Token refreshes that one pod sends to one realm of the identity provider at the same time; further ones wait. One person has at most half of them',
+  ),
   SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
     'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW',
   ),

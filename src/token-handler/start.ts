@@ -73,7 +73,10 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const limits = { maxAge: config.SESSION_MAX_AGE, idle: config.SESSION_IDLE };
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   const cookieName = config.SESSION_COOKIE;
-  const sessions = new Sessions({ ...foundation, store, limits, cookieName, registrations, relyingParty });
+  const sessions = new Sessions({
+    ...{ ...foundation, store, limits, cookieName, registrations, relyingParty },
+    refreshConcurrency: config.REFRESH_CONCURRENCY,
+  });
   const signIns = createSignIns({ ...foundation, registrations, sessions });
   const targets = createTargets({ ...foundation, sessions, tenants, rateLimits, catalog, directory });
   platform.register(registered);

@@ -118,7 +118,7 @@ it('Redis and Postgres contain no token, secret, code or cookie in clear, from r
   const as = { cookie, csrf: browser.cookie(world.site, 'XSRF-TOKEN') ?? '', handle };
   const payload = 'a body that a person sends through the proxy';
   note('body of a target request', payload);
-  await world.shortenToken(handle, 45_000);
+  await world.shortenToken(handle, 25_000);
   const path = '/canary-path-of-a-target';
   expect((await world.send({ as, path })).status).toBe(200);
   expect((await world.send({ as, path, method: 'POST', body: payload })).status).toBe(200);

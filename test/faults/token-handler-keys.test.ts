@@ -114,7 +114,7 @@ it('a key rotation signs no one out, and all stored secrets are encrypted with t
   await fleet.roll(`${newKey},${oldKey}`);
   // A refresh encrypts the tokens with the new key.
   const [refreshed] = people as [Person];
-  await world.shortenToken(refreshed.handle, 45_000);
+  await world.shortenToken(refreshed.handle, 25_000);
   const sealed = () => world.redis?.command('HGET', `{sess:${refreshed.handle}}:tokens`, 'sealed');
   await expect.poll(sealed, { interval: 100 }).toMatch(/^new\./);
   const young = [await enter(), await enter()];

@@ -124,6 +124,48 @@ describe('an outage of Redis under load', () => {
   });
 });
 
+describe('a replica that loses Redis', () => {
+  it.each(['freeze', 'strand', 'shut'] as const)(
+    'ends its open streams within 4 s of a revocation elsewhere, after %s',
+    async (lose) => {
+      const replica = await world.replica({ REDIS_URL: `redis://127.0.0.1:${redisGate.port}` });
+      onTestFinished(() => replica.close());
+      onTestFinished(() => redisGate.open());
+      const person = await world.enter();
+      const { answer: usual } = world.upstream;
+      onTestFinished(() => {
+        world.upstream.answer = usual;
+      });
+      world.upstream.answer = (_request, response) => {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        const timer = setInterval(() => response.write('data: tick\n\n'), 100);
+        response.once('close', () => clearInterval(timer));
+      };
+      const streams = ['text/event-stream', '*/*'].map((Accept) =>
+        world.start({ as: person, url: replica.url, headers: { Accept } }),
+      );
+      let open = streams.length;
+      for (const { request, answer } of streams) {
+        request.end();
+        const incoming = await answer;
+        expect(incoming.statusCode).toBe(200);
+        incoming.on('error', () => undefined).once('close', () => (open -= 1));
+        incoming.resume();
+      }
+      await redisGate[lose]();
+      const logOut = await fetch(`${world.site}/token-handler/v1/clients/web/logout`, {
+        headers: { Cookie: person.cookie },
+        redirect: 'manual',
+      });
+      expect(logOut.status).toBe(302);
+      const revoked = performance.now();
+      await expect.poll(() => open, { timeout: 70_000 }).toBe(0);
+      // 4 s, and some time for a slow machine.
+      expect(performance.now() - revoked).toBeLessThan(6_000);
+    },
+  );
+});
+
 describe('an outage of Postgres under load', () => {
   it('affects no live session and no readiness; sign-in gets 503', async () => {
     const url = new URL(world.handler.databaseUrl);
@@ -153,7 +195,7 @@ describe('an outage of Postgres under load', () => {
 describe('an outage of the identity provider under load', () => {
   it('affects no session whose access token is valid; tokens that are due are refreshed afterwards', async () => {
     const [due] = people as [Person];
-    await world.shortenToken(due.handle, 45_000);
+    await world.shortenToken(due.handle, 25_000);
     const before = (await world.stored(due.handle)).tokens.accessToken;
     await accessGate.shut();
     expect(statuses(await load(3_000))).toEqual([200]);

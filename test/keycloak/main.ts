@@ -18,6 +18,7 @@ const suites = [
   'src/token-handler/logout/logout.test.ts',
   'src/token-handler/logout/backchannel.test.ts',
   'test/keycloak/whole-life.test.ts',
+  'test/keycloak/refresh-together.test.ts',
 ];
 
 interface Found extends KeycloakServer {

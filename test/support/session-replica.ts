@@ -5,9 +5,8 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData } from 'express-session';
-import pino from 'pino';
 import type { Clock } from '../../src/service/clock.ts';
-import { createMetrics } from '../../src/service/operations/metrics.ts';
+import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
 import type { Registration } from '../../src/token-handler/clients/registration.ts';
 import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
@@ -17,7 +16,9 @@ import { handleOf } from '../../src/token-handler/sessions/cookies.ts';
 import { createMemoryStore } from '../../src/token-handler/sessions/memory-store.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
 import {
+  claimsOf,
   type LiveSession,
+  type RefreshOutcome,
   type Session,
   type SessionLimits,
   type TokenResponse,
@@ -28,6 +29,7 @@ import { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import type { SessionStore } from '../../src/token-handler/sessions/store.ts';
 import { createRelyingParty, type RelyingParty } from '../../src/token-handler/sign-in/relying-party.ts';
 import type { TestAccess } from './access.ts';
+import { type CapturedLog, captureLog } from './captured-log.ts';
 
 export interface SessionReplica {
   sessions: Sessions;
@@ -42,6 +44,11 @@ export interface SessionReplica {
   read(cookie: string): Promise<LiveSession | undefined>;
   /** Returns the access token that a call with this cookie would forward, or `refused` for 401. */
   call(cookie: string): Promise<string>;
+  /** Outcomes of this replica's token requests, in their order. */
+  outcomes: RefreshOutcome['kind'][];
+  /** Lines of this replica's log. */
+  log: CapturedLog;
+  metrics: Metrics;
   close(): Promise<void>;
 }
 
@@ -69,6 +76,10 @@ export interface SessionReplicaOptions {
   redisUrl?: string;
   limits?: Partial<SessionLimits>;
   keyRing?: string;
+  /** Timeout of a token request, in seconds. */
+  refreshTimeout?: number;
+  /** Concurrent refreshes of a realm. */
+  concurrency?: number;
   /** Wraps the refresh function. */
   refresh?: (real: Refresh) => Refresh;
 }
@@ -88,9 +99,11 @@ export function addReplicaClient(access: TestAccess): Promise<void> {
 export async function startSessionReplica(options: SessionReplicaOptions): Promise<SessionReplica> {
   const { access, clock = () => new Date() } = options;
   const limits: SessionLimits = { maxAge: 12 * 3_600_000, idle: 3_600_000, ...options.limits };
-  const keys = createKeyRing(options.keyRing ?? replicaKeys);
-  const log = pino({ level: 'silent' });
+  const ring = createKeyRing(options.keyRing ?? replicaKeys);
+  const captured = captureLog();
+  const { log } = captured;
   const metrics = createMetrics();
+  const outcomes: RefreshOutcome['kind'][] = [];
   const topology = options.redisUrl === undefined ? undefined : ({ kind: 'server', url: options.redisUrl } as const);
   const redis = topology && createRedis({ settings: { topology }, log, metrics });
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
@@ -100,12 +113,20 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     accessPublicUrl: access.url,
   });
   const discover = createProviderDiscovery({ addresses, log, timeout: 10_000 });
-  const relyingParty = createRelyingParty({ addresses, discover, metrics, timeout: 10_000 });
+  const { refreshTimeout = 30 } = options;
+  const relyingParty = createRelyingParty({ addresses, discover, metrics, timeout: 10_000, refreshTimeout });
+  const real = options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh;
+  const refresh: Refresh = async (...args) => {
+    const outcome = await real(...args);
+    outcomes.push(outcome.kind);
+    return outcome;
+  };
   const registration = { realm: 'demo', oidcClientId: replicaClient.clientId, clientSecret: replicaClient.secret };
   const sessions = new Sessions({
-    ...{ store, keys, limits, cookieName, clock, log },
+    ...{ store, keys: ring, limits, cookieName, clock, log, metrics },
+    refreshConcurrency: options.concurrency ?? 8,
     registrations: { find: async () => registration as Registration },
-    relyingParty: { refresh: options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh },
+    relyingParty: { refresh },
   });
   const { cookie, records } = sessions;
 
@@ -123,11 +144,17 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     sessions,
     store,
     redis,
+    outcomes,
+    log: captured,
+    metrics,
     async open({ answer = {}, tokens = {}, session = {}, email = 'alice@example.com' } = {}) {
       const id = randomBytes(24).toString('base64url');
       const now = clock().getTime();
+      const response = { ...(await requestTokens(access, email)), ...answer };
       const opened: Session = { ...sampleSession(handleOf(id), now, limits), ...session };
-      const set = { ...tokenSetOf({ ...(await requestTokens(access, email)), ...answer }, now), ...tokens };
+      const { sub } = claimsOf(response.access_token);
+      if (typeof sub === 'string') opened.user = { ...opened.user, id: sub };
+      const set = { ...tokenSetOf(response, now), ...tokens };
       return begin(opened, id, set);
     },
     reopen(like, tokens) {

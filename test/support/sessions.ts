@@ -151,12 +151,13 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
 function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
   const limits = { maxAge: handler.config.SESSION_MAX_AGE, idle: handler.config.SESSION_IDLE };
   const log = pino({ level: 'silent' });
-  const redis = createRedis({ settings: { topology: { kind: 'server', url } }, log, metrics: createMetrics() });
+  const metrics = createMetrics();
+  const redis = createRedis({ settings: { topology: { kind: 'server', url } }, log, metrics });
   const store = createRedisStore(redis, limits);
   const keys = createKeyRing(handler.config.KEY_RING);
   const unused = () => Promise.reject(new Error('the inspector refreshes nothing'));
   const sessions = new Sessions({
-    ...{ store, keys, limits, cookieName, log, clock: () => new Date() },
+    ...{ store, keys, limits, cookieName, log, metrics, refreshConcurrency: 1, clock: () => new Date() },
     ...{ registrations: { find: unused }, relyingParty: { refresh: unused } },
   });
   return { sessions, store, redis };

@@ -11,7 +11,8 @@ import { setTimeout as delay } from 'node:timers/promises';
  * - `reset`: the connection breaks before a response; the identity provider never receives the request
  * - `lost answer`: the identity provider processes the request, but the connection breaks before its response
  * - `half an answer`: the same, with half of the response
- * - `status`: a response with this status; the identity provider never receives the request
+ * - `status`: a response with this status. The identity provider receives the request only if `isProcessed`
+ * - `edit`: the identity provider processes the request, and the client gets the edited members of its response
  */
 export type RefreshFate =
   | number
@@ -19,15 +20,28 @@ export type RefreshFate =
   | 'reset'
   | 'lost answer'
   | 'half an answer'
-  | { status: number; error?: string };
+  | DoorResponse
+  | { edit: (members: Record<string, unknown>) => Record<string, unknown> };
+
+export interface DoorResponse {
+  status: number;
+  /** Member `error` of the body. */
+  error?: string;
+  /** Used instead of a JSON body. */
+  body?: string;
+  headers?: Record<string, string>;
+  isProcessed?: boolean;
+}
 
 export interface TokenDoor {
   /** `http://127.0.0.1:<port>/auth` */
   url: string;
   /** Refresh tokens, in the order of arrival. */
   presented: string[];
-  /** Takes effect from the next refresh on. */
-  set(fate: RefreshFate): void;
+  /** Takes effect from the next refresh on. A function gets the number of the refresh, and returns its fate. */
+  set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
+  /** With true, requests for the provider's keys get 503. */
+  hideKeys(isHidden: boolean): void;
   /**
    * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that
    * response.
@@ -40,7 +54,8 @@ export interface TokenDoor {
 export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];
-  let fate: RefreshFate = 0;
+  let isWithoutKeys = false;
+  let fate: RefreshFate | ((nth: number) => RefreshFate) = 0;
   let afterCode: (answer: string) => Promise<void> = async () => undefined;
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
@@ -49,6 +64,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const { port } = server.address() as AddressInfo;
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (isWithoutKeys && incoming.url?.endsWith('/certs')) return void response.writeHead(503).end();
     const body = await buffer(incoming);
     const form = new URLSearchParams(body.toString('utf8'));
     const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
@@ -58,18 +74,23 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
       return send(response, answer);
     }
     presented.push(form.get('refresh_token') ?? '');
-    await meet(fate, incoming, response, body);
+    await meet(typeof fate === 'function' ? fate(presented.length) : fate, incoming, response, body);
   }
 
   async function meet(what: RefreshFate, incoming: IncomingMessage, response: ServerResponse, body: Buffer) {
     if (what === 'hang') return;
     if (what === 'reset') return void response.socket?.resetAndDestroy();
-    if (typeof what === 'object') {
-      const answer = JSON.stringify({ error: what.error ?? 'server_error' });
-      return void response.writeHead(what.status, { 'content-type': 'application/json' }).end(answer);
+    if (typeof what === 'object' && 'status' in what) {
+      if (what.isProcessed) await pass(target, incoming, body);
+      const answer = what.body ?? JSON.stringify({ error: what.error ?? 'server_error' });
+      return void response.writeHead(what.status, { 'content-type': 'application/json', ...what.headers }).end(answer);
     }
     if (typeof what === 'number') await delay(what);
     const answer = await pass(target, incoming, body);
+    if (typeof what === 'object') {
+      const edited = JSON.stringify(what.edit(JSON.parse(answer.body.toString('utf8'))));
+      return send(response, { ...answer, body: Buffer.from(edited) });
+    }
     if (what === 'lost answer') return void response.socket?.resetAndDestroy();
     if (what !== 'half an answer') return send(response, answer);
     response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length });
@@ -83,6 +104,9 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     presented,
     set(next) {
       fate = next;
+    },
+    hideKeys(isHidden) {
+      isWithoutKeys = isHidden;
     },
     afterCodes(happens) {
       afterCode = happens;

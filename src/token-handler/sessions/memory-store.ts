@@ -77,7 +77,8 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       return 'claimed';
     },
     // Intents are lost with the process that wrote them, so no intent is left behind.
-    intentAge: async () => 0,
+    showLife: async () => undefined,
+    abandon: async () => false,
     async conclude(handle, intentId, _now, next) {
       const tokens = sets.get(handle);
       if (tokens?.intent !== intentId) return false;

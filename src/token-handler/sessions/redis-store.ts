@@ -1,6 +1,7 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
-// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. The scripts
-// change a session atomically. Times are milliseconds of the caller's clock, except the age of a refresh intent.
+// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. While the key
+// `{sess:<handle>}:alive` exists, the attempt to refresh the session is running. The scripts change a session
+// atomically. Times are milliseconds of the caller's clock, except those of a refresh intent.
 import { defineScript, type Redis } from '../../service/redis/redis.ts';
 import { recordKey } from './session.ts';
 import type { SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
@@ -26,11 +27,20 @@ export function createRedisStore(redis: Redis, { idle }: { idle: number }): Sess
 }
 
 const tokensKey = (handle: string) => `${recordKey(handle)}:tokens`;
-const keysOf = (handle: string) => [tokensKey(handle), recordKey(handle)];
+const keysOf = (handle: string) => [tokensKey(handle), recordKey(handle), `${recordKey(handle)}:alive`];
 const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}'));
+
+/** Milliseconds for which a sign of life is kept. */
+const lifeTime = 5_000;
+/** Milliseconds after a lost connection in which other replicas may not have shown yet that they live. */
+const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
   const { tracked } = redis;
+  let disturbed = Number.NEGATIVE_INFINITY;
+  tracked.onInvalid((key) => {
+    if (key === null) disturbed = performance.now();
+  });
   return {
     get isTracked() {
       return tracked.isLive;
@@ -52,8 +62,16 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
     },
     touch: async (handle, now, interval) => (await redis.run(touchScript, keysOf(handle), [now, idle, interval])) === 1,
     claim: async (handle, version, intentId) =>
-      (await redis.run(claimScript, keysOf(handle), [version, intentId])) as Awaited<ReturnType<TokenStore['claim']>>,
-    intentAge: async (handle) => Number(await redis.run(intentAgeScript, keysOf(handle), [])),
+      (await redis.run(claimScript, keysOf(handle), [version, intentId, lifeTime])) as Awaited<
+        ReturnType<TokenStore['claim']>
+      >,
+    async showLife(handle, intentId) {
+      await redis.run(showLifeScript, keysOf(handle), [intentId, lifeTime]);
+    },
+    async abandon(handle, intentId) {
+      if (performance.now() - disturbed < settleTime) return false;
+      return (await redis.run(abandonScript, keysOf(handle), [intentId, lifeTime])) === 1;
+    },
     async conclude(handle, intentId, now, { sealed, limit } = { sealed: '', limit: 0 }) {
       return (await redis.run(concludeScript, keysOf(handle), [intentId, sealed, limit, now, idle])) === 1;
     },
@@ -88,7 +106,7 @@ function createIndex(redis: Redis): SessionIndex {
   };
 }
 
-// In the scripts that change a session, KEYS[1] holds the tokens and KEYS[2] the record.
+// In the scripts that change a session, KEYS[1] holds the tokens, KEYS[2] the record and KEYS[3] the sign of life.
 
 // Sets the expiry of both keys. Returns 0 if the session has ended.
 const expire = `
@@ -124,23 +142,36 @@ local function time()
 end
 `;
 
-/** ARGV: version, intent */
+/** ARGV: version, intent, milliseconds of a sign of life */
 const claimScript = defineScript(`${time}
 local version, intent = unpack(redis.call('HMGET', KEYS[1], 'version', 'intent'))
 if not version then return 'gone' end
 if intent and intent ~= ARGV[2] then return 'held' end
 if version ~= ARGV[1] then return 'changed' end
 redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', time())
+redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
 return 'claimed'`);
 
-const intentAgeScript = defineScript(`${time}
-local since = redis.call('HGET', KEYS[1], 'since')
-return since and time() - since or 0`);
+/** ARGV: intent, milliseconds of a sign of life */
+const showLifeScript = defineScript(`
+if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
+return 1`);
+
+// Replicas of version 0.2 show no signs of life, so that a young intent counts as alive.
+/** ARGV: intent, milliseconds of a sign of life. Returns 1 if the attempt is dead; the session has ended then. */
+const abandonScript = defineScript(`${time}
+local intent, since = unpack(redis.call('HMGET', KEYS[1], 'intent', 'since'))
+if intent ~= ARGV[1] or redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
+if since and time() - since < tonumber(ARGV[2]) then return 0 end
+redis.call('DEL', KEYS[1], KEYS[2])
+return 1`);
 
 /** ARGV: intent, sealed or '', limit, now, idle. Returns 0 if the session does not have this intent. */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('HDEL', KEYS[1], 'intent', 'since')
+redis.call('DEL', KEYS[3])
 if ARGV[2] ~= '' then
   redis.call('HSET', KEYS[1], 'sealed', ARGV[2], 'limit', ARGV[3])
   redis.call('HINCRBY', KEYS[1], 'version', 1)
@@ -150,7 +181,7 @@ return expire(ARGV[4], ARGV[5])`);
 /** Returns 0 if the session had ended already. */
 const endScript = defineScript(`
 local live = redis.call('EXISTS', KEYS[1])
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return live`);
 
 /** KEYS: index. ARGV: handle, until, now */

@@ -66,7 +66,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
   it('refreshes a token with less than a minute left in the background, and still sends it', async () => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
-    pass(245);
+    pass(275);
     door.set(2_000);
     const started = performance.now();
     expect(await replica.call(cookie)).toBe(tokens.accessToken);
@@ -85,7 +85,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     await replica.call(cookie);
     await delay(100);
     expect(door.presented).toHaveLength(0);
-    pass(2);
+    pass(6.1);
     await replica.call(cookie);
     await until(() => door.presented.length === 1);
   });
@@ -123,34 +123,9 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
   it('ends the session if a background refresh is rejected, although the access token is valid', async () => {
     const replica = await one();
     const { cookie } = await replica.open({ tokens: { refreshToken: 'not one of the access service' } });
-    pass(245);
+    pass(275);
     await replica.call(cookie);
     await until(async () => (await replica.call(cookie)) === 'refused');
-  });
-
-  it('presents the refresh token again after a complete HTTP error, and keeps the session', async () => {
-    const replica = await one();
-    const { cookie, tokens } = await replica.open();
-    door.set({ status: 503 });
-    pass(245);
-    expect(await replica.call(cookie)).toBe(tokens.accessToken);
-    await until(() => door.presented.length === 1);
-    await delay(100);
-    door.set(0);
-    pass(6);
-    await until(async () => (await replica.call(cookie)) !== tokens.accessToken);
-    expect(door.presented).toEqual([tokens.refreshToken, tokens.refreshToken]);
-  });
-
-  it('responds with 503 and keeps the session if the token has expired and the identity provider fails', async () => {
-    const replica = await one();
-    const { cookie } = await replica.open();
-    door.set({ status: 500 });
-    pass(301);
-    await expect(replica.call(cookie)).rejects.toMatchObject({ status: 503 });
-    door.set(0);
-    pass(6);
-    expect(await replica.call(cookie)).not.toBe('refused');
   });
 
   it('keeps the session while the identity provider is unreachable', async () => {
@@ -158,31 +133,12 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     const { cookie, tokens } = await replica.open();
     await replica.call(cookie);
     await door.close();
-    pass(245);
+    pass(275);
     expect(await replica.call(cookie)).toBe(tokens.accessToken);
-    pass(60);
+    pass(30);
     await expect(replica.call(cookie)).rejects.toMatchObject({ status: 503 });
     expect(await replica.read(cookie)).toBeDefined();
   });
-
-  it.each(['reset', 'lost answer', 'half an answer'] as const)(
-    'never presents the refresh token again after %s, and ends the session with its access token',
-    async (fate) => {
-      const replica = await one();
-      const { cookie, tokens } = await replica.open();
-      door.set(fate);
-      pass(245);
-      expect(await replica.call(cookie)).toBe(tokens.accessToken);
-      await until(() => door.presented.length === 1);
-      door.set(0);
-      await delay(100);
-      pass(30);
-      expect(await replica.call(cookie)).toBe(tokens.accessToken);
-      pass(30);
-      expect(await replica.call(cookie)).toBe('refused');
-      expect(door.presented).toEqual([tokens.refreshToken]);
-    },
-  );
 
   it('does not limit the session if refresh_expires_in is 0', async () => {
     const replica = await one();
@@ -212,7 +168,7 @@ describe('on several replicas', () => {
   it('200 concurrent requests to three replicas cause one token request, and none is rejected', async () => {
     const all = await Promise.all([start(), start(), start()]);
     const { cookie, tokens } = await (all[0] as SessionReplica).open();
-    pass(245);
+    pass(275);
     door.set(2_000);
     const calls = Array.from({ length: 200 }, (_, index) => (all[index % 3] as SessionReplica).call(cookie));
     expect(new Set(await Promise.all(calls))).toEqual(new Set([tokens.accessToken]));
@@ -245,15 +201,18 @@ describe('on several replicas', () => {
     });
     const other = await start();
     const { cookie, tokens, session } = await dying.open();
-    pass(245);
+    pass(275);
     await dying.call(cookie);
     await until(() => door.presented.length === 1);
     for (let round = 0; round < 20; round += 1) expect(await other.call(cookie)).toBe(tokens.accessToken);
-    pass(50);
+    pass(20);
     expect(await other.call(cookie)).toBe(tokens.accessToken);
+    // The attempt is running for ever in this process, and its signs of life no longer arrive.
+    dying.redis?.close();
     pass(10);
-    await redis.command('HINCRBY', `{sess:${session.handle}}:tokens`, 'since', '-60000');
     expect(await other.call(cookie)).toBe('refused');
+    expect(await other.read(cookie)).toBeUndefined();
+    expect(await redis.command('EXISTS', `{sess:${session.handle}}:tokens`)).toBe(0);
     expect(door.presented).toEqual([tokens.refreshToken]);
   });
 
@@ -273,7 +232,7 @@ describe('on several replicas', () => {
   it('new tokens are stored after an outage of Redis', async () => {
     const replica = await start();
     const { cookie, tokens } = await replica.open();
-    pass(245);
+    pass(275);
     door.set(500);
     await replica.call(cookie);
     await until(() => door.presented.length === 1);
@@ -294,7 +253,7 @@ describe('on several replicas', () => {
     const { cookie, tokens } = await replica.open();
     await replica.call(cookie);
     redis.pause();
-    pass(245);
+    pass(275);
     expect(await replica.call(cookie)).toBe(tokens.accessToken);
     await delay(4_000);
     redis.resume();

@@ -1,195 +1,137 @@
-// Refreshes the tokens of sessions. Only one replica at a time attempts to refresh a token set: it stores its intent
-// before it sends the refresh token. A refresh token that may have been used is never sent again, because the identity
-// provider may treat a reused token as stolen (RFC 9700 section 4.14.2). A refresh never revives an ended session.
-import { randomUUID } from 'node:crypto';
+// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Only
+// one attempt of all replicas presents a refresh token. A token that may have been used is never presented again,
+// because the identity provider may treat a reused token as stolen (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { Logger } from '../../service/operations/log.ts';
-import { retryUntilDone } from '../../service/retry.ts';
-import type { RegistrationStore } from '../clients/registration-store.ts';
-import type { RelyingParty } from '../sign-in/relying-party.ts';
-import {
-  type FoundSession,
-  isUsable,
-  type RefreshOutcome,
-  type Session,
-  type TokenSet,
-  tokenSetOf,
-  withoutRefreshToken,
-} from './session.ts';
-import type { SealedTokens, TokenStore } from './store.ts';
+import { within } from '../../service/time-limit.ts';
+import { type AttemptOptions, RefreshAttempts } from './refresh-attempt.ts';
+import { createRefreshQueue } from './refresh-queue.ts';
+import { type FoundSession, isUsable } from './session.ts';
 
-export interface RefreshedSessions {
-  read(handle: string): Promise<FoundSession | undefined>;
-  end(session: Session): Promise<boolean>;
-  seal(session: Session, tokens: TokenSet): SealedTokens;
+export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'queue'> {
+  sessions: AttemptOptions['sessions'] & { read(handle: string): Promise<FoundSession | undefined> };
+  /** Token requests to one realm at the same time. */
+  refreshConcurrency: number;
 }
 
-export interface RefresherOptions {
-  sessions: RefreshedSessions;
-  tokens: TokenStore;
-  registrations: Pick<RegistrationStore, 'find'>;
-  /** `refresh` sends the refresh token once, and does not throw. */
-  relyingParty: Pick<RelyingParty, 'refresh'>;
-  clock: Clock;
-  log: Logger;
+interface Pause {
+  reason: 'unused' | 'client-refused';
+  /** Milliseconds since 1970. */
+  until: number;
 }
 
-/** Milliseconds after which the replica that wrote an intent must have died. Longer than any attempt takes. */
-const longestAttempt = 40_000;
-/** Milliseconds to wait for another replica's attempt before reading the age of its intent. */
-const watchTime = 2_000;
-/** Milliseconds to wait before the next attempt if the refresh token was not used. */
+/** Milliseconds that a request waits for a new access token. */
+const longestWait = 5_000;
+/** Milliseconds between reads of a session that another replica refreshes. */
+const pollInterval = 200;
+/** Milliseconds to wait before the next attempt if the refresh token was not used, unless Retry-After says more. */
 const pauseTime = 5_000;
-const backoff = { first: 100, cap: 1_000 };
 const most = 10_000;
 
 export class Refresher {
   readonly #options: RefresherOptions;
   readonly #now: () => number;
-  readonly #attempts = new Map<string, Promise<void>>();
+  readonly #attempts: RefreshAttempts;
+  readonly #running = new Map<string, Promise<void>>();
   readonly #waits = new Map<string, Promise<string>>();
-  /** Sessions for which no attempt starts at the moment, by handle, with the reason. */
-  readonly #pauses: LRUCache<string, 'unused' | 'client-refused'>;
-  /** Intents of this replica, by session, whose claim the store did not confirm. Their refresh token was not sent. */
-  readonly #unconfirmed = new LRUCache<string, string>({ max: most });
-  #isStopped = false;
+  /** Sessions for which no attempt starts at the moment, by handle. */
+  readonly #pauses = new LRUCache<string, Pause>({ max: most });
 
   constructor(options: RefresherOptions) {
     this.#options = options;
     this.#now = () => options.clock().getTime();
-    this.#pauses = new LRUCache({ max: most, ttl: pauseTime, ttlResolution: 0, perf: { now: this.#now } });
+    const queue = createRefreshQueue(options.refreshConcurrency, options.metrics);
+    this.#attempts = new RefreshAttempts({ ...options, queue });
   }
 
   /** Starts a refresh in the background, unless another attempt is running or a failed attempt was recent. */
   begin(found: FoundSession): void {
     const { handle } = found.session;
-    if (found.tokens.refreshToken === undefined || this.#isHeldElsewhere(found)) return;
-    if (this.#attempts.has(handle) || this.#pauses.has(handle)) return;
+    if (found.tokens.refreshToken === undefined || found.state.intent !== undefined) return;
+    if (this.#running.has(handle) || this.#attempts.isWithdrawing(handle) || this.#pauseOf(handle)) return;
     this.#run(found).catch((error: unknown) => {
-      this.#pauses.set(handle, 'unused');
+      // The queue counts the refreshes that it refuses. The next request of the session tries again.
+      if (error instanceof Problem && error.slug === 'busy') return;
+      this.#pause(handle, 'unused');
       this.#options.log.warn({ err: error, session: handle }, 'token refresh could not start');
     });
   }
 
   /**
-   * Waits for a new access token after the old one has expired. Throws Problem `unauthenticated` if the session has
-   * ended, and `unavailable` if no new token can be obtained at the moment.
+   * Waits at most 5 s for a new access token after the old one has expired. Throws Problem `unauthenticated` if the
+   * session has ended, and `unavailable` or `busy` if there is no new token yet.
    */
   accessToken({ session: { handle } }: FoundSession): Promise<string> {
     return shared(this.#waits, handle, () => this.#settle(handle));
   }
 
+  /**
+   * True if the access token has expired and the replica that may have presented the refresh token shows no sign of
+   * life. Ends such a session.
+   */
+  async endIfAbandoned({ session, tokens, state: { intent } }: FoundSession): Promise<boolean> {
+    const { handle } = session;
+    if (intent === undefined || this.#running.has(handle) || isUsable(tokens, this.#now())) return false;
+    if (!(await this.#options.tokens.abandon(handle, intent))) return false;
+    this.#attempts.count('abandoned');
+    this.#options.log.warn({ session: handle }, 'session ended: the replica that refreshed its tokens has died');
+    // Removes the index entries as well.
+    await this.#options.sessions.end(session);
+    return true;
+  }
+
   /** Waits for running attempts, at most 4 s. */
   async close(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.race([Promise.allSettled(this.#attempts.values()), delay(4_000, undefined, { ref: false })]);
+    this.#attempts.close();
+    await Promise.race([Promise.allSettled(this.#running.values()), delay(4_000, undefined, { ref: false })]);
   }
 
   #run(found: FoundSession): Promise<void> {
-    return shared(this.#attempts, found.session.handle, () => this.#attempt(found));
-  }
-
-  async #settle(handle: string): Promise<string> {
-    const started = this.#now();
-    for (;;) {
-      const found = await this.#options.sessions.read(handle);
-      if (!found) throw ended();
-      const now = this.#now();
-      if (isUsable(found.tokens, now)) return found.tokens.accessToken;
-      const attempt = this.#attempts.get(handle);
-      const pause = this.#pauses.get(handle);
-      if (attempt) await attempt;
-      else if (await this.#isOver(found, now - started)) {
-        await this.#options.sessions.end(found.session);
-        throw ended();
-      } else if (this.#isHeldElsewhere(found)) await delay(150);
-      else if (pause) throw noNewToken(pause);
-      else await this.#run(found);
-    }
-  }
-
-  /**
-   * True if no refresh can succeed: there is no refresh token, or the replica that may have sent it has died.
-   * `watched`: milliseconds that the caller has waited.
-   */
-  async #isOver(found: FoundSession, watched: number): Promise<boolean> {
-    if (found.tokens.refreshToken === undefined) return true;
-    if (!this.#isHeldElsewhere(found) || watched < watchTime) return false;
-    return (await this.#options.tokens.intentAge(found.session.handle)) > longestAttempt;
-  }
-
-  #isHeldElsewhere({ session, state: { intent } }: FoundSession): boolean {
-    return intent !== undefined && this.#unconfirmed.get(session.handle) !== intent;
-  }
-
-  /** Throws Problem `unavailable` if the store cannot be reached before the refresh token is sent. */
-  async #attempt(found: FoundSession): Promise<void> {
-    const { session, tokens, state } = found;
-    const { handle } = session;
-    const { refreshToken } = tokens;
-    if (refreshToken === undefined) return;
-    const id = this.#unconfirmed.get(handle) ?? randomUUID();
-    this.#unconfirmed.set(handle, id);
-    const claim = await this.#options.tokens.claim(handle, state.version, id);
-    this.#unconfirmed.delete(handle);
-    if (claim !== 'claimed') return;
-    const outcome = await this.#present(session, refreshToken);
-    this.#log(session, outcome);
-    await this.#conclude(found, id, outcome).catch((error: unknown) => {
-      this.#options.log.error({ err: error, session: handle, outcome: outcome.kind }, 'token refresh not stored');
+    const { handle } = found.session;
+    return shared(this.#running, handle, async () => {
+      const outcome = await this.#attempts.run(found);
+      if (outcome?.kind === 'unused') this.#pause(handle, 'unused', outcome.retryAfter);
+      if (outcome?.kind === 'client-refused') this.#pause(handle, 'client-refused');
     });
   }
 
-  /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old. */
-  async #present(session: Session, refreshToken: string): Promise<RefreshOutcome> {
-    const { registrations, relyingParty, log } = this.#options;
-    try {
-      const registration = await registrations.find(session.tenantId, session.clientId);
-      if (registration?.oidcClientId !== session.oidcClientId) return { kind: 'unknown' };
-      return await relyingParty.refresh(registration, refreshToken);
-    } catch (error) {
-      log.warn({ err: error, session: session.handle }, 'registration for a token refresh could not be read');
-      return { kind: 'unused' };
+  async #settle(handle: string): Promise<string> {
+    const deadline = performance.now() + longestWait;
+    for (;;) {
+      const found = await this.#options.sessions.read(handle);
+      if (!found) throw ended();
+      const { tokens, state } = found;
+      if (isUsable(tokens, this.#now())) return tokens.accessToken;
+      if (tokens.refreshToken === undefined || (await this.endIfAbandoned(found))) throw ended();
+      const left = deadline - performance.now();
+      if (left <= 0) throw slow();
+      const running = this.#running.get(handle);
+      const pause = this.#pauseOf(handle);
+      if (running) await untilOver(running, left);
+      else if (state.intent !== undefined || this.#attempts.isWithdrawing(handle)) await delay(pollInterval);
+      else if (pause) throw this.#noNewToken(pause);
+      else await untilOver(this.#run(found), left);
     }
   }
 
-  async #conclude({ session, tokens: set, state }: FoundSession, id: string, outcome: RefreshOutcome): Promise<void> {
-    const { sessions, tokens } = this.#options;
-    const { handle } = session;
-    const replace = (next: TokenSet) => {
-      const sealed = sessions.seal(session, next);
-      return this.#write(sealed.limit, () => tokens.conclude(handle, id, this.#now(), sealed));
-    };
-    if (outcome.kind === 'refreshed') await replace(tokenSetOf(outcome.response, this.#now(), set));
-    else if (outcome.kind === 'refused') await this.#write(state.limit, () => sessions.end(session));
-    else if (outcome.kind === 'unknown') await replace(withoutRefreshToken(set));
-    else {
-      this.#pauses.set(handle, outcome.kind);
-      await this.#write(state.limit, () => tokens.conclude(handle, id, this.#now()));
-    }
+  /** `milliseconds`: what the identity provider asked for. */
+  #pause(handle: string, reason: Pause['reason'], milliseconds = 0): void {
+    this.#pauses.set(handle, { reason, until: this.#now() + Math.max(pauseTime, milliseconds) });
   }
 
-  /** Retries a write while the store is unavailable, until `until`, when the session ends anyway. */
-  async #write(until: number, work: () => Promise<unknown>): Promise<void> {
-    const onFailure = (error: unknown) => {
-      if (this.#isStopped || this.#now() > until || !(error instanceof Problem)) throw error;
-    };
-    await retryUntilDone(async () => void (await work()), { backoff, signal: AbortSignal.any([]), onFailure });
+  #pauseOf(handle: string): Pause | undefined {
+    const pause = this.#pauses.get(handle);
+    return pause && pause.until > this.#now() ? pause : undefined;
   }
 
-  #log({ handle, tenantId, clientId, oidcClientId }: Session, { kind }: RefreshOutcome): void {
-    if (kind === 'refreshed') return;
-    const { log } = this.#options;
-    const about = { session: handle, tenant: tenantId, client: clientId, outcome: kind };
-    if (kind !== 'client-refused') log.warn(about, 'token refresh failed');
-    else
-      log.error(
-        { ...about, oidcClientId },
-        'the identity provider rejected the credentials of a client: correct them there, or register the client again',
-      );
+  /** The session does not end, because an administrator can correct the client without a new sign-in. */
+  #noNewToken({ reason, until }: Pause): Problem {
+    const detail =
+      reason === 'unused'
+        ? 'The identity provider cannot be reached at the moment.'
+        : 'The identity provider no longer accepts this client: an administrator has to register it again.';
+    return unavailable(detail, Math.ceil((until - this.#now()) / 1_000));
   }
 }
 
@@ -202,15 +144,19 @@ function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Pr
   return started;
 }
 
+/** Throws Problem `unavailable` if the attempt takes longer than `milliseconds`. */
+async function untilOver(attempt: Promise<void>, milliseconds: number): Promise<void> {
+  if ((await within(attempt, milliseconds, 'late')) === 'late') throw slow();
+}
+
 function ended(): Problem {
   return new Problem('unauthenticated', 'The session has ended.');
 }
 
-/** The session does not end, because an administrator can correct the client without a new sign-in. */
-function noNewToken(why: 'unused' | 'client-refused'): Problem {
-  const detail =
-    why === 'unused'
-      ? 'The identity provider cannot be reached at the moment.'
-      : 'The identity provider no longer accepts this client: an administrator has to register it again.';
-  return new Problem('unavailable', detail, { headers: { 'Retry-After': '5' } });
+function slow(): Problem {
+  return unavailable('The identity provider takes long to renew the sign-in.', 2);
+}
+
+function unavailable(detail: string, retryAfterSeconds: number): Problem {
+  return new Problem('unavailable', detail, { headers: { 'Retry-After': String(retryAfterSeconds) } });
 }

@@ -30,7 +30,7 @@ describe('a session', () => {
     const token = await world.handler.adminToken();
     const body = { redirectUris: [`${world.site}/token-handler/clients/web/callback`, 'https://new.example.org/x'] };
     expect((await world.handler.api('/clients/web', { method: 'PUT', token, body })).status).toBe(200);
-    offset = 250_000;
+    offset = 275_000;
     expect(await ask(browser)).toBe(200);
     await expect.poll(async () => (await world.stored(handle)).tokens.accessToken).not.toBe(before.tokens.accessToken);
   });
@@ -39,7 +39,7 @@ describe('a session', () => {
     offset = 0;
     const { browser, handle } = await world.signIn();
     expect((await world.handler.register('web')).status).toBe(200);
-    offset = 250_000;
+    offset = 275_000;
     expect(await ask(browser)).toBe(200);
     await expect.poll(async () => (await world.stored(handle)).tokens.refreshToken).toBeUndefined();
     offset = 301_000;

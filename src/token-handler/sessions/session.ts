@@ -1,4 +1,5 @@
 // Defines sessions and token sets: what they contain, when they expire, and when a refresh is due. Pure functions only.
+import { hash } from 'node:crypto';
 import { isObject } from '../../service/json-value.ts';
 
 export interface SessionUser {
@@ -47,6 +48,8 @@ export interface TokenSet {
   /** Absent if the refresh token has no expiry. */
   refreshExpiry?: number;
   idToken?: string;
+  /** The nonce of the first ID token, with which refreshed ID tokens are compared. */
+  nonce?: string;
   /** Roles in the access token. */
   roles: string[];
 }
@@ -105,13 +108,24 @@ export interface TokenResponse {
 
 /**
  * - `refused`: the identity provider no longer accepts the refresh token
- * - `unused`: the token was certainly not used, because the request was never sent or got a complete error response
+ * - `unused`: the identity provider has certainly not processed the request. `retryAfter`: milliseconds that it asked to
+ *   wait
  * - `client-refused`: the token was not used, because the identity provider rejected the client's credentials
+ * - `foreign`: the response contains tokens of another person or client. `check`: name of the check that failed
  * - `unknown`: the token may have been used
  */
 export type RefreshOutcome =
   | { kind: 'refreshed'; response: TokenResponse }
-  | { kind: 'refused' | 'unused' | 'client-refused' | 'unknown' };
+  | { kind: 'unused'; retryAfter?: number }
+  | { kind: 'foreign'; check: string }
+  | { kind: 'refused' | 'client-refused' | 'unknown' };
+
+/** What refreshed tokens are compared with (OpenID Connect Core 1.0, section 12.2). */
+export interface OriginalTokens {
+  /** Subject of the session. */
+  subject: string;
+  tokens: Pick<TokenSet, 'accessToken' | 'idToken' | 'nonce'>;
+}
 
 /** Returns the key of a session's record. The braces keep all keys of a session in one slot of a Redis Cluster. */
 export const recordKey = (handle: string) => `{sess:${handle}}`;
@@ -137,6 +151,7 @@ export function tokenSetOf(response: TokenResponse, now: number, previous?: Toke
   const refreshToken = response.refresh_token ?? previous?.refreshToken;
   const refreshExpiry = refreshToken === undefined ? undefined : refreshExpiryOf(response, now, previous);
   const idToken = response.id_token ?? previous?.idToken;
+  const nonce = previous ? nonceOf(previous) : nonceOf({ idToken });
   return {
     accessToken: response.access_token,
     accessIssued: now,
@@ -144,8 +159,15 @@ export function tokenSetOf(response: TokenResponse, now: number, previous?: Toke
     ...(refreshToken !== undefined && { refreshToken }),
     ...(refreshExpiry !== undefined && { refreshExpiry }),
     ...(idToken !== undefined && { idToken }),
+    ...(nonce !== undefined && { nonce }),
     roles: rolesOf(claimsOf(response.access_token)),
   };
+}
+
+/** Returns the nonce of the sign-in. Token sets of older versions have it in their ID token only. */
+export function nonceOf({ nonce, idToken }: { nonce?: string; idToken?: string | undefined }): string | undefined {
+  const claimed = nonce ?? claimsOf(idToken ?? '').nonce;
+  return typeof claimed === 'string' ? claimed : undefined;
 }
 
 function refreshExpiryOf(response: TokenResponse, now: number, previous?: TokenSet): number | undefined {
@@ -162,9 +184,22 @@ export function withoutRefreshToken(set: TokenSet): TokenSet {
   return rest;
 }
 
-/** True if the rest of the access token's lifetime is less than a minute and less than a quarter of the lifetime. */
-export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, now: number): boolean {
-  return accessExpiry - now < Math.min(60_000, (accessExpiry - accessIssued) / 4);
+/**
+ * True if the rest of the access token's lifetime is below a threshold: a minute or a quarter of the lifetime, whichever
+ * is less, multiplied by a factor between 0.5 and 1. Each session has its own factor, so that sessions that began
+ * together are not refreshed together.
+ */
+export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: string, now: number): boolean {
+  const longest = Math.min(60_000, (accessExpiry - accessIssued) / 4);
+  const left = accessExpiry - now;
+  // Most calls end here, without computing a digest.
+  if (left >= longest) return false;
+  return left < longest / 2 || left < longest * (1 - fractionOf(handle) / 2);
+}
+
+/** Returns a number from 0 to 1 that is the same for the same text. */
+function fractionOf(text: string): number {
+  return hash('sha256', text, 'buffer').readUInt32BE() / 2 ** 32;
 }
 
 /** True if the access token remains valid long enough to be sent. */

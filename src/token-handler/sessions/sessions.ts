@@ -25,7 +25,7 @@ import {
 } from './session.ts';
 import type { Marks, SealedTokens, SessionStore } from './store.ts';
 
-export interface SessionsOptions extends Pick<RefresherOptions, 'registrations' | 'relyingParty' | 'clock' | 'log'> {
+export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'tokens'> {
   store: SessionStore;
   keys: KeyRing;
   limits: SessionLimits;
@@ -85,7 +85,10 @@ export class Sessions {
     if (!found) return undefined;
     const now = this.#now();
     if (now - found.state.touched >= this.#touchInterval) this.#touch(found, now);
-    if (isRefreshDue(found.tokens, now)) this.#refresher.begin(found);
+    if (isRefreshDue(found.tokens, found.session.handle, now)) {
+      if (await this.#refresher.endIfAbandoned(found)) return undefined;
+      this.#refresher.begin(found);
+    }
     return found;
   }
 

@@ -132,14 +132,28 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect((await store.tokens.load(handle))?.tokens.intent).toBe(`attempt ${winner}`);
     });
 
-    it('measures the age of an intent by the clock of the store', async () => {
+    it('an attempt that shows no sign of life for 5 s loses its session, by the clock of the store', async () => {
       await start();
-      expect(await store.tokens.intentAge(handle)).toBe(0);
+      expect(await store.tokens.abandon(handle, 'first')).toBe(false);
       await store.tokens.claim(handle, 1, 'first');
-      await delay(100);
-      const age = await store.tokens.intentAge(handle);
-      if (kind === 'redis') expect(age).toBeGreaterThan(90);
-      expect(age).toBeLessThan(10_000);
+      expect(await store.tokens.abandon(handle, 'first')).toBe(false);
+      if (kind === 'memory') return;
+      const [alive, tokens] = [`{sess:${handle}}:alive`, `{sess:${handle}}:tokens`];
+      expect(Number(await server.command('PTTL', alive))).toBeGreaterThan(4_000);
+      await server.command('HINCRBY', tokens, 'since', '-6000');
+      expect(await store.tokens.abandon(handle, 'first')).toBe(false);
+      await server.command('DEL', alive);
+      await store.tokens.showLife(handle, 'second');
+      expect(await server.command('EXISTS', alive)).toBe(0);
+      await store.tokens.showLife(handle, 'first');
+      expect(await store.tokens.abandon(handle, 'first')).toBe(false);
+      await server.command('DEL', alive);
+      expect(await store.tokens.abandon(handle, 'second')).toBe(false);
+      expect(await store.tokens.abandon(handle, 'first')).toBe(true);
+      expect(await store.tokens.load(handle)).toBeUndefined();
+      await store.tokens.showLife(handle, 'first');
+      expect(await server.command('EXISTS', alive)).toBe(0);
+      expect(await store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour })).toBe(false);
     });
 
     it('a claim to a replaced version fails', async () => {

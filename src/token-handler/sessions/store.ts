@@ -47,8 +47,17 @@ export interface TokenStore {
    * - `gone`: the session has ended
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
-  /** Returns the milliseconds since the intent was written, by the store's clock; 0 without an intent. */
-  intentAge(handle: string): Promise<number>;
+  /**
+   * Records that the attempt is running. A claim does so as well. The sign is kept for 5 s. Does nothing if the session
+   * does not have this intent.
+   */
+  showLife(handle: string, intentId: string): Promise<void>;
+  /**
+   * Ends the session if its attempt has shown no sign of life for 5 s, by the store's clock. Returns true if it did.
+   * Returns false if the attempt lives or has concluded, and soon after the store was unreachable, because then the
+   * attempt could not show that it lives.
+   */
+  abandon(handle: string, intentId: string): Promise<boolean>;
   /**
    * Removes the intent and, if `tokens` is given, replaces the token set. Omit `tokens` only if the refresh token was
    * certainly not used. Changes nothing and returns false if the session does not have this intent.

@@ -1,19 +1,15 @@
 // The OpenID Connect relying party, built on openid-client, with PKCE (RFC 7636) and issuer identification (RFC 9207).
 // It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
-import { Agent, fetch as undiciFetch } from 'undici';
+import { type Clock, systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import { authenticate, type DiscoverProvider } from '../provider-discovery.ts';
-import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
+import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import type { AskedParameters } from './attempts.ts';
-import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
 import { redeemCode } from './redeem-code.ts';
-
-export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'> &
-  Partial<Pick<Registration, 'authentication'>>;
+import { createTokenRefresh, type OidcClient } from './token-refresh.ts';
 
 export interface Redeemed {
   tokens: TokenResponse;
@@ -43,7 +39,8 @@ export interface RelyingParty {
     callback: URL,
     checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'> & { maxAge?: number | undefined },
   ): Promise<Redeemed>;
-  refresh(client: OidcClient, refreshToken: string): Promise<RefreshOutcome>;
+  /** Does not throw. */
+  refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome>;
   /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
   endSessionUrl(
     client: Pick<OidcClient, 'realm' | 'oidcClientId'>,
@@ -58,20 +55,24 @@ export interface RelyingPartyOptions {
   metrics: Metrics;
   /** Timeout of one call at sign-in, in milliseconds. */
   timeout: number;
+  /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
+  refreshTimeout?: number;
+  /** Clock with which the times in tokens are compared. Like openid-client, uses the system's by default. */
+  clock?: Clock;
 }
 
-/** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
-const refreshTimeout = 30;
-
-export function createRelyingParty({ addresses, discover, metrics, timeout }: RelyingPartyOptions): RelyingParty {
+export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
+  const { addresses, discover, metrics, timeout, refreshTimeout = 30, clock = systemClock } = options;
   const providers = createProviderCache({ addresses, discover, timeout });
-  // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
-  const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 } });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
     return providers.configuration(client.realm, client.oidcClientId, authenticate(client));
   }
 
+  const tokenRefresh = createTokenRefresh({
+    ...{ addresses, configure, metrics, refreshTimeout, clock },
+    verifier: providers.verifier,
+  });
   return {
     async authorizationUrl(client, request) {
       const configuration = await configure(client);
@@ -92,19 +93,7 @@ export function createRelyingParty({ addresses, discover, metrics, timeout }: Re
       const verify = await providers.verifier(client.realm);
       return redeemCode({ configuration, verify, metrics }, callback, checks);
     },
-    async refresh(client, refreshToken) {
-      const exchange = createExchange(addresses, agent);
-      try {
-        const configuration = await configure(client);
-        configuration.timeout = refreshTimeout;
-        configuration[oidc.customFetch] = exchange.fetch;
-        return { kind: 'refreshed', response: await oidc.refreshTokenGrant(configuration, refreshToken) };
-      } catch (error) {
-        const kind = refreshFailure(error, exchange.state());
-        metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${kind}` });
-        return { kind };
-      }
-    },
+    refresh: tokenRefresh.refresh,
     async endSessionUrl({ realm, oidcClientId }, { idToken, returnTo }) {
       const configuration = await providers.configuration(realm, oidcClientId, oidc.None());
       if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
@@ -114,61 +103,10 @@ export function createRelyingParty({ addresses, discover, metrics, timeout }: Re
       });
       return providers.publicUrl(realm, url);
     },
-    close: () => agent.destroy(),
+    close: tokenRefresh.close,
   };
 }
 
 function definedOf(asked: AskedParameters): Record<string, string> {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
-}
-
-type ExchangeState = 'unsent' | 'sent' | { status: number };
-
-/** Sends one request, and records whether it was sent and whether a complete response arrived. */
-function createExchange(addresses: ProviderAddresses, agent: Agent) {
-  let state: ExchangeState = 'unsent';
-  return {
-    state: () => state,
-    fetch: async (url: string, options: oidc.CustomFetchOptions) => {
-      const target = addresses.rebase(url);
-      const { headers, method, redirect, signal = null } = options;
-      const body = options.body instanceof URLSearchParams ? options.body.toString() : null;
-      state = 'sent';
-      try {
-        const response = await undiciFetch(target, { method, headers, redirect, signal, body, dispatcher: agent });
-        // Sets the status only when the response is complete.
-        const content = await response.arrayBuffer();
-        state = { status: response.status };
-        return new Response(content, { status: response.status, headers: [...response.headers] });
-      } catch (error) {
-        if (isNeverSent(error)) state = 'unsent';
-        throw error;
-      }
-    },
-  };
-}
-
-const neverSentCodes = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** True if a request failed before a connection was established. */
-function isNeverSent(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause && neverSentCodes.has(String(cause.code));
-}
-
-function refreshFailure(error: unknown, state: ExchangeState): Exclude<RefreshOutcome['kind'], 'refreshed'> {
-  if (state === 'unsent') return 'unused';
-  if (state === 'sent') return 'unknown';
-  // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
-  if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return 'refused';
-  if (isUnknownClient(error)) return 'client-refused';
-  // After any other complete error response the token is unused. After an invalid success response it may be used.
-  return state.status >= 400 ? 'unused' : 'unknown';
 }

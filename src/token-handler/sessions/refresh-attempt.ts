@@ -1,0 +1,187 @@
+// One attempt to refresh the tokens of a session: wait for a slot, write the intent, send the refresh token once, store
+// the outcome. The intent stays if the process dies, so no replica sends the token again. An attempt that was paused
+// cannot change the session any more if another attempt has replaced it: each write names the intent.
+import { randomUUID } from 'node:crypto';
+import prom from 'prom-client';
+import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { FairQueue } from '../../service/limits/fair-queue.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import { retryUntilDone } from '../../service/retry.ts';
+import type { Registration } from '../clients/registration.ts';
+import type { RegistrationStore } from '../clients/registration-store.ts';
+import type { RelyingParty } from '../sign-in/relying-party.ts';
+import { logFailure } from './refresh-log.ts';
+import { claimOf } from './refresh-queue.ts';
+import {
+  type FoundSession,
+  type RefreshOutcome,
+  type Session,
+  type TokenSet,
+  tokenSetOf,
+  withoutRefreshToken,
+} from './session.ts';
+import type { SealedTokens, TokenStore } from './store.ts';
+
+export interface AttemptOptions {
+  sessions: {
+    end(session: Session): Promise<boolean>;
+    seal(session: Session, tokens: TokenSet): SealedTokens;
+  };
+  tokens: TokenStore;
+  registrations: Pick<RegistrationStore, 'find'>;
+  /** `refresh` sends the refresh token once, and does not throw. */
+  relyingParty: Pick<RelyingParty, 'refresh'>;
+  queue: FairQueue;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}
+
+/** Milliseconds between two signs of life. The store keeps each for five seconds. */
+const signInterval = 1_000;
+const backoff = { first: 100, cap: 1_000 };
+
+export class RefreshAttempts {
+  readonly #options: AttemptOptions;
+  readonly #stop = new AbortController();
+  readonly #outcomes: prom.Counter<'outcome'>;
+  /** Sessions with an intent of this replica that the store did not confirm. Its refresh token was not sent. */
+  readonly #unconfirmed = new Set<string>();
+
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+    this.#outcomes = new prom.Counter({
+      name: 'formgate_token_refreshes_total',
+      help: 'Token refreshes by outcome (refreshed, refused, unused, client-refused, unknown, foreign, abandoned, late)',
+      labelNames: ['outcome'],
+      registers: [options.metrics.registry],
+    });
+  }
+
+  /** True while an intent of this replica is being withdrawn, because it is unknown whether the store has written it. */
+  isWithdrawing(handle: string): boolean {
+    return this.#unconfirmed.has(handle);
+  }
+
+  count(outcome: RefreshOutcome['kind'] | 'abandoned' | 'late'): void {
+    this.#outcomes.inc({ outcome });
+  }
+
+  /**
+   * Returns the outcome after it was stored; undefined if another attempt has begun or the session has ended. Throws
+   * Problem `busy` if too many refreshes wait, and `unavailable` if the store cannot be reached before the refresh token
+   * is sent.
+   */
+  async run(found: FoundSession): Promise<RefreshOutcome | undefined> {
+    const { session, tokens, state } = found;
+    const { handle } = session;
+    if (tokens.refreshToken === undefined) return undefined;
+    const release = await this.#options.queue.take(claimOf(session), this.#stop.signal);
+    let stopSigns = () => {};
+    try {
+      const id = await this.#claim(handle, state);
+      if (id === undefined) return undefined;
+      stopSigns = this.#showLife(handle, id);
+      const outcome = await this.#present(session, tokens, tokens.refreshToken);
+      release();
+      this.count(outcome.kind);
+      if (outcome.kind !== 'refreshed') logFailure(this.#options.log, session, outcome);
+      await this.#store(found, id, outcome);
+      return outcome;
+    } finally {
+      stopSigns();
+      release();
+    }
+  }
+
+  /** Lets no further attempt begin. Running attempts continue. */
+  close(): void {
+    this.#stop.abort(new Problem('unavailable', 'The service is stopping.', { headers: { 'Retry-After': '1' } }));
+  }
+
+  /** Returns the id of the intent; undefined if another attempt has begun or the session has ended. */
+  async #claim(handle: string, { version, limit }: FoundSession['state']): Promise<string | undefined> {
+    const id = randomUUID();
+    try {
+      return (await this.#options.tokens.claim(handle, version, id)) === 'claimed' ? id : undefined;
+    } catch (error) {
+      void this.#withdraw(handle, id, limit);
+      throw error;
+    }
+  }
+
+  /** Removes an intent that the store may have written although its response was lost. */
+  async #withdraw(handle: string, id: string, limit: number): Promise<void> {
+    this.#unconfirmed.add(handle);
+    const { tokens, log } = this.#options;
+    await this.#write(limit, () => tokens.conclude(handle, id, this.#now())).catch((error: unknown) =>
+      log.warn({ err: error, session: handle }, 'intent of a token refresh not withdrawn'),
+    );
+    this.#unconfirmed.delete(handle);
+  }
+
+  /** Writes signs of life until the returned function is called. */
+  #showLife(handle: string, id: string): () => void {
+    // After a failure, the next sign follows in a second.
+    const show = () => void this.#options.tokens.showLife(handle, id).catch(() => undefined);
+    const timer = setInterval(show, signInterval);
+    timer.unref();
+    return () => clearInterval(timer);
+  }
+
+  /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old. */
+  async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
+    const { registrations, relyingParty, log } = this.#options;
+    const { handle, tenantId, clientId, oidcClientId, user } = session;
+    let registration: Registration | undefined;
+    try {
+      registration = await registrations.find(tenantId, clientId);
+    } catch (error) {
+      log.warn({ err: error, session: handle }, 'registration for a token refresh could not be read');
+      return { kind: 'unused' };
+    }
+    if (registration?.oidcClientId !== oidcClientId) return { kind: 'unknown' };
+    return relyingParty.refresh(registration, refreshToken, { subject: user.id, tokens });
+  }
+
+  async #store({ session, tokens: set, state }: FoundSession, id: string, outcome: RefreshOutcome): Promise<void> {
+    const { sessions, tokens, log } = this.#options;
+    const { handle } = session;
+    const conclude = (limit: number, sealed?: SealedTokens) =>
+      this.#write(limit, async () => {
+        if (await tokens.conclude(handle, id, this.#now(), sealed)) return;
+        this.count('late');
+        log.info(
+          { session: handle, outcome: outcome.kind },
+          'token refresh not stored: the session has ended or has other tokens',
+        );
+      });
+    const replace = (next: TokenSet) => {
+      const sealed = sessions.seal(session, next);
+      return conclude(sealed.limit, sealed);
+    };
+    try {
+      if (outcome.kind === 'refreshed') await replace(tokenSetOf(outcome.response, this.#now(), set));
+      else if (outcome.kind === 'unknown') await replace(withoutRefreshToken(set));
+      else if (outcome.kind === 'refused' || outcome.kind === 'foreign')
+        await this.#write(state.limit, () => sessions.end(session));
+      else await conclude(state.limit);
+    } catch (error) {
+      log.error({ err: error, session: handle, outcome: outcome.kind }, 'token refresh not stored');
+    }
+  }
+
+  /** Retries a write while the store is unavailable, until `until`, when the session ends anyway. */
+  async #write(until: number, work: () => Promise<unknown>): Promise<void> {
+    const onFailure = (error: unknown) => {
+      if (this.#stop.signal.aborted || this.#now() > until || !(error instanceof Problem)) throw error;
+    };
+    await retryUntilDone(async () => void (await work()), { backoff, signal: AbortSignal.any([]), onFailure });
+  }
+
+  #now(): number {
+    return this.#options.clock().getTime();
+  }
+}

@@ -1,0 +1,66 @@
+// Checks that refreshed tokens belong to the person and the client of the session: the ID token as OpenID Connect Core
+// 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows, only
+// the access token is compared. Skips `auth_time`: Keycloak changes it when the person signs in again in another tab.
+import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
+import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from './id-token.ts';
+
+export interface ExpectedTokens {
+  issuer: string;
+  /** Id of the OAuth client. */
+  clientId: string;
+  now: Date;
+  original: OriginalTokens;
+  verify: VerifyJwt;
+}
+
+/**
+ * Returns the name of the check that failed; undefined if the tokens belong to the session. Throws if the provider's
+ * keys cannot be fetched.
+ */
+export async function findForeignToken(response: TokenResponse, expected: ExpectedTokens): Promise<string | undefined> {
+  const { subject, tokens } = expected.original;
+  const before = claimsOf(tokens.accessToken).sub;
+  const { sub } = claimsOf(response.access_token);
+  // Some providers use another identifier of the same person in access tokens, so the former one counts first.
+  if (sub !== undefined && sub !== (before ?? subject)) return 'access-token-sub';
+  return response.id_token === undefined ? undefined : checkIdToken(response.id_token, response.access_token, expected);
+}
+
+/**
+ * Fetches the key of the session's ID token, unless it is cached. Call it before the refresh token is sent: a response
+ * that could not be checked would cost the session. Throws if the provider's keys cannot be fetched.
+ */
+export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
+  const { idToken, accessToken } = expected.original.tokens;
+  if (idToken === undefined) return;
+  try {
+    await verifyIdToken(idToken, expected.verify, { ...expected, accessToken });
+  } catch (error) {
+    // The token may have expired, and the provider may have replaced its key. The refreshed token names the new one.
+    if (!(error instanceof IdTokenFault)) throw error;
+  }
+}
+
+async function checkIdToken(idToken: string, accessToken: string, expected: ExpectedTokens) {
+  const { issuer, clientId, now, original, verify } = expected;
+  try {
+    const claims = await verifyIdToken(idToken, verify, { issuer, clientId, now, accessToken, sub: original.subject });
+    return compareIdToken(claims, original);
+  } catch (error) {
+    if (error instanceof IdTokenFault) return error.rule;
+    throw error;
+  }
+}
+
+/** Section 12.2 compares these claims with those of the sign-in. */
+function compareIdToken({ aud, azp, nonce }: IdTokenClaims, { tokens }: OriginalTokens): string | undefined {
+  const before = tokens.idToken === undefined ? undefined : claimsOf(tokens.idToken);
+  if (before && !isSameAudience(aud, before.aud)) return 'aud';
+  if (before && azp !== before.azp) return 'azp';
+  return nonce !== undefined && nonce !== nonceOf(tokens) ? 'nonce' : undefined;
+}
+
+function isSameAudience(one: unknown, other: unknown): boolean {
+  const [some, others] = [new Set([one].flat()), new Set([other].flat())];
+  return some.size === others.size && some.isSubsetOf(others);
+}

@@ -1,0 +1,153 @@
+// Sends a refresh token once (RFC 6749 section 6), and classifies what came of it. The token counts as unused only if
+// the request never reached the identity provider, or if a complete response says that it was not processed.
+import * as oidc from 'openid-client';
+import { Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
+import type { Clock } from '../../service/clock.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { Registration } from '../clients/registration.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
+import { isUnknownClient } from './failures.ts';
+import type { VerifyJwt } from './id-token.ts';
+import { findForeignToken, preloadKeys } from './refreshed-tokens.ts';
+
+export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'> &
+  Partial<Pick<Registration, 'authentication'>>;
+
+export interface TokenRefreshOptions {
+  addresses: ProviderAddresses;
+  configure(client: OidcClient): Promise<oidc.Configuration>;
+  /** Verifies JWTs with the realm's keys. */
+  verifier(realm: string): Promise<VerifyJwt>;
+  metrics: Metrics;
+  /** Timeout of a token request, in seconds. */
+  refreshTimeout: number;
+  /** Clock with which the times in ID tokens are compared. */
+  clock: Clock;
+}
+
+/** Bytes of a token response. */
+const longestResponse = 1024 * 1024;
+/** Longest wait that a Retry-After header may ask for, in milliseconds. */
+const longestPause = 60_000;
+
+export function createTokenRefresh(options: TokenRefreshOptions) {
+  const { addresses, configure, verifier, metrics, refreshTimeout, clock } = options;
+  // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
+  const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
+
+  return {
+    /** Does not throw. */
+    async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
+      const exchange = createExchange(addresses, agent);
+      let outcome: RefreshOutcome;
+      try {
+        const configuration = await configure(client);
+        configuration.timeout = refreshTimeout;
+        configuration[oidc.customFetch] = exchange.fetch;
+        const { issuer } = configuration.serverMetadata();
+        const verify = await verifier(client.realm);
+        const expected = { issuer, clientId: client.oidcClientId, now: clock(), original, verify };
+        await preloadKeys(expected);
+        const response: TokenResponse = await oidc.refreshTokenGrant(configuration, refreshToken);
+        const idToken = exchange.idToken();
+        if (idToken !== undefined) response.id_token = idToken;
+        const check = await findForeignToken(response, { ...expected, now: clock() });
+        outcome = check === undefined ? { kind: 'refreshed', response } : { kind: 'foreign', check };
+      } catch (error) {
+        outcome = failureOf(error, exchange.state(), clock);
+      }
+      if (outcome.kind !== 'refreshed')
+        metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${outcome.kind}` });
+      return outcome;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+type ExchangeState = 'unsent' | 'sent' | { status: number; retryAfter: string | null };
+
+interface StartingHandler extends Dispatcher.DispatchHandler {
+  onRequestStart(controller: Dispatcher.DispatchController, context: object): void;
+}
+// The types of undici leave out the methods of this class.
+const ForwardingHandler = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => StartingHandler;
+
+/** Calls `onStart` when there is a connection, before the first byte is written. */
+class StartHandler extends ForwardingHandler {
+  readonly #onStart: () => void;
+
+  constructor(handler: Dispatcher.DispatchHandler, onStart: () => void) {
+    super(handler);
+    this.#onStart = onStart;
+  }
+
+  override onRequestStart(controller: Dispatcher.DispatchController, context: object) {
+    this.#onStart();
+    return super.onRequestStart(controller, context);
+  }
+}
+
+/**
+ * Sends one request, and records whether it was sent and whether a complete response arrived. Takes the ID token out of
+ * the response, because openid-client cannot compare it with the session's.
+ */
+function createExchange(addresses: ProviderAddresses, agent: Agent) {
+  let state: ExchangeState = 'unsent';
+  let idToken: string | undefined;
+  const noteSent = () => {
+    state = 'sent';
+  };
+  const dispatcher = agent.compose(
+    (dispatch) => (request, handler) => dispatch(request, new StartHandler(handler, noteSent)),
+  );
+  return {
+    state: () => state,
+    idToken: () => idToken,
+    fetch: async (url: string, options: oidc.CustomFetchOptions) => {
+      const { headers, method, redirect, signal = null } = options;
+      const body = options.body instanceof URLSearchParams ? options.body.toString() : null;
+      const target = addresses.rebase(url);
+      const response = await undiciFetch(target, { method, headers, redirect, signal, body, dispatcher });
+      const content = await response.text();
+      // Sets the status only when the response is complete.
+      state = { status: response.status, retryAfter: response.headers.get('retry-after') };
+      const { rest, ...taken } = takeIdToken(content);
+      idToken = taken.idToken;
+      return new Response(rest, { status: response.status, headers: [...response.headers] });
+    },
+  };
+}
+
+function takeIdToken(content: string): { idToken?: string; rest: string } {
+  try {
+    const { id_token: idToken, ...rest } = JSON.parse(content) as { id_token?: unknown };
+    // openid-client rejects a response whose ID token is not a text.
+    return typeof idToken === 'string' ? { idToken, rest: JSON.stringify(rest) } : { rest: content };
+  } catch {
+    return { rest: content };
+  }
+}
+
+function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
+  if (state === 'unsent') return { kind: 'unused' };
+  if (state === 'sent') return { kind: 'unknown' };
+  // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
+  if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return { kind: 'refused' };
+  // The client is authenticated before the token is used (RFC 6749 section 6).
+  if (isUnknownClient(error)) return { kind: 'client-refused' };
+  const { status, retryAfter } = state;
+  // RFC 6585 section 4, RFC 9110 section 15.6.4. Gateways send other errors after they have forwarded the request.
+  if (status === 429 || (status === 503 && retryAfter !== null))
+    return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
+  return { kind: 'unknown' };
+}
+
+/** Returns milliseconds of a Retry-After header (RFC 9110 section 10.2.3), at most a minute. */
+function pauseOf(retryAfter: string | null, clock: Clock): number {
+  if (retryAfter === null) return 0;
+  const milliseconds = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1_000
+    : Date.parse(retryAfter) - clock().getTime();
+  return Number.isNaN(milliseconds) ? 0 : Math.min(Math.max(milliseconds, 0), longestPause);
+}
