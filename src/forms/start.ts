@@ -69,7 +69,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
   const pools = openPools({ config, log, metrics });
-  const validator = createSchemaValidator({ metrics, log, clock });
+  const validator = createSchemaValidator({ metrics, log, clock, urnPrefix: urns.prefix });
   const definitions = createDefinitionSource(platform.configuration);
   const base: Base = { config, log, clock, metrics, urns, platform, pools, validator, definitions };
   const outbox = startOutbox(base, pace);

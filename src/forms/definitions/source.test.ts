@@ -87,7 +87,7 @@ describe('parseDefinition', () => {
     }
     expect(problem).toMatchObject({
       slug: 'definition-invalid',
-      status: 502,
+      status: 409,
       errors: expect.arrayContaining([expect.objectContaining({ pointer })]),
     });
   });
