@@ -3,6 +3,7 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
+import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import {
@@ -17,6 +18,7 @@ import { type RegisterRoutesOptions, registerRoutes } from './registers/routes.t
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
+  definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
   quarantine: QuarantineRoutesOptions;
   registers: RegisterRoutesOptions;
@@ -26,7 +28,7 @@ const name = 'Form service';
 const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
-export function formsRoutes({ about, forms, quarantine, registers }: FormsRoutesOptions): Route[] {
+export function formsRoutes({ about, definitions, forms, quarantine, registers }: FormsRoutesOptions): Route[] {
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
@@ -36,6 +38,7 @@ export function formsRoutes({ about, forms, quarantine, registers }: FormsRoutes
     deleteFormRoute(forms),
     readDataRoute(forms),
     updateDataRoute(forms),
+    checkDefinitionRoute(definitions),
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),

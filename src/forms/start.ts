@@ -23,6 +23,7 @@ import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
+import { createDefinitionCheck } from './definitions/check.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
@@ -163,9 +164,11 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);
   const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
-  const anonymousReads = createRateLimits({ log, clock, metrics }).local({
+  const limits = createRateLimits({ log, clock, metrics });
+  const anonymousReads = limits.local({
     ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
   });
+  const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads });
   return {
     about: {
       checks: {
@@ -175,12 +178,17 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
       clock,
     },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool) },
+    definitions: {
+      ...guards,
+      check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
+      checks: limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
+    },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
       quarantine: createFormsQuarantine({ pool, clock }),
     },
     registers: {
-      ...createRegisterGuards({ verifier, tenants, urns, anonymousReads }),
+      ...guards,
       ...{ store, urns, changes: createRegisterChanges({ store, hold }) },
     },
   };

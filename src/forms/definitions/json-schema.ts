@@ -67,7 +67,7 @@ export function compileSchema(schema: unknown, given: CompileOptions): ValidateF
  * Creates an Ajv for one schema, so that the `$id`s of different schemas do not conflict. Throws SchemaFault if the
  * dialect is not supported.
  */
-function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: CompileOptions): Ajv {
+export function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: CompileOptions): Ajv {
   const { $schema: dialect = 'http://json-schema.org/draft-07/schema#' } = schema;
   const create = drafts.find(([pattern]) => typeof dialect === 'string' && pattern.test(dialect))?.[1];
   if (!create)

@@ -69,7 +69,7 @@ export interface SchemaPattern {
 }
 
 /** Returns the patterns of the schema and of the schemas in it. */
-function patternsOf(schema: SchemaObject): SchemaPattern[] {
+export function patternsOf(schema: SchemaObject): SchemaPattern[] {
   const patterns: SchemaPattern[] = [];
   const add = (path: readonly string[], source: string) =>
     patterns.push({ pointer: jsonPointer(path), engine: engineOf(source) });

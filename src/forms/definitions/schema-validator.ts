@@ -9,9 +9,11 @@ import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { LimitedWorkers } from '../../service/workers/limited-workers.ts';
+import type { JobReply } from '../../service/workers/worker-process.ts';
 import { type FormDefinition, unusable } from './definition.ts';
+import type { SchemaNotes } from './inspection.ts';
 import type { Findings } from './json-schema.ts';
-import type { SchemaJob, SchemaResult, Unusable } from './schema-worker.ts';
+import type { InspectionJob, SchemaJob, SchemaResult, Unusable } from './schema-worker.ts';
 
 export type SchemaValidator = ReturnType<typeof createSchemaValidator>;
 
@@ -32,12 +34,8 @@ const noFindings: Findings = { errors: [], truncated: false };
 
 export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times }: SchemaValidatorOptions) {
   const suspensions = createSuspensions(clock);
-  const suspended = new prom.Counter({
-    name: 'formgate_schema_suspensions_total',
-    help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
-    registers: [metrics.registry],
-  });
-  const workers = new LimitedWorkers<SchemaJob, SchemaResult>({
+  const suspended = suspensionCounter(metrics);
+  const workers = new LimitedWorkers<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>({
     script: new URL('./schema-worker.ts', import.meta.url),
     name: 'schema',
     metrics,
@@ -69,8 +67,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     const key = keyOf(tenantId, definition);
     const claim = { tenant: tenantId, member: definition.id };
     requireActive(definition, key);
-    const job = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
-    const reply = await workers.run(claim, job, () => requireActive(definition, key));
+    const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
+    const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
     // A partial result means that only the search for further errors exceeded the limits. That does not count against
     // the schema.
     const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : failed;
@@ -92,7 +90,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
 
     /**
      * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be submitted.
-     * Remembers the result, because every create of a form asks; concurrent calls share one check. A schema that could not be checked is checked again.
+     * Remembers the result, because every create of a form asks; concurrent calls share one check. A schema that could
+     * not be checked is checked again.
      */
     async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
       const key = keyOf(tenantId, definition);
@@ -104,8 +103,25 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
       }
       requireValid(definition, await result);
     },
+
+    /** Lists what is wrong with the schemas of a definition, which may be any JSON. Throws Problem `busy`. */
+    async inspect(tenantId: string, definition: unknown): Promise<SchemaNotes> {
+      const job: InspectionJob = { definition: JSON.stringify(definition), urnPrefix };
+      const reply = await workers.run({ tenant: tenantId, member: 'inspection' }, job);
+      if ('done' in reply) return reply.done as SchemaNotes;
+      const detail = 'failed' in reply ? 'is nested too deeply' : 'takes too much time or memory';
+      return { errors: [{ pointer: '/dataSchema', detail }], warnings: [], registers: [] };
+    },
     close: () => workers.close(),
   };
+}
+
+function suspensionCounter({ registry }: Metrics) {
+  return new prom.Counter({
+    name: 'formgate_schema_suspensions_total',
+    help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
+    registers: [registry],
+  });
 }
 
 /** Names the form for which a schema is used. A schema is suspended if it fails for several forms. */

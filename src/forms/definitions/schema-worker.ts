@@ -1,11 +1,12 @@
-// The worker that compiles data schemas and validates form data against them. It validates up to the first error and
-// reports that error. Then it collects further errors; if that takes too much time or memory, the result is the first
-// error only.
+// The worker that inspects definitions, compiles data schemas and validates form data against them. It validates up to
+// the first error and reports that error. Then it collects further errors; if that takes too much time or memory, the
+// result is the first error only.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { parseJson } from '../../service/http/json-parser.ts';
 import type { FieldError } from '../../service/http/problem.ts';
 import { type JobTools, serveJobs } from '../../service/workers/limited-worker.ts';
+import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 import { SchemaFault } from './schema-faults.ts';
 
@@ -24,6 +25,12 @@ export interface Unusable {
 
 export type SchemaResult = Findings | Unusable;
 
+/** `definition` is JSON text. */
+export interface InspectionJob {
+  definition: string;
+  urnPrefix: string;
+}
+
 interface CompiledSchema {
   first: ValidateFunction;
   /** Compiled on first use. */
@@ -36,7 +43,8 @@ const collectMs = 500;
 /** `maxSize` limits the length of the schemas' JSON text. Compiled, they take about 20 times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | Unusable>({ max: 100, maxSize: 1_000_000 });
 
-serveJobs<SchemaJob, SchemaResult>((job, tools) => {
+serveJobs<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>((job, tools) => {
+  if ('definition' in job) return inspectSchemas(parseJson(job.definition), job.urnPrefix);
   const schema = compiled.get(job.key) ?? compile(job);
   if ('unusable' in schema) return schema;
   return job.data === undefined ? { errors: [], truncated: false } : validate(schema, job, job.data, tools);
