@@ -1,6 +1,7 @@
 // Checks a form definition before applicants meet it: its fields, its schemas, and the roles and registers that it
 // names.
 import type { Configuration } from '../../platform/configuration.ts';
+import type { Revision } from '../../platform/configuration-answers.ts';
 import { type FieldError, Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { definitionIn, registerNamespace } from '../registers/register.ts';
@@ -68,8 +69,9 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     const name = urn.slice(prefix.length);
     const definition = definitionIn(definitions, name);
     if (!definition?.hasArraySchema) return 'names a register that does not exist';
-    const entries = await configuration.activeOrLatest(registerNamespace, name, context);
-    if (!Array.isArray(entries?.configuration)) return 'names a register that does not exist';
+    const isMissing = (entries: Revision | undefined) => !Array.isArray(entries?.configuration);
+    if (isMissing(await configuration.activeOrLatest(registerNamespace, name, context, { lacks: isMissing })))
+      return 'names a register that does not exist';
     const isClosed = isOpen && !definition.anonymousRead;
     return isClosed ? 'names a register that applicants without an account cannot read (anonymousRead)' : undefined;
   }
