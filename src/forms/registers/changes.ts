@@ -1,7 +1,7 @@
 // Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. So a
 // create adds the definition, which makes the register exist, in its last step, and a delete removes it first.
 import { Problem } from '../../service/http/problem.ts';
-import { type Parts, type Register, registerOf, toRegister } from './register.ts';
+import { fitsIntoBody, type Parts, type Register, registerOf, toRegister } from './register.ts';
 import type { HoldRegister, RegisterLock } from './register-lock.ts';
 import type { CallContext, RegisterStore } from './store.ts';
 
@@ -22,58 +22,104 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
     return hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
   }
 
-  /** Writes the entries and publishes them: a pin on an older revision moves to the new one. */
-  async function publish(name: string, entries: readonly unknown[], { active }: Parts, step: () => CallContext) {
-    const written = await store.writeEntries(name, entries, step());
-    if (active && active.revision !== written.revision) await store.pin(name, written.revision, step());
-    return Array.isArray(written.configuration) ? written.configuration : entries;
-  }
-
   return {
     /** Throws Problem `conflict` if the register exists. Completes an incomplete register. */
-    create: (name: string, { description, entries }: Content, call: Call): Promise<Register> =>
-      withLock(name, call, async (lock, step) => {
+    create: async (name: string, { description, entries }: Content, call: Call): Promise<Register> => {
+      requireFit(entries);
+      return withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         if (registerOf(name, parts)) throw new Problem('conflict', 'A register with this name exists.');
         // Removes a leftover definition before writing the entries. Otherwise its anonymousRead could expose them, and
         // its schema would be applied to them.
-        if (parts.definition) {
-          await lock.lockDefinitions();
-          await store.removeDefinition(name, step());
-        }
-        const written = await publish(name, entries, parts, step);
+        const complete = async () => {
+          const written = await publish(store, name, entries, parts, step);
+          await afterChange('the entries', async () => {
+            await lock.lockDefinitions();
+            await store.define(name, description, step());
+          });
+          return toRegister(name, description, written);
+        };
+        if (!parts.definition) return complete();
         await lock.lockDefinitions();
-        await store.define(name, description, step());
-        return toRegister(name, description, written);
-      }),
+        await store.removeDefinition(name, step());
+        return afterChange('the removal of a left-over definition', complete);
+      });
+    },
 
     /** Leaves undefined members unchanged. Throws Problem `not-found`. */
-    patch: (name: string, change: { [M in keyof Content]?: Content[M] | undefined }, call: Call): Promise<Register> =>
-      withLock(name, call, async (lock, step) => {
+    patch: async (
+      name: string,
+      change: { [M in keyof Content]?: Content[M] | undefined },
+      call: Call,
+    ): Promise<Register> => {
+      if (change.entries) requireFit(change.entries);
+      return withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         const register = registerOf(name, parts);
         if (!register) throw notFound();
         const { description = register.description } = change;
-        const entries = change.entries ? await publish(name, change.entries, parts, step) : register.entries;
-        if (change.description !== undefined) {
+        const entries = change.entries ? await publish(store, name, change.entries, parts, step) : register.entries;
+        const describe = async () => {
           await lock.lockDefinitions();
-          await store.describe(name, change.description, step());
-        }
+          await store.describe(name, description, step());
+        };
+        if (change.description !== undefined)
+          await (change.entries ? afterChange('the entries', describe) : describe());
         return toRegister(name, description, entries);
-      }),
+      });
+    },
 
     /** Removes a register, complete or not. Throws Problem `not-found` if it was incomplete or missing. */
     remove: (name: string, call: Call): Promise<void> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
+        const removeEntries = async () => {
+          if (parts.latest || parts.active) await store.removeEntries(name, step());
+        };
         if (parts.definition) {
           await lock.lockDefinitions();
           await store.removeDefinition(name, step());
-        }
-        if (parts.latest || parts.active) await store.removeEntries(name, step());
+          await afterChange('the removal of the definition', removeEntries);
+        } else await removeEntries();
         if (!registerOf(name, parts)) throw notFound();
       }),
   };
+}
+
+/** Writes the entries and publishes them: a pin on an older revision moves to the new one. */
+async function publish(
+  store: RegisterStore,
+  name: string,
+  entries: readonly unknown[],
+  { active }: Parts,
+  step: () => CallContext,
+): Promise<readonly unknown[]> {
+  const written = await store.writeEntries(name, entries, step());
+  if (active && active.revision !== written.revision)
+    await afterChange('the entries, but not as the active revision', () => store.pin(name, written.revision, step()));
+  return Array.isArray(written.configuration) ? written.configuration : entries;
+}
+
+/**
+ * Runs the steps that follow a change. If they fail, the problem says what was written; it is never a 4xx, because that
+ * would say that nothing was.
+ */
+async function afterChange<T>(written: string, steps: () => Promise<T>): Promise<T> {
+  try {
+    return await steps();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const { status, slug, headers, members, detail } = error;
+    const earlier: unknown[] = Array.isArray(members.written) ? members.written : [];
+    const advice = earlier.length > 0 ? '' : ' The request was only carried out in part: repeat it.';
+    const options = { cause: error, headers, members: { ...members, written: [written, ...earlier] } };
+    throw new Problem(status < 500 ? 'dependency-failed' : slug, detail + advice, options);
+  }
+}
+
+function requireFit(entries: readonly unknown[]): void {
+  if (fitsIntoBody(entries)) return;
+  throw new Problem('body-too-large', 'The entries, as the configuration service stores them, must be at most 1 MiB.');
 }
 
 export function notFound(): Problem {
