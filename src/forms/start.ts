@@ -223,6 +223,6 @@ function createFormServices(base: Base, pool: RequestPool) {
     verification: createVerification({ store: codes, hashes, notifications, urns, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
-    ...{ definitions, codes, hashes, validator, clock },
+    ...{ codes, hashes, validator, clock },
   };
 }

@@ -8,6 +8,11 @@ import { definitionIdPattern, type FormDefinition, parseDefinition } from './def
 
 export type DefinitionSource = ReturnType<typeof createDefinitionSource>;
 
+interface FindOptions {
+  permission: boolean;
+  isChosen?: boolean;
+}
+
 export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>) {
   // The platform client returns the same object while a configuration is unchanged (platform/cache.ts).
   const parsed = new WeakMap<object, FormDefinition>();
@@ -23,9 +28,10 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
   return {
     /**
      * Returns undefined if the tenant has no definition with this id. Pass `permission: true` if the definition decides
-     * on access; it is then at most five minutes old. Throws PlatformError, or Problem `definition-invalid`.
+     * on access; it is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and may have made
+     * it up; too many such ids get Problem `busy`. Throws PlatformError, or Problem `definition-invalid`.
      */
-    async find(tenantId: string, id: string, { permission }: { permission: boolean }) {
+    async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;
       const inCollection = (revision: Revision | undefined) =>
         isObject(revision?.configuration) && Object.hasOwn(revision.configuration, id)
@@ -37,8 +43,7 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
         (await configuration.activeOrLatest('form-service', id, { tenantId }, read))?.configuration;
       const cached = await readCollection({ permission });
       if (cached !== undefined) return parse(id, cached);
-      // The caller may have made up the id.
-      const own = await readOwn({ permission, isChosen: true, lacks: (found) => isEmpty(found?.configuration) });
+      const own = await readOwn({ permission, isChosen, lacks: (found) => isEmpty(found?.configuration) });
       if (!isEmpty(own)) return parse(id, own);
       const added = await readCollection({ permission, lacks: (found) => inCollection(found) === undefined });
       return added === undefined ? undefined : parse(id, added);

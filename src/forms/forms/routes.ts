@@ -10,7 +10,6 @@ import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
-import type { DefinitionSource } from '../definitions/source.ts';
 import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { CreationStore, NewForm } from './creation-store.ts';
@@ -50,7 +49,6 @@ export interface FormRoutesOptions {
   creation: CreationStore;
   formData: DataStore;
   access: FormAccess;
-  definitions: DefinitionSource;
   validator: SchemaValidator;
   findResponse: FindResponse;
   codes: Pick<CodeStore, 'hasSession'>;
@@ -90,8 +88,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     },
     async handle({ body }, request, response) {
       const [caller, tenantId] = [callerOf(response), tenantOf(response).id];
-      const definition = await options.definitions.find(tenantId, body.definitionId, { permission: true });
-      if (!definition) throw new Problem('not-found', 'There is no such form definition.');
+      const definition = await options.access.namedDefinition(tenantId, body.definitionId);
       const role = decideCreate(caller, definition, body.applicant !== undefined);
       await options.validator.requireUsable(tenantId, definition);
       const now = options.clock();
