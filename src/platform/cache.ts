@@ -164,18 +164,25 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     if (fresh && !options.lacks?.(fresh.value)) return fresh.value;
     const asked = now();
     const entry = fresh ?? (await readUnknown(key, load, limit, options));
-    if ((!fresh && entry.at >= asked) || !options.lacks?.(entry.value)) return entry.value;
+    if (!options.lacks?.(entry.value) || (!fresh && entry.at >= asked)) return entry.value;
     const later = await readAgain(key, load, entry, options.share);
     if (later.failure && options.lacks(later.value)) throw later.failure;
     return later.value;
   }
 
-  return {
-    get,
-    async find(key, load, pick) {
-      return pick(await get(key, load, { share: key, lacks: (value) => pick(value) === undefined }));
-    },
-    invalidate: (key) => entries.delete(key),
+  return { get, find: createFind(get), invalidate: (key) => entries.delete(key) };
+}
+
+function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
+  return async <R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) => {
+    let picked: R | undefined;
+    // Picks once from a value that has the item, because the value may be a long list.
+    const lacks = (value: V) => {
+      picked = pick(value);
+      return picked === undefined;
+    };
+    const value = await get(key, load, { share: key, lacks });
+    return picked ?? pick(value);
   };
 }
 
