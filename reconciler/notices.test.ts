@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../test/support/form-world.ts';
-import { configure, permit } from '../test/support/forms.ts';
-import { call } from '../test/support/platform.ts';
+import { anonymous, configure, permit } from '../test/support/forms.ts';
+import { call, roleToken } from '../test/support/platform.ts';
 import { reconcileHere, reconcilerEnv } from '../test/support/reconciler.ts';
 
 const minute = 60_000;
@@ -36,6 +36,16 @@ async function delivered(): Promise<void> {
   const due = 'SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before <= $1';
   const count = async () => (await world.pool.query(due, [clock()])).rows[0].count;
   await expect.poll(count, { timeout: patience }).toBe(0);
+}
+
+/** Removes a definition from the tenant's collection. */
+async function unconfigure(definitionId: string): Promise<void> {
+  const { access, tenant, url } = world.platform;
+  const token = await roleToken(access, { 'configuration-service': ['configuration-admin'] }, { realm: 'core' });
+  const path = `platform/form-service?tenantId=${encodeURIComponent(tenant.id)}`;
+  const body = { operation: 'DELETE', property: definitionId };
+  const { status } = await call(`${url}/configuration/v2/configuration/${path}`, { method: 'PATCH', token, body });
+  expect(status).toBe(200);
 }
 
 const mailTo = (address: string, subject: string) =>
@@ -131,6 +141,18 @@ describe('a definition in the configuration service', () => {
     const { rows } = await world.pool.query('SELECT status FROM forms WHERE id = $1', [id]);
     expect(rows).toEqual([{ status: 'Locked' }]);
     expect(await reconcileAfter(day + minute)).toMatchObject({ counts: { deleted: 1 } });
+  });
+
+  it('that was removed leaves the default periods to its drafts', { timeout: patience }, async () => {
+    const removed = { ...permit, id: 'removed', retention: { lockAfter: 'P900D' } };
+    await configure(world.platform, 'platform', 'form-service', { removed });
+    const body = { definitionId: 'removed', applicant: anonymous('removed@example.org') };
+    const { status, body: created } = await forms.ask('POST', '', { as: 'intake', body });
+    expect(status).toBe(201);
+    expect(await reconcileAfter(14 * day)).toMatchObject({ counts: { locked: 0, skippedDefinitions: 0 } });
+    await unconfigure('removed');
+    expect(await reconcileAfter(2 * day)).toMatchObject({ counts: { locked: 1, skippedDefinitions: 0 } });
+    await world.pool.query('DELETE FROM forms WHERE id = $1', [(created as { id: string }).id]);
   });
 
   it('that is invalid keeps its drafts, and the run reports it', { timeout: patience }, async () => {

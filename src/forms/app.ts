@@ -3,6 +3,7 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
+import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
 import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
@@ -13,6 +14,7 @@ import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
+  definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
   quarantine: QuarantineRoutesOptions;
   registers: RegisterRoutesOptions;
@@ -22,7 +24,7 @@ const name = 'Form service';
 const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
-export function formsRoutes({ about, forms, quarantine, registers }: FormsRoutesOptions): Route[] {
+export function formsRoutes({ about, definitions, forms, quarantine, registers }: FormsRoutesOptions): Route[] {
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
@@ -32,6 +34,7 @@ export function formsRoutes({ about, forms, quarantine, registers }: FormsRoutes
     deleteFormRoute(forms),
     readDataRoute(forms),
     updateDataRoute(forms),
+    checkDefinitionRoute(definitions),
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),

@@ -25,6 +25,7 @@ import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
+import { createDefinitionCheck } from './definitions/check.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { createExpiryDates } from './expiry/dates.ts';
@@ -73,7 +74,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
   const pools = openPools({ config, log, metrics });
-  const validator = createSchemaValidator({ metrics, log, clock });
+  const validator = createSchemaValidator({ metrics, log, clock, urnPrefix: urns.prefix });
   const definitions = createDefinitionSource(platform.configuration);
   const base: Base = { config, log, clock, metrics, urns, platform, pools, validator, definitions };
   const outbox = startOutbox(base, pace);
@@ -170,9 +171,11 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);
   const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
-  const anonymousReads = createRateLimits({ log, clock, metrics }).local({
+  const limits = createRateLimits({ log, clock, metrics });
+  const anonymousReads = limits.local({
     ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
   });
+  const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads });
   return {
     about: {
       checks: {
@@ -182,12 +185,17 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
       clock,
     },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool) },
+    definitions: {
+      ...guards,
+      check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
+      checks: limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
+    },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
       quarantine: createFormsQuarantine({ pool, clock }),
     },
     registers: {
-      ...createRegisterGuards({ verifier, tenants, urns, anonymousReads }),
+      ...guards,
       ...{ store, urns, changes: createRegisterChanges({ store, hold }) },
       references: createRegisterReferences({ configuration: platform.configuration, store, urns }),
     },
@@ -224,6 +232,6 @@ function createFormServices(base: Base, pool: RequestPool) {
     verification: createVerification({ store: codes, hashes, notifications, urns, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
-    ...{ definitions, codes, hashes, validator, clock },
+    ...{ codes, hashes, validator, clock },
   };
 }

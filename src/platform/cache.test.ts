@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { cacheTimes, createCache } from './cache.ts';
+import { createMissBudget } from './miss-budget.ts';
 import { PlatformError } from './platform-error.ts';
 import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.ts';
 
@@ -51,6 +52,7 @@ function createTestCache(maxEntries = 100, fresh = minute) {
     times: cacheTimes(fresh),
     maxEntries,
     metrics,
+    budget: createMissBudget(clock, metrics),
     log: captured.log,
   });
 }
@@ -324,14 +326,15 @@ describe('a lookup in a response', () => {
     expect(await cache.find('all', source.load, pick('b'))).toBe('b');
   });
 
-  it('fetches at most every 5 s for unknown names', async () => {
+  it('fetches at most once a second for unknown names', async () => {
     const source = createSource(list('a'));
     const cache = createTestCache();
     for (let name = 0; name < 1_000; name += 1) {
       now += 10;
       await cache.find('all', source.load, pick(`unknown-${name}`));
     }
-    expect(source.calls).toBeLessThanOrEqual(3);
+    expect(source.calls).toBeGreaterThanOrEqual(10);
+    expect(source.calls).toBeLessThanOrEqual(12);
   });
 
   it('throws for an unknown item while the service is down, and finds known items', async () => {
@@ -344,5 +347,102 @@ describe('a lookup in a response', () => {
     await expect(cache.find('all', source.load, pick('c'))).rejects.toMatchObject({ kind: 'unreachable' });
     expect(source.calls).toBe(2);
     expect(await cache.find('all', source.load, pick('a'))).toBe('a');
+  });
+});
+
+describe('a value that lacks what the caller looks for', () => {
+  const lacks = (value: unknown) => value === undefined;
+
+  it('is fetched again at once, even if it was just read for something else', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set('a');
+    expect(await cache.get('k', source.load, { lacks })).toBe('a');
+    expect(source.calls).toBe(2);
+  });
+
+  it('is fetched once by concurrent reads, and the miss is remembered for a second', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    now += 1;
+    const open = source.hold();
+    const reads = Array.from({ length: 100 }, () => cache.get('k', source.load, { lacks }));
+    open();
+    await Promise.all(reads);
+    expect(source.calls).toBe(2);
+    source.set('a');
+    now += second - 1;
+    expect(await cache.get('k', source.load, { lacks })).toBeUndefined();
+    now += 1;
+    expect(await cache.get('k', source.load, { lacks })).toBe('a');
+    expect(source.calls).toBe(3);
+  });
+
+  it('is not fetched twice by its first read', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    expect(await cache.get('k', source.load, { lacks })).toBeUndefined();
+    expect(source.calls).toBe(1);
+  });
+
+  it('is an error while the service fails, because it may exist', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += second;
+    for (let time = 0; time < 3; time += 1)
+      await expect(cache.get('k', source.load, { lacks })).rejects.toMatchObject({ kind: 'unreachable' });
+    expect(source.calls).toBe(2);
+  });
+});
+
+describe('a flood of made-up names', () => {
+  const lacks = (value: unknown) => value === undefined;
+  const ask = (cache: ReturnType<typeof createTestCache>, source: ReturnType<typeof createSource>, share: string) =>
+    cache.get(`${share}-${Math.random()}`, source.load, { lacks, share, isChosen: true });
+  const reads = async (outcome: string) =>
+    (await metrics.missReads.get()).values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0;
+
+  it('is refused with 503 beyond the share of its tenant, and is counted', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache(10_000);
+    const all = await Promise.allSettled(Array.from({ length: 1_000 }, () => ask(cache, source, 'loud')));
+    expect(source.calls).toBe(100);
+    expect(all.at(-1)).toMatchObject({ reason: { slug: 'busy', headers: { 'Retry-After': '1' } } });
+    expect([await reads('read'), await reads('refused')]).toEqual([100, 900]);
+    now += second;
+    for (let time = 0; time < 20; time += 1) await ask(cache, source, 'loud');
+    await expect(ask(cache, source, 'loud')).rejects.toMatchObject({ slug: 'busy' });
+  });
+
+  it('leaves the reads of other tenants alone', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache(10_000);
+    for (let time = 0; time < 60; time += 1) {
+      await Promise.allSettled(Array.from({ length: 200 }, () => ask(cache, source, 'loud')));
+      await expect(ask(cache, source, 'quiet')).resolves.toBeUndefined();
+      now += second;
+    }
+  });
+
+  it('of many tenants stays within a total', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache(10_000);
+    await Promise.allSettled(Array.from({ length: 5_000 }, (_, nth) => ask(cache, source, `tenant ${nth % 50}`)));
+    expect(source.calls).toBe(500);
+  });
+
+  it('does not concern names that are known', async () => {
+    const source = createSource('a');
+    const cache = createTestCache(10_000);
+    const known = () => cache.get('known', source.load, { lacks, share: 'loud', isChosen: true });
+    await known();
+    source.set(undefined);
+    await Promise.allSettled(Array.from({ length: 1_000 }, () => ask(cache, source, 'loud')));
+    now += 50;
+    expect(await known()).toBe('a');
   });
 });

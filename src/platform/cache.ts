@@ -5,6 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
+import { createCacheMisses } from './cache-misses.ts';
+import type { MissBudget } from './miss-budget.ts';
 import { isOutage, type PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
@@ -22,11 +24,10 @@ export interface CacheTimes {
   stale: number;
   /** As `stale`, for reads of values that grant permission. */
   permission: number;
-  /**
-   * Minimum time between two fetches of a key while the service fails, or while `find` does not find its item in the
-   * value.
-   */
+  /** Minimum time between two fetches of a key while the service fails. */
   retry: number;
+  /** Minimum time between two fetches of a key because its value lacks what callers look for. */
+  miss: number;
   /** Time after a failure in which reads do not wait for another fetch. */
   failing: number;
 }
@@ -42,6 +43,7 @@ export function cacheTimes(fresh = minutes): CacheTimes {
     stale: 24 * 60 * minutes,
     permission: 5 * minutes,
     retry: 5_000,
+    miss: 1_000,
     failing: minutes,
   };
 }
@@ -54,15 +56,29 @@ export interface CacheOptions {
   /** Maximum number of keys. The least recently used key is removed first. */
   maxEntries: number;
   metrics: Pick<PlatformMetrics, 'staleServes'>;
+  /** Limits the fetches that callers cause by naming what does not exist. */
+  budget: MissBudget;
   log: Logger;
 }
 
-export interface ReadOptions {
+export interface ReadOptions<V> {
   /**
    * True if the value grants permission (roles, anonymousRead, targets …). It is then never served when older than 5
    * minutes.
    */
   permission?: boolean | undefined;
+  /**
+   * Returns true for a value that lacks what the caller looks for. A cached value that lacks it is fetched again, at
+   * most once a second and within the budget, so that something new is found at once. Throws if it cannot be fetched.
+   */
+  lacks?: ((value: V) => boolean) | undefined;
+  /** The tenant that the budget charges. The default is one share for the whole service. */
+  share?: string | undefined;
+  /**
+   * True if callers choose the key, so that they could make up any number of keys. The budget then charges the first
+   * fetch too. Throws Problem `busy` beyond it.
+   */
+  isChosen?: boolean | undefined;
 }
 
 export interface Cache<V> {
@@ -70,12 +86,8 @@ export interface Cache<V> {
    * Returns the value of a key. If a new value equals the cached one, the cached object stays, so that results compiled
    * from the object stay valid.
    */
-  get(key: string, load: () => Promise<V>, options?: ReadOptions): Promise<V>;
-  /**
-   * Returns the item that `pick` selects from the value of a key. If the value lacks the item, fetches a newer value
-   * and picks again. Such fetches happen at most every `retry` milliseconds, so that random names cannot cause a flood
-   * of calls. Throws if the value lacks the item and the service cannot be reached.
-   */
+  get(key: string, load: () => Promise<V>, options?: ReadOptions<V>): Promise<V>;
+  /** Returns the item that `pick` selects from the value of a key; see `lacks`. */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
   /** Removes a key after a write. A response to a request that was sent before the write is not cached. */
   invalidate(key: string): void;
@@ -91,7 +103,7 @@ interface Entry<V> {
   failure: PlatformError | undefined;
 }
 
-export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOptions): Cache<V> {
+export function createCache<V>({ clock, times, maxEntries, budget, ...names }: CacheOptions): Cache<V> {
   const entries = new LRUCache<string, Entry<V>, () => Promise<V>>({
     max: maxEntries,
     // A write aborts the running fetches of its key. Callers that wait for such a fetch get the result, but it is not
@@ -99,15 +111,10 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
     ignoreFetchAbort: true,
     fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
   });
+  const misses = createCacheMisses<Entry<V>>({ ...names, clock, budget, maxEntries, interval: times.miss });
   const reportStale = staleReporter(clock, names);
   const now = () => clock().getTime();
-  /**
-   * Returns the time since `time`, or infinity if the clock was set back, because the age of the value is then unknown.
-   */
-  const since = (time: number) => {
-    const age = now() - time;
-    return age < 0 ? Number.POSITIVE_INFINITY : age;
-  };
+  const { since, isFresh, mayServe } = createAges(now, times);
 
   async function fetchEntry(load: () => Promise<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
     const at = now();
@@ -123,13 +130,6 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
   // The type of `fetch` allows undefined, which fetchEntry never returns.
   const refresh = (key: string, load: () => Promise<V>, allowStale = false) =>
     entries.fetch(key, { context: load, forceRefresh: true, allowStale }) as Promise<Entry<V>>;
-
-  const isFresh = ({ value, checkedAt, failure }: Entry<V>) =>
-    since(checkedAt) < (failure ? times.retry : value === undefined ? times.negative : times.fresh);
-
-  /** True if the entry may be served while a new one is fetched. */
-  const mayServe = ({ value, checkedAt, failure }: Entry<V>) =>
-    since(checkedAt) < (failure ? times.failing : value === undefined ? 0 : times.background);
 
   async function read(key: string, load: () => Promise<V>, limit: number): Promise<Entry<V>> {
     const known = entries.get(key, { allowStale: true });
@@ -147,21 +147,60 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
     return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
   };
 
+  async function readUnknown(key: string, load: () => Promise<V>, limit: number, options: ReadOptions<V>) {
+    const known = entries.get(key, { allowStale: true });
+    if (options.isChosen && known?.value === undefined) misses.charge(options.share ?? names.service);
+    return read(key, load, limit);
+  }
+
+  async function readAgain(key: string, load: () => Promise<V>, known: Entry<V>, share = names.service) {
+    const isFailing = known.failure && isFresh(known);
+    return isFailing ? known : misses.fetch(key, known, share, () => refresh(key, load));
+  }
+
+  async function get(key: string, load: () => Promise<V>, options: ReadOptions<V> = {}): Promise<V> {
+    const limit = options.permission ? times.permission : times.stale;
+    const fresh = freshEntry(key, limit);
+    if (fresh && !options.lacks?.(fresh.value)) return fresh.value;
+    const asked = now();
+    const entry = fresh ?? (await readUnknown(key, load, limit, options));
+    if (!options.lacks?.(entry.value) || (!fresh && entry.at >= asked)) return entry.value;
+    const later = await readAgain(key, load, entry, options.share);
+    if (later.failure && options.lacks(later.value)) throw later.failure;
+    return later.value;
+  }
+
+  return { get, find: createFind(get), invalidate: (key) => entries.delete(key) };
+}
+
+function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
+  return async <R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) => {
+    let picked: R | undefined;
+    // Picks once from a value that has the item, because the value may be a long list.
+    const lacks = (value: V) => {
+      picked = pick(value);
+      return picked === undefined;
+    };
+    const value = await get(key, load, { share: key, lacks });
+    return picked ?? pick(value);
+  };
+}
+
+function createAges(now: () => number, times: CacheTimes) {
+  /**
+   * Returns the time since `time`, or infinity if the clock was set back, because the age of the value is then unknown.
+   */
+  const since = (time: number) => {
+    const age = now() - time;
+    return age < 0 ? Number.POSITIVE_INFINITY : age;
+  };
   return {
-    async get(key, load, options) {
-      const limit = options?.permission ? times.permission : times.stale;
-      const entry = freshEntry(key, limit) ?? (await read(key, load, limit));
-      return entry.value;
-    },
-    async find(key, load, pick) {
-      const known = freshEntry(key, times.stale) ?? (await read(key, load, times.stale));
-      const picked = pick(known.value);
-      if (picked !== undefined) return picked;
-      const entry = Math.abs(now() - known.checkedAt) < times.retry ? known : await refresh(key, load);
-      if (entry.failure) throw entry.failure;
-      return pick(entry.value);
-    },
-    invalidate: (key) => entries.delete(key),
+    since,
+    isFresh: ({ value, checkedAt, failure }: Entry<unknown>) =>
+      since(checkedAt) < (failure ? times.retry : value === undefined ? times.negative : times.fresh),
+    /** True if the entry may be served while a new one is fetched. */
+    mayServe: ({ value, checkedAt, failure }: Entry<unknown>) =>
+      since(checkedAt) < (failure ? times.failing : value === undefined ? 0 : times.background),
   };
 }
 

@@ -18,11 +18,15 @@ import {
   someRevision,
 } from './configuration-answers.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
+import type { MissBudget } from './miss-budget.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf, type Query } from './url-path.ts';
 
 /** The owner of a configuration: a tenant (URN) or the platform's core. */
 export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
+
+/** The owner of the configuration is charged for what it lacks. */
+export type Lookup = Omit<ReadOptions<Revision | undefined>, 'share'>;
 
 export interface ListOptions {
   /** 1–1000. The service's default is 10. */
@@ -47,9 +51,9 @@ export interface Configuration {
   list(namespace: string, options: Owner & ListOptions): Promise<Page<ConfigurationEntry>>;
 
   /** Returns the active revision, or the latest one if none is active. Cached. */
-  activeOrLatest(namespace: string, name: string, owner: Owner, read?: ReadOptions): Promise<Revision | undefined>;
+  activeOrLatest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
   /** Returns the latest revision. Cached. */
-  latest(namespace: string, name: string, owner: Owner, read?: ReadOptions): Promise<Revision | undefined>;
+  latest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
 
   /**
    * Merges into the latest revision by top-level key: objects are merged one level deep, arrays of strings are
@@ -89,6 +93,7 @@ export interface ConfigurationOptions {
   client: Pick<PlatformClient, 'request'>;
   clock: Clock;
   times: CacheTimes;
+  budget: MissBudget;
   metrics: Pick<PlatformMetrics, 'staleServes'>;
   log: Logger;
 }
@@ -141,14 +146,13 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             // The service's API description documents a 404, but its code returns an empty body.
             notFound: () => undefined,
           }),
-        options,
+        { ...options, share: owner.tenantId },
       ),
     latest: (namespace, name, owner, options) =>
-      cache.get(
-        cacheKey('latest', namespace, name, owner),
-        async () => (await read(namespace, name, owner)).latest,
-        options,
-      ),
+      cache.get(cacheKey('latest', namespace, name, owner), async () => (await read(namespace, name, owner)).latest, {
+        ...options,
+        share: owner.tenantId,
+      }),
     ...createWrites(write),
   };
 }

@@ -7,6 +7,7 @@ import { ConfigError } from '../service/operations/config.ts';
 import type { Urns } from '../service/urn.ts';
 import { type CacheTimes, createCache } from './cache.ts';
 import { type CallSettings, createPlatformClient } from './http-client.ts';
+import type { MissBudget } from './miss-budget.ts';
 import { PlatformError } from './platform-error.ts';
 import { pathOf } from './url-path.ts';
 
@@ -28,6 +29,7 @@ export interface DirectoryOptions extends CallSettings {
   overrides?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   times: CacheTimes;
+  budget: MissBudget;
 }
 
 /** The parts of a URN that a lookup needs. Cached, because proxied requests resolve the same few URNs. */

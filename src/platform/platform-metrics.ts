@@ -12,6 +12,8 @@ export interface PlatformMetrics {
   duration: prom.Histogram<'service' | 'outcome'>;
   /** Counts reads that were served with an old response because the service fails. */
   staleServes: prom.Counter<'service'>;
+  /** Reads because a caller named something unknown. The outcome is `read`, or `refused` beyond the budget. */
+  missReads: prom.Counter<'service' | 'outcome'>;
   /** 1 while the circuit of the service is open. */
   circuitOpen: prom.Gauge<'service'>;
   /** 1 while a registration document has not been written. */
@@ -34,6 +36,12 @@ export function createPlatformMetrics({ registry, dependencyFailures }: Metrics)
       name: 'platform_stale_serves_total',
       help: 'Reads served with an old response because the service fails',
       labelNames: ['service'],
+      registers,
+    }),
+    missReads: new prom.Counter({
+      name: 'platform_miss_reads_total',
+      help: 'Reads because a caller named something unknown, by outcome: read, or refused beyond the budget',
+      labelNames: ['service', 'outcome'],
       registers,
     }),
     circuitOpen: new prom.Gauge({

@@ -11,6 +11,7 @@ import { createDirectory, type Directory, directoryOverrides } from './directory
 import { createEvents, type Events } from './events.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
+import { createMissBudget } from './miss-budget.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { platformFields } from './platform-fields.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
@@ -55,7 +56,8 @@ export function createPlatform(options: PlatformOptions): Platform {
   const metrics = createPlatformMetrics(options.metrics);
   const agent = createHttpAgent();
   const times = cacheTimes(config.PLATFORM_CACHE_TTL);
-  const common = { agent, metrics, log, clock, times, timeoutMs: config.PLATFORM_TIMEOUT };
+  const budget = createMissBudget(clock, metrics);
+  const common = { agent, metrics, log, clock, times, budget, timeoutMs: config.PLATFORM_TIMEOUT };
   const account = createServiceAccount({
     ...common,
     accessUrl: config.ACCESS_SERVICE_URL,

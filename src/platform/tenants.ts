@@ -6,12 +6,14 @@ import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache } from './cache.ts';
 import type { PlatformClient } from './http-client.ts';
+import type { MissBudget } from './miss-budget.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface TenantsOptions {
   client: Pick<PlatformClient, 'request'>;
   clock: Clock;
   times: CacheTimes;
+  budget: MissBudget;
   metrics: Pick<PlatformMetrics, 'staleServes'>;
   log: Logger;
 }
@@ -32,8 +34,8 @@ const answerSchema = z.looseObject({
   ),
 });
 
-export function createTenants({ client, clock, times, metrics, log }: TenantsOptions): TenantDirectory {
-  const cache = createCache<Tenant[]>({ service: 'tenants', clock, times, maxEntries: 1, metrics, log });
+export function createTenants({ client, ...options }: TenantsOptions): TenantDirectory {
+  const cache = createCache<Tenant[]>({ ...options, service: 'tenants', maxEntries: 1 });
   const load = async (): Promise<Tenant[]> => {
     const { results } = await client.request({
       operation: 'list tenants',

@@ -108,8 +108,9 @@ the process uses it:
 | up to 5 minutes | the process uses it, and requests a new one in the background |
 | more than 5 minutes | the process waits for a new one |
 
-A change in the configuration service can therefore take up to 5 minutes to reach every pod. The response that something does
-not exist is fresh for 10 s at most. While a service fails, the process uses the last response until it is 24 hours old, or
+A change in the configuration service can therefore take up to 5 minutes to reach every pod. A new definition, client, tenant or
+directory entry works at once: if a cached response lacks what is looked up, the process requests a new one, at most once a
+second for a document. While a service fails, the process uses the last response until it is 24 hours old, or
 5 minutes old if it grants permission (roles, targets, open registers).
 
 ## npm start

@@ -26,14 +26,13 @@ const signedIn = (service: string) => ({
 });
 
 function formServiceRoutes(): Route[] {
+  const registerGuards = createRegisterGuards({ verifier, tenants, urns, anonymousReads: limiter('anonymous-reads') });
   return formsRoutes({
     about: {},
+    definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service') },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
-    registers: {
-      urns,
-      ...createRegisterGuards({ verifier, tenants, urns, anonymousReads: limiter('anonymous-reads') }),
-    },
+    registers: { urns, ...registerGuards },
   } as unknown as FormsRoutesOptions);
 }
 

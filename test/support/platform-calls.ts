@@ -4,6 +4,7 @@ import type { Agent } from 'undici';
 import { type CacheTimes, cacheTimes } from '../../src/platform/cache.ts';
 import { createPlatformClient, type PlatformClient } from '../../src/platform/http-client.ts';
 import { createHttpAgent } from '../../src/platform/http-exchange.ts';
+import { createMissBudget, type MissBudget } from '../../src/platform/miss-budget.ts';
 import { createPlatformMetrics, type PlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
@@ -17,6 +18,7 @@ export interface PlatformCalls {
     log: CapturedLog['log'];
     clock: Clock;
     times: CacheTimes;
+    budget: MissBudget;
     timeoutMs: number;
     retryDelayMs: number;
     circuitResetMs: number;
@@ -34,11 +36,14 @@ export function createPlatformCalls({ timeoutMs = 500 } = {}): PlatformCalls {
   const base = createMetrics();
   const captured = captureLog();
   const agent = createHttpAgent();
+  const metrics = createPlatformMetrics(base);
+  const clock = () => new Date(now);
   const options = {
     agent,
-    metrics: createPlatformMetrics(base),
+    metrics,
     log: captured.log,
-    clock: () => new Date(now),
+    clock,
+    budget: createMissBudget(clock, metrics),
     times: cacheTimes(),
     timeoutMs,
     retryDelayMs: 2,

@@ -25,6 +25,7 @@ import { cacheTimes } from '../../src/platform/cache.ts';
 import { type Configuration, createConfiguration } from '../../src/platform/configuration.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
 import { createHttpAgent } from '../../src/platform/http-exchange.ts';
+import { createMissBudget } from '../../src/platform/miss-budget.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { createServiceAccount } from '../../src/platform/service-account.ts';
 import { createBearerVerifier, type Tenant, type Tenants } from '../../src/service/auth/identity.ts';
@@ -238,7 +239,10 @@ function connectConfiguration(by: Account, options: ConnectionOptions): Connecti
     baseUrl: async () => options.url,
   });
   return {
-    configuration: createConfiguration({ client, clock, times: cacheTimes(), metrics, log }),
+    configuration: createConfiguration({
+      ...{ client, clock, times: cacheTimes(), metrics, log },
+      budget: createMissBudget(clock, metrics),
+    }),
     revisions: revisionsOf(client),
     close: () => agent.destroy(),
   };

@@ -2,7 +2,8 @@
 // An invalid field makes the definition unusable, and the problem points to the field.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { fieldErrors, Problem } from '../../service/http/problem.ts';
+import { issueMessage } from '../../service/http/issue-message.ts';
+import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
 
 /** The configuration service allows the same characters and length in names. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
@@ -23,7 +24,7 @@ const flag = (ifMissing: boolean) =>
     .boolean()
     .nullish()
     .transform((value) => value ?? ifMissing);
-const jsonSchema = z.union([z.looseObject({}), z.boolean()]);
+const jsonSchema = z.union([z.looseObject({}), z.boolean()], 'must be an object or a boolean');
 
 const definitionSchema = z.looseObject({
   name: z.string().optional(),
@@ -55,17 +56,18 @@ export interface FormDefinition extends z.output<typeof definitionSchema> {
 
 /** Throws Problem `definition-invalid`, with a pointer to each invalid field. */
 export function parseDefinition(id: string, configured: unknown): FormDefinition {
-  const parsed = definitionSchema.safeParse(configured);
-  if (!parsed.success) throw unusable(id, 'It is not a valid form definition.', parsed.error);
+  const parsed = definitionSchema.safeParse(configured, { error: issueMessage });
+  if (!parsed.success) {
+    const errors = fieldErrors(parsed.error);
+    throw unusable(id, 'Its configuration is not valid.', { errors, cause: parsed.error });
+  }
   const { data } = parsed;
   const schemaText = JSON.stringify(data.dataSchema);
   const schemaKey = createHash('sha256').update(schemaText).digest('base64url');
   return { ...data, id, name: data.name ?? id, schemaKey, schemaText };
 }
 
-export function unusable(id: string, reason: string, cause?: unknown): Problem {
-  return new Problem('definition-invalid', `The form definition “${id}” cannot be used. ${reason}`, {
-    cause,
-    ...(cause instanceof z.ZodError && { errors: fieldErrors(cause) }),
-  });
+/** `errors` have pointers into the definition. */
+export function unusable(id: string, reason: string, options: Pick<ProblemOptions, 'errors' | 'cause'> = {}): Problem {
+  return new Problem('definition-invalid', `The form definition “${id}” cannot be used. ${reason}`, options);
 }

@@ -27,7 +27,14 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
   const [metrics, log] = [createMetrics(), captureLog()];
   let moved = 0;
   const clock = () => new Date(Date.now() + moved);
-  const validator = createSchemaValidator({ metrics, log: log.log, clock, jobMs: 1_000, ...times });
+  const validator = createSchemaValidator({
+    metrics,
+    log: log.log,
+    clock,
+    urnPrefix: 'urn:example',
+    jobMs: 1_000,
+    ...times,
+  });
   open.push(validator);
   return {
     validator,
@@ -66,7 +73,7 @@ describe('a hostile pattern', () => {
 
   it('that RE2 cannot express makes the definition unusable, and the next form is validated', async () => {
     const { validate } = start();
-    expect(await outcome(validate(endless, trap))).toMatchObject({ slug: 'definition-invalid', status: 502 });
+    expect(await outcome(validate(endless, trap))).toMatchObject({ slug: 'definition-invalid', status: 409 });
     expect(await validate(honest, {})).toMatchObject({ errors: [{ pointer: '/data/name' }] });
   });
 });

@@ -7,11 +7,12 @@ import { createMetrics } from '../../service/operations/metrics.ts';
 import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
-const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock };
+const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock, urnPrefix: 'urn:example' };
 // Long limits, because other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
 afterAll(() => validator.close());
 
+const shared = 'https://adsp.alberta.ca/common.v1.schema.json';
 const form = { tenantId: 'tenant', formId: 'form' };
 const find = (dataSchema: unknown, data: unknown, id = 'permit') =>
   validator.validate(form, parseDefinition(id, { name: 'Permit', dataSchema }), JSON.stringify(data));
@@ -58,6 +59,8 @@ describe('validate', () => {
   });
 
   it.each([
+    ['http://json-schema.org/draft-04/schema#'],
+    ['http://json-schema.org/draft-06/schema#'],
     ['http://json-schema.org/draft-07/schema#'],
     ['http://json-schema.org/draft-07/schema'],
     ['https://json-schema.org/draft/2019-09/schema'],
@@ -74,13 +77,51 @@ describe('validate', () => {
   });
 
   it.each([
-    ['no schema', { type: 'nonsense' }],
-    ['an unknown dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }],
-    ['a reference that leads out', { $ref: 'https://example.org/x' }],
-    ['a reference that leads nowhere', { $ref: '#/definitions/none' }],
-    ['a pattern that is none', { properties: { a: { pattern: '(' } } }],
-  ])('calls a definition with %s unusable', async (_name, schema) => {
-    await expect(validate(schema, { a: 'x' })).rejects.toMatchObject({ slug: 'definition-invalid', status: 502 });
+    ['no schema', { type: 'nonsense' }, '/type', /^must be equal to one of the allowed values: "array"/],
+    ['an unknown dialect', { $schema: 'http://json-schema.org/draft-03/schema#' }, '/$schema', /^must be draft 4/],
+    ['an asynchronous schema', { $async: true, type: 'object' }, '/$async', /^is not supported/],
+    ['a reference that leads out', { $ref: 'https://example.org/x' }, '/$ref', /^refers to another document/],
+    ['a part that is not shared', { items: { $ref: `${shared}#/definitions/none` } }, '/items/$ref', /^names a part/],
+    ['a reference that leads nowhere', { $ref: '#/definitions/none' }, '/$ref', /does not exist$/],
+    ['a pattern that is none', { properties: { a: { pattern: '(' } } }, '/properties/a/pattern', /regular expression$/],
+    [
+      'a wrong name pattern',
+      { patternProperties: { '(': { minLength: 1 } } },
+      '/patternProperties/(',
+      /regular expression$/,
+    ],
+    ['the same $id twice', { items: [{ $id: '/a' }, { $id: '/a' }] }, '', /^contradicts itself/],
+  ])('calls a definition with %s unusable, with a pointer', async (_name, schema, pointer, detail) => {
+    await expect(validate(schema, { a: 'x' })).rejects.toMatchObject({
+      slug: 'definition-invalid',
+      status: 409,
+      errors: [{ pointer: `/dataSchema${pointer}`, detail: expect.stringMatching(detail) }],
+    });
+  });
+});
+
+describe('requireUsable', () => {
+  const require = (dataSchema: unknown, id = 'permit') =>
+    validator.requireUsable('tenant', parseDefinition(id, { dataSchema }));
+
+  it('accepts a schema that compiles, and refuses another with pointers, however often it is asked', async () => {
+    for (let time = 0; time < 3; time += 1) {
+      await require({ required: ['a'] });
+      await expect(require({ required: 'a' }, 'broken')).rejects.toMatchObject({
+        slug: 'definition-invalid',
+        errors: [{ pointer: '/dataSchema/required', detail: 'must be array' }],
+      });
+    }
+  });
+
+  it('compiles a schema once', async () => {
+    const metrics = createMetrics();
+    const counted = createSchemaValidator({ ...parts, metrics });
+    onTestFinished(() => counted.close());
+    const definition = parseDefinition('permit', { dataSchema: { required: ['a'] } });
+    await Promise.all(Array.from({ length: 20 }, () => counted.requireUsable('tenant', definition)));
+    await counted.requireUsable('tenant', definition);
+    expect(await metrics.registry.metrics()).toContain('formgate_worker_jobs_total{worker="schema",outcome="done"} 1');
   });
 });
 

@@ -1,6 +1,7 @@
-// Validates form data against a definition's data schema, in workers with limits that tenants share fairly. If a schema
-// takes too much time or memory, validation of that form fails. After three such forms, the schema is suspended, and
-// the problem says until when.
+// Checks data schemas, and validates form data against them, in workers with limits that tenants share fairly. If a
+// schema takes too much time or memory, validation of that form fails. After three such forms, the schema is suspended,
+// and the problem says until when.
+import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
@@ -8,9 +9,11 @@ import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { LimitedWorkers } from '../../service/workers/limited-workers.ts';
+import type { JobReply } from '../../service/workers/worker-process.ts';
 import { type FormDefinition, unusable } from './definition.ts';
+import type { SchemaNotes } from './inspection.ts';
 import type { Findings } from './json-schema.ts';
-import type { SchemaJob, SchemaResult } from './schema-worker.ts';
+import type { InspectionJob, SchemaJob, SchemaResult, Unusable } from './schema-worker.ts';
 
 export type SchemaValidator = ReturnType<typeof createSchemaValidator>;
 
@@ -18,6 +21,8 @@ export interface SchemaValidatorOptions {
   metrics: Metrics;
   log: Logger;
   clock: Clock;
+  /** Prefix of the URNs of files. */
+  urnPrefix: string;
   /** Milliseconds for one validation, compilation included. */
   jobMs?: number;
   waitMs?: number;
@@ -27,14 +32,10 @@ export interface SchemaValidatorOptions {
 
 const noFindings: Findings = { errors: [], truncated: false };
 
-export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaValidatorOptions) {
+export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times }: SchemaValidatorOptions) {
   const suspensions = createSuspensions(clock);
-  const suspended = new prom.Counter({
-    name: 'formgate_schema_suspensions_total',
-    help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
-    registers: [metrics.registry],
-  });
-  const workers = new LimitedWorkers<SchemaJob, SchemaResult>({
+  const suspended = suspensionCounter(metrics);
+  const workers = new LimitedWorkers<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>({
     script: new URL('./schema-worker.ts', import.meta.url),
     name: 'schema',
     metrics,
@@ -47,41 +48,99 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
     if (suspension) throw suspendedProblem(definition, suspension, clock());
   }
 
+  /** Counts a job that exceeded its limits. Returns the problem to throw. */
+  function exceeded({ tenantId, formId }: FormOfSchema, definition: FormDefinition, key: string): Problem {
+    const suspension = suspensions.exceeded(key, formId);
+    if (suspension) {
+      suspended.inc();
+      log.warn({ tenant: tenantId, definition: definition.id, until: suspension.until }, 'data schema suspended');
+    }
+    return unusable(definition.id, 'Its data schema takes too much time or memory.', {
+      errors: [{ pointer: '/dataSchema', detail: 'takes too much time or memory' }],
+    });
+  }
+
+  /** Only compiles the schema if there is no data. */
+  async function run(form: FormOfSchema, definition: FormDefinition, data?: string): Promise<SchemaResult> {
+    const { tenantId } = form;
+    if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
+    const key = keyOf(tenantId, definition);
+    const claim = { tenant: tenantId, member: definition.id };
+    requireActive(definition, key);
+    const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
+    const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
+    // A partial result means that only the search for further errors exceeded the limits. That does not count against
+    // the schema.
+    const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : failed;
+    if (result === undefined) throw exceeded(form, definition, key);
+    suspensions.succeeded(key);
+    return result;
+  }
+
+  const compiled = new LRUCache<string, Promise<SchemaResult>>({ max: 5_000 });
+
   return {
     /**
      * Returns the invalid fields of a form's data, at most 20. `data` is JSON text. Throws Problem `definition-invalid`
      * if the schema is invalid or suspended, and `busy` if too many validations are waiting or this one waited too
      * long.
      */
-    async validate(
-      form: { tenantId: string; formId: string },
-      definition: FormDefinition,
-      data: string,
-    ): Promise<Findings> {
-      const { tenantId, formId } = form;
-      if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
-      const key = `${tenantId}\0${definition.id}\0${definition.schemaKey}`;
-      const claim = { tenant: tenantId, member: definition.id };
-      requireActive(definition, key);
-      const job = { key, schema: definition.schemaText, data };
-      const reply = await workers.run(claim, job, () => requireActive(definition, key));
-      // A partial result means that only the search for further errors exceeded the limits. That does not count against
-      // the schema.
-      const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
-      if (result !== undefined) {
-        suspensions.succeeded(key);
-        if ('unusable' in result) throw unusable(definition.id, result.unusable);
-        return result;
+    validate: async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<Findings> =>
+      requireValid(definition, await run(form, definition, data)),
+
+    /**
+     * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be submitted.
+     * Remembers the result, because every create of a form asks; concurrent calls share one check. A schema that could
+     * not be checked is checked again.
+     */
+    async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
+      const key = keyOf(tenantId, definition);
+      let result = compiled.get(key);
+      if (!result) {
+        result = run({ tenantId, formId: randomUUID() }, definition);
+        compiled.set(key, result);
+        result.catch(() => compiled.delete(key));
       }
-      const suspension = suspensions.exceeded(key, formId);
-      if (suspension) {
-        suspended.inc();
-        log.warn({ tenant: tenantId, definition: definition.id, until: suspension.until }, 'data schema suspended');
-      }
-      throw unusable(definition.id, 'Its data schema takes too much time or memory.');
+      requireValid(definition, await result);
+    },
+
+    /** Lists what is wrong with the schemas of a definition, which may be any JSON. Throws Problem `busy`. */
+    async inspect(tenantId: string, definition: unknown): Promise<SchemaNotes> {
+      const job: InspectionJob = { definition: JSON.stringify(definition), urnPrefix };
+      const reply = await workers.run({ tenant: tenantId, member: 'inspection' }, job);
+      if ('done' in reply) return reply.done as SchemaNotes;
+      const detail = 'failed' in reply ? 'is nested too deeply' : 'takes too much time or memory';
+      return { errors: [{ pointer: '/dataSchema', detail }], warnings: [], registers: [] };
     },
     close: () => workers.close(),
   };
+}
+
+function suspensionCounter({ registry }: Metrics) {
+  return new prom.Counter({
+    name: 'formgate_schema_suspensions_total',
+    help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
+    registers: [registry],
+  });
+}
+
+/** Names the form for which a schema is used. A schema is suspended if it fails for several forms. */
+interface FormOfSchema {
+  tenantId: string;
+  formId: string;
+}
+
+const failed: Unusable = { unusable: [{ pointer: '', detail: 'cannot be processed' }] };
+
+/** Identifies the content of the schema, because a revision can be edited in place. */
+function keyOf(tenantId: string, { id, schemaKey }: FormDefinition): string {
+  return `${tenantId}\0${id}\0${schemaKey}`;
+}
+
+function requireValid(definition: FormDefinition, result: SchemaResult): Findings {
+  if (!('unusable' in result)) return result;
+  const errors = result.unusable.map(({ pointer, detail }) => ({ pointer: `/dataSchema${pointer}`, detail }));
+  throw unusable(definition.id, 'Its data schema is not valid.', { errors });
 }
 
 function suspendedProblem({ id }: FormDefinition, { since, until }: Suspension, now: Date): Problem {

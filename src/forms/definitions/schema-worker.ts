@@ -1,19 +1,35 @@
-// The worker that validates form data against data schemas. It validates up to the first error and reports that error.
-// Then it collects further errors; if that takes too much time or memory, the result is the first error only.
+// The worker that inspects definitions, compiles data schemas and validates form data against them. It validates up to
+// the first error and reports that error. Then it collects further errors; if that takes too much time or memory, the
+// result is the first error only.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { parseJson } from '../../service/http/json-parser.ts';
+import type { FieldError } from '../../service/http/problem.ts';
 import { type JobTools, serveJobs } from '../../service/workers/limited-worker.ts';
+import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
+import { SchemaFault } from './schema-faults.ts';
 
-/** `schema` and `data` are JSON text; `key` names the schema of one definition. */
+/** `schema` and `data` are JSON text; `key` names the schema of one definition. Without data, it is only compiled. */
 export interface SchemaJob {
   key: string;
   schema: string;
-  data: string;
+  data?: string;
+  urnPrefix: string;
 }
 
-export type SchemaResult = Findings | { unusable: string };
+/** The faults of a schema that cannot be used, with pointers relative to the schema. */
+export interface Unusable {
+  unusable: FieldError[];
+}
+
+export type SchemaResult = Findings | Unusable;
+
+/** `definition` is JSON text. */
+export interface InspectionJob {
+  definition: string;
+  urnPrefix: string;
+}
 
 interface CompiledSchema {
   first: ValidateFunction;
@@ -25,33 +41,37 @@ interface CompiledSchema {
 const collectMs = 500;
 
 /** `maxSize` limits the length of the schemas' JSON text. Compiled, they take about 20 times as much memory. */
-const compiled = new LRUCache<string, CompiledSchema | { unusable: string }>({ max: 100, maxSize: 1_000_000 });
+const compiled = new LRUCache<string, CompiledSchema | Unusable>({ max: 100, maxSize: 1_000_000 });
 
-serveJobs<SchemaJob, SchemaResult>((job, tools) => {
+serveJobs<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>((job, tools) => {
+  if ('definition' in job) return inspectSchemas(parseJson(job.definition), job.urnPrefix);
   const schema = compiled.get(job.key) ?? compile(job);
-  return 'unusable' in schema ? schema : validate(schema, job, tools);
+  if ('unusable' in schema) return schema;
+  return job.data === undefined ? { errors: [], truncated: false } : validate(schema, job, job.data, tools);
 });
 
-function compile({ key, schema }: SchemaJob): CompiledSchema | { unusable: string } {
-  let result: CompiledSchema | { unusable: string };
+function compile({ key, schema, urnPrefix }: SchemaJob): CompiledSchema | Unusable {
+  let result: CompiledSchema | Unusable;
   try {
-    result = { first: compileSchema(parseJson(schema), { allErrors: false }) };
+    result = { first: compileSchema(parseJson(schema), { allErrors: false, urnPrefix }) };
   } catch (error) {
-    result = { unusable: messageOf(error) };
+    const faults = error instanceof SchemaFault ? error.faults : [{ pointer: '', detail: 'cannot be read' }];
+    result = { unusable: faults.slice(0, 20) };
   }
   compiled.set(key, result, { size: schema.length + 1 });
   return result;
 }
 
-function validate(schema: CompiledSchema, job: SchemaJob, tools: JobTools<SchemaResult>): SchemaResult {
-  const data: unknown = parseJson(job.data);
+function validate(schema: CompiledSchema, job: SchemaJob, text: string, tools: JobTools<SchemaResult>): SchemaResult {
+  const data: unknown = parseJson(text);
   let first: Findings;
   try {
     if (schema.first(data)) return { errors: [], truncated: false };
     first = { ...findingsOf(schema.first.errors), truncated: true };
-  } catch (error) {
-    // The schema recurses without end, or the data is nested too deeply.
-    return { unusable: messageOf(error) };
+  } catch {
+    return {
+      unusable: [{ pointer: '', detail: 'refers to itself without end, or the form data is nested too deeply' }],
+    };
   }
   tools.report(first);
   return tools.within(collectMs, () => collect(schema, job, data)) ?? first;
@@ -60,7 +80,7 @@ function validate(schema: CompiledSchema, job: SchemaJob, tools: JobTools<Schema
 /** Returns undefined if it fails; the first error has already been reported. */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {
-    schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true });
+    schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true, urnPrefix: job.urnPrefix });
     schema.all(data);
     const errors: ErrorObject[] | null | undefined = schema.all.errors;
     schema.all.errors = null;
@@ -68,8 +88,4 @@ function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Finding
   } catch {
     return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

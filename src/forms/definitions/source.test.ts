@@ -8,7 +8,8 @@ function sourceOf(configurations: Record<string, unknown>) {
   const asked: string[] = [];
   const source = createDefinitionSource({
     async activeOrLatest(namespace, name, place, read) {
-      asked.push(`${namespace}:${name} of ${place.tenantId}${read?.permission ? ', permission' : ''}`);
+      const flags = [read?.permission && 'permission', read?.isChosen && 'chosen', read?.lacks && 'lacks'];
+      asked.push([`${namespace}:${name} of ${place.tenantId}`, ...flags.filter(Boolean)].join(', '));
       const configuration = configurations[`${namespace}:${name}`];
       return configuration === undefined ? undefined : { revision: 3, configuration };
     },
@@ -31,6 +32,18 @@ describe('a definition', () => {
   it('is found in form-service:<id> if platform:form-service has none', async () => {
     const { source } = sourceOf({ 'platform:form-service': {}, 'form-service:permit': { name: 'Second home' } });
     expect(await source.find('tenant', 'permit', permission)).toMatchObject({ id: 'permit', name: 'Second home' });
+  });
+
+  it('that is in no cached document is looked up again; only an id of the caller counts as made up', async () => {
+    const { source, asked } = sourceOf({});
+    await source.find('tenant', 'permit', { permission: false });
+    expect(asked).toEqual([
+      'platform:form-service of tenant',
+      'form-service:permit of tenant, lacks',
+      'platform:form-service of tenant, lacks',
+    ]);
+    await source.find('tenant', 'permit', { permission: true, isChosen: true });
+    expect(asked[4]).toBe('form-service:permit of tenant, permission, chosen, lacks');
   });
 
   it.each(['constructor', 'toString', 'hasOwnProperty', 'a:b', ''])('named %j is not found by accident', async (id) => {
@@ -87,7 +100,7 @@ describe('parseDefinition', () => {
     }
     expect(problem).toMatchObject({
       slug: 'definition-invalid',
-      status: 502,
+      status: 409,
       errors: expect.arrayContaining([expect.objectContaining({ pointer })]),
     });
   });

@@ -1,10 +1,17 @@
 // Reads form definitions from the tenant's configuration: a property of `platform:form-service`, else the configuration
-// `form-service:<id>`. The platform client caches configurations; this module caches only parsed definitions.
-import type { Configuration } from '../../platform/configuration.ts';
+// `form-service:<id>`. The platform client caches configurations, and reads them again if a definition is not in them;
+// this module caches only parsed definitions.
+import type { Configuration, Lookup } from '../../platform/configuration.ts';
+import type { Revision } from '../../platform/configuration-answers.ts';
 import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
 
 export type DefinitionSource = ReturnType<typeof createDefinitionSource>;
+
+interface FindOptions {
+  permission: boolean;
+  isChosen?: boolean;
+}
 
 export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>) {
   // The platform client returns the same object while a configuration is unchanged (platform/cache.ts).
@@ -21,16 +28,25 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
   return {
     /**
      * Returns undefined if the tenant has no definition with this id. Pass `permission: true` if the definition decides
-     * on access; it is then at most five minutes old. Throws PlatformError, or Problem `definition-invalid`.
+     * on access; it is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and may have made
+     * it up; too many such ids get Problem `busy`. Throws PlatformError, or Problem `definition-invalid`.
      */
-    async find(tenantId: string, id: string, { permission }: { permission: boolean }) {
+    async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;
-      const read = (namespace: string, name: string) =>
-        configuration.activeOrLatest(namespace, name, { tenantId }, { permission });
-      const collection = (await read('platform', 'form-service'))?.configuration;
-      if (isObject(collection) && Object.hasOwn(collection, id)) return parse(id, collection[id]);
-      const own = await read('form-service', id);
-      return own && !isEmpty(own.configuration) ? parse(id, own.configuration) : undefined;
+      const inCollection = (revision: Revision | undefined) =>
+        isObject(revision?.configuration) && Object.hasOwn(revision.configuration, id)
+          ? revision.configuration[id]
+          : undefined;
+      const readCollection = async (read: Lookup) =>
+        inCollection(await configuration.activeOrLatest('platform', 'form-service', { tenantId }, read));
+      const readOwn = async (read: Lookup) =>
+        (await configuration.activeOrLatest('form-service', id, { tenantId }, read))?.configuration;
+      const cached = await readCollection({ permission });
+      if (cached !== undefined) return parse(id, cached);
+      const own = await readOwn({ permission, isChosen, lacks: (found) => isEmpty(found?.configuration) });
+      if (!isEmpty(own)) return parse(id, own);
+      const added = await readCollection({ permission, lacks: (found) => inCollection(found) === undefined });
+      return added === undefined ? undefined : parse(id, added);
     },
   };
 }

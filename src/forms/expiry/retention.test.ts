@@ -74,17 +74,24 @@ describe('a definition that cannot be read', () => {
       away: new PlatformError('configuration', 'unreachable'),
       refused: new PlatformError('configuration', 'rejected'),
     });
-    const keys = [key('wrong'), key('x', 'away'), key('absent'), key('x', 'refused'), key('endless'), key('permit')];
-    // An empty configuration is not a definition.
-    const { policies, skipped } = await read([...keys, key('named')]);
+    const keys = [key('wrong'), key('x', 'away'), key('x', 'refused'), key('endless'), key('permit')];
+    const { policies, skipped } = await read(keys);
     expect(skipped.map(({ definitionId, tenantId, reason }) => `${tenantId} ${definitionId} ${reason}`)).toEqual([
       'tenant wrong invalid',
       'away x unreadable',
-      'tenant absent missing',
       'refused x invalid',
       'tenant endless invalid',
-      'tenant named missing',
     ]);
     expect(policies).toEqual([{ ...key('permit'), retention: defaults }]);
+  });
+});
+
+describe('a definition that was removed', () => {
+  it('leaves the default periods to its forms', async () => {
+    const read = readerOf({ tenant: { permit: {} } });
+    expect(await read([key('absent')])).toEqual({
+      policies: [{ ...key('absent'), retention: defaults }],
+      skipped: [],
+    });
   });
 });

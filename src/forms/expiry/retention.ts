@@ -1,5 +1,6 @@
-// Reads how long the forms of each definition are kept. A definition that cannot be read is skipped, with a reason. Its
-// forms do not expire, because they may have to be kept for longer. A problem with one definition does not affect other
+// Reads how long the forms of each definition are kept. The default periods hold for a definition that was removed. A
+// definition that cannot be read is skipped, with a reason: its forms do not expire, because they may have to be kept
+// for longer. A problem with one definition does not affect other
 // definitions.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
@@ -16,7 +17,7 @@ export interface DefinitionKey {
 
 export interface SkippedDefinition extends DefinitionKey {
   /** `unreadable` means that the configuration service failed. */
-  reason: 'missing' | 'invalid' | 'unreadable';
+  reason: 'invalid' | 'unreadable';
   error?: unknown;
 }
 
@@ -40,8 +41,8 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
     const key = { tenantId, definitionId };
     try {
       const definition = await source.find(tenantId, definitionId, { permission: false });
-      if (!definition) return { ...key, reason: 'missing' };
-      const policy = policyOf(key, definition.retention ?? {}, defaults);
+      // The forms of a definition that was removed must not stay for ever.
+      const policy = policyOf(key, definition?.retention ?? {}, defaults);
       return policy ?? { ...key, reason: 'invalid' };
     } catch (error) {
       return { ...key, reason: isOutage(error) ? 'unreadable' : 'invalid', error };

@@ -65,6 +65,13 @@ export function createFormAccess(options: {
       return { form, role: decide(action, caller, form, definition) };
     },
 
+    /** Returns the definition of which a caller wants to create a form. Throws Problem `not-found`. */
+    async namedDefinition(tenantId: string, id: string): Promise<FormDefinition> {
+      const definition = await definitions.find(tenantId, id, { permission: true, isChosen: true });
+      if (definition) return definition;
+      throw new Problem('not-found', 'There is no such form definition.');
+    },
+
     /** Returns the definition that validates the form's data. Throws `conflict` if it is no longer configured. */
     async definitionOf({ tenantId, definitionId }: Form): Promise<FormDefinition> {
       const definition = await definitions.find(tenantId, definitionId, { permission: false });

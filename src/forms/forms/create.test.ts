@@ -37,6 +37,19 @@ describe('POST /form/v1/forms', () => {
     expect(text).not.toContain('secret');
   });
 
+  it.each(['platform', 'form-service'])(
+    'finds a definition within seconds after it was configured in %s, although it was just looked up in vain',
+    async (namespace) => {
+      const id = `new-${randomUUID().slice(0, 8)}`;
+      const create = async () => (await forms.ask('POST', '', { as: 'alice', body: { definitionId: id } })).status;
+      expect(await create()).toBe(404);
+      const definition = { ...permit, id };
+      if (namespace === 'platform') await configure(forms.platform, namespace, 'form-service', { [id]: definition });
+      else await configure(forms.platform, namespace, id, definition);
+      await expect.poll(create, { timeout: 5_000 }).toBe(201);
+    },
+  );
+
   it('returns 404 for an unknown definition', async () => {
     const body = { definitionId: 'no-such-definition', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(404);

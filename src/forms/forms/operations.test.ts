@@ -275,17 +275,26 @@ describe('the data schema of a definition', () => {
   });
 
   it.each([
-    ['is no JSON Schema', { type: 'no-such-type' }],
-    ['refers to another document', { $ref: 'https://example.org/other.json' }],
-    ['names another dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }],
-  ])('makes a submit a clear 502 if it is %s', async (_name, dataSchema) => {
+    ['refers to another document', { $ref: 'https://example.org/other.json' }, '/$ref'],
+    ['names another dialect', { $schema: 'http://json-schema.org/draft-03/schema#' }, '/$schema'],
+  ])('that %s makes a submit 409 with a pointer, and no new draft is created', async (_name, dataSchema, pointer) => {
     const id = `broken-${randomUUID().slice(0, 8)}`;
-    await forms.define({ ...permit, id, dataSchema });
+    await forms.define({ ...permit, id });
     const form = await forms.draft({ definitionId: id });
-    await save(form, { a: 1 });
-    expect(await operate(form, 'submit', 'intake')).toMatchObject({
-      status: 502,
-      body: { type: 'urn:formgate:problem:definition-invalid', detail: expect.stringContaining(id) },
-    });
+    await save(form, { name: 'Ana' });
+    await forms.define({ ...permit, id, dataSchema });
+    const refused = {
+      status: 409,
+      body: {
+        type: 'urn:formgate:problem:definition-invalid',
+        detail: expect.stringContaining(id),
+        errors: [{ pointer: `/dataSchema${pointer}`, detail: expect.any(String) }],
+      },
+    };
+    expect(await operate(form, 'submit', 'intake')).toMatchObject(refused);
+    const body = { definitionId: id, applicant: { channels: [{ channel: 'email', address: 'ana@example.org' }] } };
+    expect(await forms.ask('POST', '', { as: 'intake', body })).toMatchObject(refused);
+    const { rows } = await forms.pool.query('SELECT id FROM forms WHERE definition_id = $1', [id]);
+    expect(rows).toEqual([{ id: form }]);
   });
 });

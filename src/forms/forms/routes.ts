@@ -9,7 +9,6 @@ import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
-import type { DefinitionSource } from '../definitions/source.ts';
 import type { ReadExpiryDates } from '../expiry/dates.ts';
 import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
@@ -42,7 +41,6 @@ export interface FormRoutesOptions {
   creation: CreationStore;
   formData: DataStore;
   access: FormAccess;
-  definitions: DefinitionSource;
   validator: SchemaValidator;
   findResponse: FindResponse;
   codes: Pick<CodeStore, 'hasSession'>;
@@ -76,16 +74,15 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       400: { description: 'The body is invalid, or an intake application names no channel of the applicant' },
       403: { description: 'The caller may not create forms of this definition' },
       404: { description: 'There is no such definition' },
-      409: { description: 'The applicant already has a form of this definition: `formId`' },
+      409: { description: 'The definition cannot be used, or the applicant already has a form of it: `formId`' },
       422: { description: 'The idempotency key was used with another body' },
       ...failures,
     },
     async handle({ body }, request, response) {
-      const caller = callerOf(response);
-      const tenantId = tenantOf(response).id;
-      const definition = await options.definitions.find(tenantId, body.definitionId, { permission: true });
-      if (!definition) throw new Problem('not-found', 'There is no such form definition.');
+      const [caller, tenantId] = [callerOf(response), tenantOf(response).id];
+      const definition = await options.access.namedDefinition(tenantId, body.definitionId);
       const role = decideCreate(caller, definition, body.applicant !== undefined);
+      await options.validator.requireUsable(tenantId, definition);
       const now = options.clock();
       const key = request.get('idempotency-key');
       const { issuer, subject } = caller;

@@ -1,8 +1,9 @@
 // Routes that change single entries of a register by their key, and import a CSV table.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { notFound, requireValid } from './changes.ts';
+import { notFound } from './change-steps.ts';
 import { readTable } from './csv.ts';
 import { compareEntries, putEntry, removeEntry } from './entry-changes.ts';
+import { requireValid } from './entry-edits.ts';
 import { importTable } from './import.ts';
 import { registerOf } from './register.ts';
 import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';

@@ -4,6 +4,7 @@
 // REGISTER_FAULTS=all runs all combinations.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import type { Answered } from '../../../test/support/platform.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
 
 let backend: RegisterBackend;
@@ -50,7 +51,7 @@ interface Change {
   /** The calls to the configuration service after both parts were read, in this order. */
   steps: string[];
   prepare(name: string): Promise<void>;
-  send(replica: Replica, name: string): Promise<{ status: number }>;
+  send(replica: Replica, name: string): Promise<Answered>;
   success: number;
   /** The status of the repeated request if the first one completed the change. */
   done: number;
@@ -161,7 +162,11 @@ describe.each(changes)('$what', (change) => {
           await change.prepare(name);
           await proxy.break(fault, { at });
           const label = `call ${at} of ${calls}`;
-          expect((await change.send(replica, name)).status, label).toBe(isRejection(fault) ? 400 : 502);
+          const failed = await change.send(replica, name);
+          // The first two calls read. From the third on, something may have been written.
+          const isUnchanged = at <= 3 && !isPerformed(fault);
+          expect(failed.status, label).toBe(isRejection(fault) && isUnchanged ? 400 : 502);
+          expect(Object.hasOwn(failed.body as object, 'written'), label).toBe(at > 3);
           await proxy.heal();
           const repeat = await change.send(replica, name);
           const isDone = isPerformed(fault) && at === calls;
@@ -217,13 +222,40 @@ describe('Reads', () => {
             isRejection(fault) ? 400 : 502,
           );
           await proxy.heal();
-          expect((await replica.request('GET', path)).status).toBe(200);
+          // The failed calls of a list may have opened the circuit.
+          await expect.poll(async () => (await replica.request('GET', path)).status, { timeout: 20_000 }).toBe(200);
         });
       const paths = [pathOf(name), '', `${pathOf(name)}/entries`];
       const reads = paths.flatMap((path) => [() => readBroken(path, 1), () => readBroken(path, 2)]);
       await Promise.all(chosenCalls(reads.length, faults.indexOf(fault)).map((nth) => reads[nth - 1]?.()));
     },
   );
+});
+
+describe('A patch of both fields that fails midway', () => {
+  it('reports what was written, and is no 4xx although the configuration service rejected the rest', () =>
+    withReplica(10_000, async (replica, proxy) => {
+      const name = backend.newName();
+      const created = await replica.request('POST', '', { body: { name, description: 'Before', entries: before } });
+      expect(created.status).toBe(201);
+      proxy.calls.length = 0;
+      // Two reads, the entries, the description.
+      await proxy.break(400, { at: 4 });
+      const failed = await replica.request('PATCH', pathOf(name), { body: { description: 'After', entries: after } });
+      expect(failed).toMatchObject({
+        status: 502,
+        body: {
+          type: 'urn:formgate:problem:dependency-failed',
+          detail: expect.stringContaining('repeat it'),
+          written: ['the entries'],
+        },
+      });
+      await proxy.heal();
+      expect((await replica.request('GET', pathOf(name))).body).toMatchObject({
+        description: 'Before',
+        entries: after,
+      });
+    }));
 });
 
 describe('What a failure discloses', () => {

@@ -84,7 +84,15 @@ describe('At most 10,000 entries and 1 MiB', () => {
     expect(response.status).toBe(400);
     expect(response.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
     expect((await api.request('POST', '', { body })).status).toBe(413);
-    const right = { ...body, entries: ['x'.repeat(1_048_576 - 4)] };
+    // The configuration service gets {"operation":"REPLACE","configuration":…}, which may be 1 MiB too.
+    const wrapping = JSON.stringify({ operation: 'REPLACE', configuration: '' }).length - 2;
+    for (const length of [1_048_576 - 4, 1_048_576 - 3 - wrapping]) {
+      const wrapped = { ...body, entries: ['x'.repeat(length)] };
+      const refused = await larger.request('POST', '', { body: wrapped });
+      expect(refused).toMatchObject({ status: 413, body: { type: 'urn:formgate:problem:body-too-large' } });
+    }
+    expect((await api.request('GET', pathOf(body.name))).status).toBe(404);
+    const right = { ...body, entries: ['x'.repeat(1_048_576 - 4 - wrapping)] };
     expect((await larger.request('POST', '', { body: right })).status).toBe(201);
     expect((await api.request('GET', pathOf(body.name))).body).toEqual({ namespace: 'data-register', ...right });
   });
@@ -119,32 +127,29 @@ describe('The list of a tenant with many registers', () => {
     }
   }
 
-  it('1,000 registers: a page takes under 300 ms and two calls, one for definitions and one for entries; every register is listed once', async () => {
+  it('1,000 registers: a page takes under 1 s and one call for each of its registers; every register is listed once', async () => {
     const names = await fill(1_000, (index) => objects(20).map((entry) => ({ ...entry, of: index })));
     await api.request('GET', '?top=100');
     let best = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < 40 && best >= 300; round += 1)
+    for (let round = 0; round < 20 && best >= 1_000; round += 1)
       best = Math.min(best, (await timed(() => api.request('GET', '?top=100'))).ms);
-    expect(best).toBeLessThan(300);
+    expect(best).toBeLessThan(1_000);
     await withCounting(async (replica, calls) => {
       expect(((await replica.request('GET', '')).body as ListedPage).page.size).toBe(25);
-      expect(
-        calls.filter((call) => call.includes('/data-register?')).every((call) => call.includes('includeActive=true')),
-      ).toBe(true);
-      expect(calls.length).toBeLessThanOrEqual(3);
+      expect(calls.some((call) => call.includes('/data-register?'))).toBe(false);
+      // One for the definitions, and one register more than the page has.
+      expect(calls.length).toBeLessThanOrEqual(27);
     });
     const listed = (await listPages(api)).flatMap(({ results }) => results.map(({ name }) => name));
     expect(listed.filter((name) => names.includes(name))).toEqual(names);
   }, 60_000);
 
-  it('registers too large for one response of the configuration service are listed as well, in pages of at most 8 MiB', async () => {
+  it('large registers are listed in pages of at most 8 MiB', async () => {
     const large = 'x'.repeat(1_000_000);
     const names = await fill(20, () => [large]);
     await withCounting(async (replica, calls) => {
-      await replica.request('GET', '');
-      calls.length = 0;
       expect(((await replica.request('GET', '?top=4')).body as ListedPage).page.size).toBe(4);
-      expect(calls.some((call) => call.includes('includeActive'))).toBe(false);
+      expect(calls.length).toBeLessThanOrEqual(6);
     });
     const pages = await listPages(api);
     const listed = pages.flatMap(({ results }) => results.map(({ name }) => name));

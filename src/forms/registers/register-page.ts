@@ -56,6 +56,8 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
       isCut ||= end !== -1;
     },
 
+    size: () => page.length,
+
     /** True if no later name can be on the page, provided that names are added in order. */
     isFull: () => isCut,
 

@@ -102,6 +102,15 @@ export function newDefinition(description: string): Record<string, unknown> {
   return { description, configurationSchema: { type: 'array', anyOf } };
 }
 
+/** The largest body that the configuration service accepts, in bytes, and what a write adds to the entries. */
+const maxBodyBytes = 1_048_576;
+const wrappingBytes = sizeOf({ operation: 'REPLACE', configuration: '' }) - 2;
+
+/** False for entries within their limit that exceed the configuration service's limit once they are wrapped. */
+export function fitsIntoBody(entries: readonly unknown[]): boolean {
+  return sizeOf(entries) + wrappingBytes <= maxBodyBytes;
+}
+
 export interface EntryProblem {
   /** The index of an entry, followed by the names of nested members. Empty if the problem concerns all entries. */
   path: (string | number)[];

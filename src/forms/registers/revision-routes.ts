@@ -1,7 +1,8 @@
 // Routes for the revisions of a register's entries: list, read, keep, pin and compare.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { noRevision, notFound } from './changes.ts';
+import { notFound } from './change-steps.ts';
 import { compareEntries } from './entry-changes.ts';
+import { noRevision } from './entry-edits.ts';
 import { type Register, type Revision, registerOf } from './register.ts';
 import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
 import {

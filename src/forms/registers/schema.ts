@@ -10,7 +10,10 @@ export const refusals = {
   400: { description: 'The request is invalid, or the configuration service rejected it' },
   401: { description: 'No valid bearer' },
   403: { description: 'The caller has neither form-admin nor configuration-admin, or names another tenant' },
-  502: { description: 'The configuration service failed or denied access' },
+  502: {
+    description:
+      'The configuration service failed or denied access; `written`, if present, lists what was written before',
+  },
 };
 
 export const busy = {

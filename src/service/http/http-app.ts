@@ -8,12 +8,12 @@ import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { bodyProblem } from './body-bytes.ts';
 import { issueMessage } from './issue-message.ts';
-import { createJsonBodyReader, type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
+import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { type PresentProblem, problemHandler } from './problem-handler.ts';
 import { beginRequest, type HttpResponse, queryOf, setPendingHeaders } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
-import { createTextBodyReader } from './text-body.ts';
+import { createBodyReaders } from './text-body.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
@@ -142,12 +142,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
     checkFraming(request);
     allow(request, response, next);
   });
-  const readBody = createJsonBodyReader(options.bodyLimit);
-  const readerOf = ({ bodyType, bodyLimit = options.bodyLimit }: Route) => {
-    const limit = Math.min(bodyLimit, options.bodyLimit);
-    if (bodyType !== undefined) return createTextBodyReader(bodyType, limit);
-    return limit < options.bodyLimit ? createJsonBodyReader(limit) : readBody;
-  };
+  const readerOf = createBodyReaders(options.bodyLimit);
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {

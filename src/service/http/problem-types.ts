@@ -90,6 +90,14 @@ export const problemTypes = {
     meaning: 'The resource is in a state that does not permit this operation, or concurrent requests kept changing it.',
     action: 'Read the resource again, then decide whether to retry. `formStatus`, if present, is the form’s status.',
   },
+  'definition-invalid': {
+    status: 409,
+    title: 'The form definition cannot be used',
+    meaning:
+      'The form definition is not valid, or its `dataSchema` is suspended because validation used too many resources. `errors`, if present, has pointers into the definition.',
+    action:
+      'An administrator of configuration must correct the definition. `POST /form/v1/definitions/check` lists its problems.',
+  },
   'form-exists': {
     status: 409,
     title: 'The applicant already has a form of this definition',
@@ -169,13 +177,6 @@ export const problemTypes = {
     title: 'The service failed',
     meaning: 'An unexpected error occurred. The cause is only in the service’s log.',
     action: 'Retry once. If it persists, report the `X-Request-Id` of the response to the operator.',
-  },
-  'definition-invalid': {
-    status: 502,
-    title: 'The form definition cannot be used',
-    meaning:
-      'The form’s definition is not valid, or its `dataSchema` is suspended because validation used too many resources.',
-    action: 'An administrator of configuration must correct the definition.',
   },
   'dependency-failed': {
     status: 502,

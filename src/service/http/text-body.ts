@@ -1,16 +1,25 @@
-// Reads a request body that is text of one media type, such as CSV. Rejects what Postgres cannot store, as json-body.ts
+// Chooses how the body of a route is read, and reads a body that is text of one media type, such as CSV. Rejects what Postgres cannot store, as json-body.ts
 // does: text that is not UTF-8, and NUL.
 import { isUtf8 } from 'node:buffer';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
-import { hasBody, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';
+import { createJsonBodyReader, hasBody, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';
 
 const byteOrderMark = /^\uFEFF/;
+
+/** Returns a function that creates the body reader of a route. `most` is the app's limit in bytes. */
+export function createBodyReaders(most: number) {
+  const readJson = createJsonBodyReader(most);
+  return ({ bodyType, bodyLimit = most }: { bodyType?: string; bodyLimit?: number }): JsonBodyReader => {
+    if (bodyType !== undefined) return createTextBodyReader(bodyType, Math.min(bodyLimit, most));
+    return bodyLimit < most ? createJsonBodyReader(bodyLimit) : readJson;
+  };
+}
 
 /**
  * `mediaType` is in lower case, without parameters. `limit` is in bytes, and applies before and after decompression.
  * The value of the body is its text, without a byte order mark.
  */
-export function createTextBodyReader(mediaType: string, limit: number): JsonBodyReader {
+function createTextBodyReader(mediaType: string, limit: number): JsonBodyReader {
   return async (request) => {
     if (!hasBody(request)) return noBody;
     const contentType = request.headers['content-type'] ?? '';

@@ -74,6 +74,32 @@ const invalid = async () => {
   return metric?.values.map(({ labels, value }) => ({ ...labels, value })) ?? [];
 };
 
+describe('a new client', () => {
+  it('works at once, although the documents were read just before it was configured', async () => {
+    const tenant = test.tenant;
+    await write({}, tenant.id);
+    await write({});
+    expect(await catalog.find(tenant, 'later')).toBeUndefined();
+    await write({ clients: { later: { id: 'later', name: 'Later', targets: [] } } }, tenant.id);
+    expect(await catalog.find(tenant, 'later')).toMatchObject({ id: 'later' });
+    now += 1_000;
+    await write({ clients: { core: { id: 'core', name: 'Core', targets: [] } } });
+    expect(await catalog.find(tenant, 'core')).toMatchObject({ id: 'core' });
+  });
+
+  it('costs no call for clients that are known, and one a second for others', async () => {
+    await write({ clients: { known: { id: 'known', name: 'Known', targets: [] } } }, test.tenant.id);
+    await write({});
+    await catalog.find(test.tenant, 'known');
+    const reads = async () =>
+      (await metrics.registry.getSingleMetricAsString('platform_miss_reads_total')).match(/\d+$/)?.[0];
+    for (let time = 0; time < 50; time += 1) await catalog.find(test.tenant, 'known');
+    expect(await reads()).toBeUndefined();
+    for (let time = 0; time < 50; time += 1) await catalog.find(test.tenant, `unknown-${time}`);
+    expect(await reads()).toBe('2');
+  });
+});
+
 describe('the clients of a tenant', () => {
   it('do not exist if nothing is configured', async () => {
     await write({});

@@ -1,7 +1,7 @@
 // Reads a tenant's clients and the core clients from the configuration service. A tenant cannot change or replace a
 // core client. An invalid entry is omitted, logged and counted, and does not affect other entries.
 import prom from 'prom-client';
-import type { Configuration } from '../../platform/configuration.ts';
+import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
@@ -55,8 +55,15 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   // The platform's cache returns the same object for an unchanged document, so each document is parsed once.
   const parsedDocuments = new WeakMap<Revision, Entries>();
 
-  const latest = (place: { core: true } | { tenantId: string }) =>
-    configuration.latest(clientsNamespace, clientsName, place, permission);
+  const latest = (place: { core: true } | { tenantId: string }, read: Lookup = permission) =>
+    configuration.latest(clientsNamespace, clientsName, place, read);
+
+  /** Reads a document again if it lacks the client, so that a new client works at once. */
+  const latestWith = (clientId: string, tenantId?: string) =>
+    latest(tenantId === undefined ? corePlace : { tenantId }, {
+      ...permission,
+      lacks: (revision) => !entriesOf(revision, tenantId).has(clientId),
+    });
 
   function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
     if (!revision) return none;
@@ -84,7 +91,9 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
       const core = entriesOf(await latest(corePlace), undefined);
       // A tenant cannot use an id of a core client, even if the core entry is invalid.
       if (core.has(clientId)) return core.get(clientId);
-      return entriesOf(await latest({ tenantId: tenant.id }), tenant.id).get(clientId);
+      const own = entriesOf(await latestWith(clientId, tenant.id), tenant.id);
+      if (own.has(clientId)) return own.get(clientId);
+      return entriesOf(await latestWith(clientId), undefined).get(clientId);
     },
   };
 }

@@ -151,11 +151,8 @@ export class Sessions {
   }
 
   /** Returns all sessions that belong to the session `sid` at the identity provider. */
-  async ofProviderSession(
-    { tenantId, clientId }: Pick<Session, 'tenantId' | 'clientId'>,
-    sid: string,
-  ): Promise<FoundSession[]> {
-    return this.#list(providerIndex(tenantId, clientId, sid), all);
+  async ofProviderSession(of: Pick<Session, 'tenantId' | 'clientId'>, sid: string): Promise<FoundSession[]> {
+    return this.#list(providerIndex(of.tenantId, of.clientId, sid), all);
   }
 
   seal(session: Session, tokens: TokenSet): SealedTokens {

@@ -1,0 +1,106 @@
+// Checks a form definition before applicants meet it: its fields, its schemas, and the roles and registers that it
+// names.
+import type { Configuration } from '../../platform/configuration.ts';
+import type { Revision } from '../../platform/configuration-answers.ts';
+import { type FieldError, Problem } from '../../service/http/problem.ts';
+import type { Urns } from '../../service/urn.ts';
+import { definitionIn, registerNamespace } from '../registers/register.ts';
+import { contradictionsOf, idProblems } from './contradictions.ts';
+import { type FormDefinition, parseDefinition } from './definition.ts';
+import { roleProblems } from './role-names.ts';
+import type { SchemaValidator } from './schema-validator.ts';
+import type { NamedRegister } from './ui-schema.ts';
+
+export interface DefinitionProblem extends FieldError {
+  /** `error`: no draft can be created. `warning`: drafts can be created, but applicants would meet a fault. */
+  severity: 'error' | 'warning';
+}
+
+export interface CheckResult {
+  problems: DefinitionProblem[];
+  /** True if there are more than the listed hundred. */
+  truncated: boolean;
+}
+
+export type DefinitionCheck = ReturnType<typeof createDefinitionCheck>;
+
+export interface CheckOptions {
+  validator: Pick<SchemaValidator, 'inspect'>;
+  configuration: Pick<Configuration, 'activeOrLatest' | 'latest' | 'read'>;
+  urns: Urns;
+}
+
+interface Context {
+  tenantId: string;
+  traceparent?: string | undefined;
+}
+
+const listed = 100;
+
+export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
+  /** A role or register is missing only if the service says so, not if the service fails: then this throws. */
+  async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
+    const owners = [{ core: true, traceparent: context.traceparent } as const, context];
+    const documents = owners.map((owner) => configuration.latest('platform', 'tenant-service', owner));
+    const registrations = (await Promise.all(documents)).map((revision) => revision?.configuration);
+    const isOpen = definition.anonymousApply;
+    return [
+      ...roleProblems(definition, urns.prefix, registrations),
+      ...(await registerProblems(registers, isOpen, context)),
+    ];
+  }
+
+  async function registerProblems(registers: NamedRegister[], isOpen: boolean, context: Context) {
+    if (registers.length === 0) return [];
+    const { latest } = await configuration.read('platform', 'configuration-service', context);
+    const found = new Map<string, string | undefined>();
+    // One after another: a check is rare, and must not compete with requests.
+    for (const { urn } of registers)
+      if (!found.has(urn)) found.set(urn, await registerProblem(urn, latest?.configuration, isOpen, context));
+    return registers.flatMap(({ pointer, urn }) => {
+      const detail = found.get(urn);
+      return detail === undefined ? [] : [{ pointer, detail }];
+    });
+  }
+
+  async function registerProblem(urn: string, definitions: unknown, isOpen: boolean, context: Context) {
+    const prefix = urns.register('');
+    if (!urn.startsWith(prefix)) return `does not name a register: its URN must begin with ${prefix}`;
+    const name = urn.slice(prefix.length);
+    const definition = definitionIn(definitions, name);
+    if (!definition?.hasArraySchema) return 'names a register that does not exist';
+    const isMissing = (entries: Revision | undefined) => !Array.isArray(entries?.configuration);
+    if (isMissing(await configuration.activeOrLatest(registerNamespace, name, context, { lacks: isMissing })))
+      return 'names a register that does not exist';
+    const isClosed = isOpen && !definition.anonymousRead;
+    return isClosed ? 'names a register that applicants without an account cannot read (anonymousRead)' : undefined;
+  }
+
+  /** `definition` may be any JSON object. Throws PlatformError, and Problem `busy`. */
+  return async function check(definition: Record<string, unknown>, context: Context): Promise<CheckResult> {
+    const notes = await validator.inspect(context.tenantId, definition);
+    const { parsed, errors } = parse(definition);
+    const warnings = parsed
+      ? [...contradictionsOf(parsed), ...(await namedProblems(parsed, notes.registers, context))]
+      : [];
+    const problems = [
+      ...[...errors, ...idProblems(definition.id), ...notes.errors].map(as('error')),
+      ...[...notes.warnings, ...warnings].map(as('warning')),
+    ];
+    return { problems: problems.slice(0, listed), truncated: problems.length > listed };
+  };
+}
+
+function as(severity: DefinitionProblem['severity']) {
+  return ({ pointer, detail }: FieldError): DefinitionProblem => ({ pointer, detail, severity });
+}
+
+function parse(definition: Record<string, unknown>): { parsed?: FormDefinition; errors: FieldError[] } {
+  const id = typeof definition.id === 'string' ? definition.id : 'definition';
+  try {
+    return { parsed: parseDefinition(id, definition), errors: [] };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return { errors: error.errors ?? [] };
+  }
+}

@@ -1,0 +1,64 @@
+// Inspects the schemas of a form definition and lists what is wrong with them. Tenants write the schemas, so this code
+// must run only in a limited worker.
+import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
+import { compileSchema, createAjv } from './json-schema.ts';
+import { patternsOf, SchemaFault } from './schema-faults.ts';
+import { type SchemaObject, visitSchemas } from './schema-tree.ts';
+import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
+
+/** Pointers are relative to the definition. */
+export interface SchemaNotes {
+  /** Forms with this definition cannot be submitted. */
+  errors: FieldError[];
+  /** The definition can be used, but applicants would meet a fault. */
+  warnings: FieldError[];
+  registers: NamedRegister[];
+}
+
+/** More notes are of no use, and each costs memory. */
+const most = 100;
+
+export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNotes {
+  const { dataSchema = {}, uiSchema } = isObject(definition) ? definition : {};
+  const { faults, hints } = inspectDataSchema(dataSchema, urnPrefix);
+  const { problems, registers } = inspectUiSchema(uiSchema, dataSchema);
+  return {
+    errors: faults.slice(0, most).map(belowDataSchema),
+    warnings: [...hints.map(belowDataSchema), ...problems].slice(0, most),
+    registers: registers.slice(0, most),
+  };
+}
+
+function belowDataSchema({ pointer, detail }: FieldError): FieldError {
+  return { pointer: `/dataSchema${pointer}`, detail };
+}
+
+function inspectDataSchema(schema: unknown, urnPrefix: string): { faults: FieldError[]; hints: FieldError[] } {
+  const options = { allErrors: true, urnPrefix };
+  try {
+    compileSchema(schema, options);
+    return { faults: [], hints: isObject(schema) ? hintsOf(schema, createAjv(schema, options).formats) : [] };
+  } catch (error) {
+    if (error instanceof SchemaFault) return { faults: error.faults, hints: [] };
+    throw error;
+  }
+}
+
+function hintsOf(schema: SchemaObject, formats: object): FieldError[] {
+  const hints: FieldError[] = patternsOf(schema).flatMap(({ pointer, engine }) =>
+    engine === 'native'
+      ? [{ pointer, detail: 'may take very long: it has look-around, back references or repeats too often' }]
+      : [],
+  );
+  visitSchemas(schema, (inner, { path }) => {
+    const { format, required, properties, additionalProperties, patternProperties } = inner;
+    if (typeof format === 'string' && !Object.hasOwn(formats, format))
+      hints.push({ pointer: jsonPointer([...path, 'format']), detail: 'is not a known format, and is ignored' });
+    if (additionalProperties !== false || patternProperties !== undefined || !Array.isArray(required)) return;
+    for (const [index, name] of required.entries())
+      if (!isObject(properties) || !Object.hasOwn(properties, String(name)))
+        hints.push({ pointer: jsonPointer([...path, 'required', index]), detail: 'is required and not allowed' });
+  });
+  return hints;
+}

@@ -1,0 +1,89 @@
+// Explains why a data schema cannot be compiled, in our words and with a pointer to each cause.
+import { Ajv, type ErrorObject } from 'ajv';
+import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
+import { compilePattern } from '../../service/workers/linear-pattern.ts';
+import { type SchemaObject, visitSchemas } from './schema-tree.ts';
+import { isSharedSchema } from './shared-schemas.ts';
+import { describeError } from './validation-errors.ts';
+
+/** Thrown for a schema that cannot be compiled. Pointers are relative to the schema. */
+export class SchemaFault extends Error {
+  readonly faults: FieldError[];
+
+  constructor(faults: FieldError[]) {
+    super('The data schema cannot be compiled.');
+    this.name = 'SchemaFault';
+    this.faults = faults;
+  }
+}
+
+/** `errors` are those of the meta-schema. Several errors at one place have one cause; the first is the clearest. */
+export function keywordFaults(errors: readonly ErrorObject[] | null | undefined): FieldError[] {
+  const faults = new Map<string, FieldError>();
+  for (const error of errors ?? []) {
+    const { pointer, detail } = describeError(error);
+    const isPattern = error.keyword === 'format' && error.params.format === 'regex';
+    if (!faults.has(pointer))
+      faults.set(pointer, { pointer, detail: isPattern ? 'is not a valid regular expression' : detail });
+  }
+  return [...faults.values()];
+}
+
+/** `error` is what Ajv threw for a schema that its meta-schema accepts. */
+export function compileFaults(schema: SchemaObject, error: unknown): FieldError[] {
+  const faults =
+    error instanceof Ajv.MissingRefError
+      ? referenceFaults(schema, error.missingRef)
+      : error instanceof SyntaxError
+        ? patternsOf(schema).flatMap(({ pointer, engine }) =>
+            engine === undefined ? [{ pointer, detail: 'is not a valid regular expression' }] : [],
+          )
+        : [];
+  if (faults.length > 0) return faults;
+  const detail = error instanceof RangeError ? 'is nested too deeply' : 'contradicts itself, such as by a repeated $id';
+  return [{ pointer: '', detail }];
+}
+
+function referenceFaults(schema: SchemaObject, missing: string): FieldError[] {
+  const ids = new Set<unknown>();
+  visitSchemas(schema, ({ $id }) => void ids.add($id));
+  const faults: FieldError[] = [];
+  visitSchemas(schema, ({ $ref }, { path }) => {
+    if (typeof $ref !== 'string') return;
+    const pointer = jsonPointer([...path, '$ref']);
+    const isOwn = $ref.startsWith('#') || ids.has($ref.split('#')[0]);
+    const isMissing = missing === $ref || ($ref !== '' && missing.endsWith($ref));
+    if (isSharedSchema($ref)) {
+      if (isMissing) faults.push({ pointer, detail: 'names a part that the shared schema does not have' });
+    } else if (!isOwn)
+      faults.push({ pointer, detail: 'refers to another document; only shared schemas are available' });
+    else if (isMissing) faults.push({ pointer, detail: 'refers to a part of the schema that does not exist' });
+  });
+  return faults;
+}
+
+export interface SchemaPattern {
+  pointer: string;
+  /** Undefined if the pattern is not a regular expression. */
+  engine: 're2' | 'native' | undefined;
+}
+
+/** Returns the patterns of the schema and of the schemas in it. */
+export function patternsOf(schema: SchemaObject): SchemaPattern[] {
+  const patterns: SchemaPattern[] = [];
+  const add = (path: readonly string[], source: string) =>
+    patterns.push({ pointer: jsonPointer(path), engine: engineOf(source) });
+  visitSchemas(schema, ({ pattern, patternProperties }, { path }) => {
+    if (typeof pattern === 'string') add([...path, 'pattern'], pattern);
+    for (const source of Object.keys(patternProperties ?? {})) add([...path, 'patternProperties', source], source);
+  });
+  return patterns;
+}
+
+function engineOf(source: string): SchemaPattern['engine'] {
+  try {
+    return compilePattern(source, false).engine;
+  } catch {
+    return undefined;
+  }
+}

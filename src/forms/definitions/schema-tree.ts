@@ -1,0 +1,47 @@
+// Visits the subschemas of a JSON Schema. Which members contain schemas is the same in draft 4 to 2020-12, except that
+// later drafts add keywords.
+import { isObject } from '../../service/json-value.ts';
+
+export type SchemaObject = Record<string, unknown>;
+
+export interface SchemaPlace {
+  /** Member names and array indexes from the root. */
+  path: readonly string[];
+  /**
+   * True if every value at this place must match the schema, whatever else the schema says: no `if`, `not` or `anyOf`
+   * is above it.
+   */
+  isUnconditional: boolean;
+}
+
+const holdsSchema = new Set([
+  ...['additionalItems', 'additionalProperties', 'contains', 'contentSchema', 'else', 'if', 'items', 'not'],
+  ...['propertyNames', 'then', 'unevaluatedItems', 'unevaluatedProperties'],
+]);
+const holdsList = new Set(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']);
+const holdsMap = new Set([
+  ...['$defs', 'definitions', 'dependencies', 'dependentSchemas', 'patternProperties', 'properties'],
+]);
+const unconditional = new Set([
+  ...['$defs', 'additionalProperties', 'definitions', 'items', 'patternProperties', 'prefixItems', 'properties'],
+]);
+
+/** Calls `visit` for the schema and each schema in it, the outer one first. Booleans are not visited. */
+export function visitSchemas(
+  schema: unknown,
+  visit: (schema: SchemaObject, place: SchemaPlace) => void,
+  place: SchemaPlace = { path: [], isUnconditional: true },
+): void {
+  if (!isObject(schema)) return;
+  visit(schema, place);
+  for (const [keyword, value] of Object.entries(schema)) {
+    const isUnconditional = place.isUnconditional && unconditional.has(keyword);
+    const into = (inner: unknown, ...path: string[]) =>
+      visitSchemas(inner, visit, { path: [...place.path, keyword, ...path], isUnconditional });
+    if (Array.isArray(value)) {
+      if (holdsList.has(keyword)) for (const [index, inner] of value.entries()) into(inner, String(index));
+    } else if (holdsSchema.has(keyword)) into(value);
+    else if (holdsMap.has(keyword) && isObject(value))
+      for (const [name, inner] of Object.entries(value)) into(inner, name);
+  }
+}

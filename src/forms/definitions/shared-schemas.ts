@@ -1,0 +1,31 @@
+// The schemas that form definitions may refer to. They are part of the product: no schema is ever fetched, least of all
+// from an address that a definition names.
+import type { Ajv } from 'ajv';
+import common from './shared-schemas/common.v1.schema.json' with { type: 'json' };
+import standard from './shared-schemas/standard.v1.schema.json' with { type: 'json' };
+
+const schemas = [common, standard];
+
+export function addSharedSchemas(ajv: Ajv): void {
+  for (const schema of schemas) {
+    // Their draft is 7. All drafts give the keywords that they use the same meaning.
+    const isValidated = false;
+    ajv.addSchema(schema, undefined, undefined, isValidated);
+    // A reference may be relative.
+    ajv.addSchema(schema, fileName(schema.$id), undefined, isValidated);
+  }
+}
+
+/** Returns the schema with this `$id` or file name. */
+export function sharedSchema(name: string): Record<string, unknown> | undefined {
+  return schemas.find(({ $id }) => name === $id || name === fileName($id));
+}
+
+/** True if the reference is to one of the schemas; the part that it names may still be missing. */
+export function isSharedSchema(reference: string): boolean {
+  return sharedSchema(reference.split('#')[0] ?? '') !== undefined;
+}
+
+function fileName(id: string): string {
+  return id.slice(id.lastIndexOf('/') + 1);
+}

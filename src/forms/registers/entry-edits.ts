@@ -1,0 +1,65 @@
+// Edits the entries of a register by what a function makes of them, and keeps and pins revisions.
+import { isDeepStrictEqual } from 'node:util';
+import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
+import { type Call, lockWith, notFound, publish, requireFit } from './change-steps.ts';
+import { entryProblems, type Revision, registerOf } from './register.ts';
+import type { HoldRegister } from './register-lock.ts';
+import type { RegisterStore } from './store.ts';
+
+export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
+  const withLock = lockWith(hold);
+  return {
+    /**
+     * Replaces the entries by what `work` returns for the current ones; equal entries are not written. Throws what `work`
+     * throws, Problem `not-found`, and `invalid-request` if the new entries are too many or too large.
+     */
+    edit: <T extends { entries: readonly unknown[] }>(
+      name: string,
+      call: Call,
+      work: (entries: readonly unknown[]) => T,
+    ): Promise<T> =>
+      withLock(name, call, async (_lock, step) => {
+        const parts = await store.read(name, step());
+        const register = registerOf(name, parts);
+        if (!register) throw notFound();
+        const result = work(register.entries);
+        requireValid(result.entries);
+        requireFit(result.entries);
+        if (!isDeepStrictEqual(result.entries, register.entries))
+          await publish(store, name, result.entries, parts, step);
+        return result;
+      }),
+
+    /** Makes a copy of the latest revision, so that the next changes leave it unchanged. */
+    keep: (name: string, call: Call): Promise<Revision> =>
+      withLock(name, call, async (_lock, step) => {
+        if (!registerOf(name, await store.read(name, step()))) throw notFound();
+        return store.createRevision(name, step());
+      }),
+
+    /** Makes a revision the one that forms use. Throws Problem `not-found` if it is not a list of entries. */
+    pin: (name: string, revision: number, call: Call): Promise<Revision> =>
+      withLock(name, call, async (_lock, step) => {
+        if (!registerOf(name, await store.read(name, step()))) throw notFound();
+        const entries = await store.revision(name, revision, step());
+        if (!entries) throw noRevision();
+        return { revision: await store.pin(name, revision, step()), configuration: entries };
+      }),
+  };
+}
+
+/**
+ * Throws Problem `invalid-request` if the entries may not be stored. The request has only some of them, so its pointers
+ * begin within an entry.
+ */
+export function requireValid(entries: readonly unknown[]): void {
+  const problems = entryProblems(entries).map(({ path: [, ...path], detail }) => ({
+    pointer: jsonPointer(path),
+    detail,
+  }));
+  if (problems.length > 0) throw invalidRequest(problems);
+}
+
+export function noRevision(): Problem {
+  return new Problem('not-found', 'The register has no such revision.');
+}

@@ -1,0 +1,48 @@
+// Fetches a cached value again because it lacks what a caller looks for: at most once a second for a key, in single
+// flight, and within the budget.
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../service/clock.ts';
+import { Problem } from '../service/http/problem.ts';
+import type { MissBudget } from './miss-budget.ts';
+
+export interface CacheMissesOptions {
+  service: string;
+  clock: Clock;
+  budget: MissBudget;
+  maxEntries: number;
+  /** Milliseconds between two fetches of a key. */
+  interval: number;
+}
+
+/** `E` is the cache's entry. */
+export function createCacheMisses<E extends object>(options: CacheMissesOptions) {
+  const { service, clock, budget, maxEntries, interval } = options;
+  const fetchedAt = new LRUCache<string, number>({ max: maxEntries });
+  const running = new Map<string, Promise<E>>();
+
+  function isDue(key: string): boolean {
+    const last = fetchedAt.get(key);
+    // The difference is negative if the clock was set back.
+    return last === undefined || Math.abs(clock().getTime() - last) >= interval;
+  }
+
+  return {
+    /** Charges the first fetch of a key that a caller chose. Throws Problem `busy` beyond the budget. */
+    charge(share: string): void {
+      if (budget.take(service, share)) return;
+      const headers = { 'Retry-After': '1' };
+      throw new Problem('busy', 'Too many names that do not exist are being looked up. Try again.', { headers });
+    },
+
+    /** Returns the entry that `fetch` returns, or the known one if the miss is remembered or the budget used up. */
+    async fetch(key: string, known: E, share: string, fetch: () => Promise<E>): Promise<E> {
+      const joined = running.get(key);
+      if (joined) return joined;
+      if (!isDue(key) || !budget.take(service, share)) return known;
+      fetchedAt.set(key, clock().getTime());
+      const fetched = fetch().finally(() => running.delete(key));
+      running.set(key, fetched);
+      return fetched;
+    },
+  };
+}
