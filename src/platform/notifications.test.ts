@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { answerJson, type FaultServer, hang, reset, startFaultServer } from '../../test/support/fault-server.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
+import { createKnownType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
@@ -27,7 +28,7 @@ const sent = () => {
 beforeEach(async () => {
   calls = createPlatformCalls();
   server = await startFaultServer(answerJson({}));
-  notifications = createNotifications(calls.client('notifications', server.url));
+  notifications = createNotifications(calls.client('notifications', server.url), createKnownType(calls.options));
 });
 
 afterEach(async () => {
@@ -67,6 +68,36 @@ describe('subscribing', () => {
     server.behave(reset);
     await expect(notifications.subscribe(request)).rejects.toMatchObject({ kind: 'unreachable' });
     expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('while the service does not know the type', () => {
+  const request = { tenantId, typeId: 'form-status-updates', userId: 'u', channels: [], criteria: {} };
+  const text = () => calls.base.registry.metrics();
+  const lines = (message: string) => calls.captured.text().split(message).length - 1;
+
+  it('subscribing is unavailable: logged once, counted each time, and shown until the type is known', async () => {
+    server.behave(answerJson({ errorMessage: 'Notification Type not found' }, 404));
+    for (let nth = 0; nth < 3; nth += 1)
+      await expect(notifications.subscribe(request)).rejects.toMatchObject({
+        kind: 'unregistered',
+        status: 503,
+        headers: { 'Retry-After': '30' },
+        message: expect.stringContaining('has not read the registration of this service yet'),
+      });
+    expect(lines('registration unknown to the service')).toBe(1);
+    expect(lines('platform call failed')).toBe(0);
+    expect(await text()).toMatch(/dependency_failures_total\{dependency="notifications",kind="unregistered"[^}]*\} 3/);
+    expect(await text()).toContain('platform_registration_unknown{service="notifications"} 1');
+    server.behave(answerJson({ subscriberId: id, typeId: 'form-status-updates', subscriber }));
+    await notifications.subscribe(request);
+    expect(lines('registration known to the service')).toBe(1);
+    expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
+  });
+
+  it('a 404 of a proxy is a failure of the service', async () => {
+    server.behave((response) => response.writeHead(404).end('<html>not here</html>'));
+    await expect(notifications.subscribe(request)).rejects.toMatchObject({ kind: 'failed', status: 502 });
   });
 });
 

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
+import type { KnownType } from './known-type.ts';
 import { pathOf } from './url-path.ts';
 
 export interface Channel {
@@ -48,7 +49,10 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber. */
+  /**
+   * Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber, unless
+   * the two calls overlap. Throws PlatformError `unregistered` while the service does not know the notification type.
+   */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
   /**
    * Shows `reason` to the recipient. Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
@@ -84,7 +88,7 @@ const subscriptionSchema = z.object({
   subscriber: subscriberSchema,
 });
 
-export function createNotifications(client: Pick<PlatformClient, 'request'>): Notifications {
+export function createNotifications(client: Pick<PlatformClient, 'request'>, known: KnownType): Notifications {
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
 
   function operate<T>(request: CodeRequest, operation: string, body: Record<string, string>, answer: z.ZodType<T>) {
@@ -103,16 +107,21 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
 
   return {
     async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
-      return client.request({
+      const subscription = await client.request<Subscription | undefined>({
         operation: 'subscribe',
         method: 'POST',
         path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
         query: { tenantId },
         body,
         answer: subscriptionSchema,
+        // Only the type can be missing: the request names no subscriber by its id.
+        notFound: () => undefined,
         traceparent,
         timeoutMs,
       });
+      if (!subscription) throw known.missing();
+      known.found();
+      return subscription;
     },
     async sendCode(request) {
       const body = { operation: 'send-code', reason: request.reason };

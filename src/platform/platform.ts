@@ -11,6 +11,7 @@ import { createDirectory, type Directory, directoryOverrides } from './directory
 import { createEvents, type Events } from './events.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
+import { createKnownType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { platformFields } from './platform-fields.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
@@ -79,7 +80,7 @@ export function createPlatform(options: PlatformOptions): Platform {
     directory,
     tenants,
     configuration,
-    notifications: createNotifications(apiClient('notifications', 'notification-service:v1')),
+    notifications: createNotifications(apiClient('notifications', 'notification-service:v1'), createKnownType(common)),
     events: createEvents(apiClient('events', 'event-service:v1')),
     register(what) {
       const running = startRegistration({ configuration, urns, service, metrics, log }, what);
