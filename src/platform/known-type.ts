@@ -1,43 +1,107 @@
-// Whether the notification service knows the notification type that this process registers. The service may work with a
-// copy of its configuration that is hours old. Meanwhile it responds 404 for the type. The log tells that once, the
-// metrics for as long as it lasts.
+// Whether the notification service knows the notification type that this process registers. The service works with a copy
+// of its configuration that may be ten hours old. Until it reads the type, it responds 404 for it; until it reads a new
+// version of the type, it sends no notices about new events. The log tells that once, the metrics for as long as it
+// lasts.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../service/operations/log.ts';
+import type { Notifications } from './notifications.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
+import type { TenantDirectory } from './tenants.ts';
 
 export interface KnownType {
   /** Records that the service does not know the type. Returns the error to throw. */
   missing(): PlatformError;
-  /** Records that the service knows the type. */
+  /** Records that the service knows the type, perhaps an old version of it. */
   found(): void;
+  /** Records the events that the type has at the service. Returns true if these are all that it should have. */
+  compare(found: readonly EventName[], wanted: readonly EventName[]): boolean;
+}
+
+interface EventName {
+  namespace: string;
+  name: string;
 }
 
 const service = 'notifications';
 /** Seconds after which a caller may try again. */
 const retryAfter = 30;
 
+type State = 'missing' | 'outdated' | 'current';
+
+const messages: Record<State, string> = {
+  missing: 'registration unknown to the service: codes and notices wait until it is restarted or reads it by itself',
+  outdated:
+    'registration outdated at the service: some notices are not sent until it is restarted or reads it by itself',
+  current: 'registration known to the service',
+};
+
 export function createKnownType(options: {
   metrics: Pick<PlatformMetrics, 'failures' | 'registrationUnknown'>;
   log: Logger;
 }): KnownType {
   const { metrics, log } = options;
-  let isMissing = false;
+  let state: State = 'current';
   metrics.registrationUnknown.set({ service }, 0);
-  const change = (next: boolean) => {
-    isMissing = next;
-    metrics.registrationUnknown.set({ service }, next ? 1 : 0);
+  const change = (next: State) => {
+    if (next === state) return;
+    state = next;
+    log[next === 'current' ? 'info' : 'warn']({ dependency: service }, messages[next]);
+    metrics.registrationUnknown.set({ service }, next === 'current' ? 0 : 1);
   };
   return {
     missing() {
       metrics.failures.inc({ dependency: service, kind: 'unregistered' });
-      if (!isMissing)
-        log.warn({ dependency: service }, 'registration unknown to the service: codes and notices wait, restart it');
-      change(true);
+      change('missing');
       return new PlatformError(service, 'unregistered', { retryAfter });
     },
     found() {
-      if (isMissing) log.info({ dependency: service }, 'registration known to the service');
-      change(false);
+      if (state === 'missing') change('current');
+    },
+    compare(found, wanted) {
+      const has = (event: EventName) =>
+        found.some(({ namespace, name }) => namespace === event.namespace && name === event.name);
+      const isCurrent = wanted.every(has);
+      change(isCurrent ? 'current' : 'outdated');
+      return isCurrent;
     },
   };
+}
+
+/** Milliseconds between two questions: while the service knows all events of the type, and while it does not. */
+export interface WatchPace {
+  known: number;
+  unknown: number;
+}
+
+export interface TypeWatchOptions {
+  notifications: Pick<Notifications, 'eventsOfType'>;
+  tenants: Pick<TenantDirectory, 'any'>;
+  known: KnownType;
+  typeId: string;
+  events: readonly EventName[];
+  signal: AbortSignal;
+  pace?: WatchPace | undefined;
+}
+
+/**
+ * Asks the notification service for the type, and again until the signal aborts. Call it only after the type is
+ * registered, because the question makes the service read its configuration and keep it for hours. Never rejects.
+ */
+export async function watchType(options: TypeWatchOptions): Promise<void> {
+  const { notifications, tenants, known, typeId, events, signal } = options;
+  const pace = options.pace ?? { known: 3_600_000, unknown: 60_000 };
+  while (!signal.aborted) {
+    let isCurrent = false;
+    try {
+      // The type is the same for every tenant, but the service answers only about one tenant at a time.
+      const tenant = await tenants.any();
+      const found = tenant && (await notifications.eventsOfType(tenant.id, typeId));
+      if (found) isCurrent = known.compare(found, events);
+      else if (tenant) known.missing();
+    } catch {
+      // The client has logged the failure.
+    }
+    await sleep(isCurrent ? pace.known : pace.unknown, undefined, { signal, ref: false }).catch(() => undefined);
+  }
 }

@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { answerJson, type FaultServer, hang, reset, startFaultServer } from '../../test/support/fault-server.ts';
+import {
+  answerJson,
+  type FaultServer,
+  hang,
+  inTurn,
+  reset,
+  startFaultServer,
+} from '../../test/support/fault-server.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
-import { createKnownType } from './known-type.ts';
+import { createKnownType, watchType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
@@ -93,6 +100,33 @@ describe('while the service does not know the type', () => {
     await notifications.subscribe(request);
     expect(lines('registration known to the service')).toBe(1);
     expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
+  });
+
+  it('a watch asks again until the service has every event of the type, then less often', async () => {
+    const events = [{ namespace: 'form-service', name: 'form-locked' }];
+    const [old, current] = [{ namespace: 'form-service', name: 'form-created', templates: {} }, events[0]];
+    const stopping = new AbortController();
+    server.behave(
+      inTurn(
+        answerJson({ errorMessage: 'no' }, 404),
+        answerJson({}, 500),
+        answerJson({ events: [old] }),
+        answerJson({ events: [old, current] }),
+      ),
+    );
+    const known = createKnownType(calls.options);
+    const watch = watchType({
+      ...{ notifications, known, typeId: 'form-status-updates', events, signal: stopping.signal },
+      tenants: { any: async () => ({ id: tenantId, name: 'Demo', realm: 'demo' }) },
+      pace: { known: 3_600_000, unknown: 1 },
+    });
+    await expect.poll(() => lines('registration known to the service')).toBe(1);
+    expect(lines('registration unknown to the service')).toBe(1);
+    expect(lines('registration outdated at the service')).toBe(1);
+    expect(sent()).toMatchObject({ method: 'GET', path: '/types/form-status-updates', query: { tenantId } });
+    expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
+    stopping.abort();
+    await watch;
   });
 
   it('a 404 of a proxy is a failure of the service', async () => {

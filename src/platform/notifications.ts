@@ -49,6 +49,8 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
+  /** Returns the events of a notification type, as the service knows them now; undefined if it lacks the type. */
+  eventsOfType(tenantId: string, typeId: string): Promise<{ namespace: string; name: string }[] | undefined>;
   /**
    * Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber, unless
    * the two calls overlap. Throws PlatformError `unregistered` while the service does not know the notification type.
@@ -88,6 +90,8 @@ const subscriptionSchema = z.object({
   subscriber: subscriberSchema,
 });
 
+const typeSchema = z.looseObject({ events: z.array(z.looseObject({ namespace: z.string(), name: z.string() })) });
+
 export function createNotifications(client: Pick<PlatformClient, 'request'>, known: KnownType): Notifications {
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
 
@@ -106,23 +110,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
   }
 
   return {
-    async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
-      const subscription = await client.request<Subscription | undefined>({
-        operation: 'subscribe',
-        method: 'POST',
-        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
-        query: { tenantId },
-        body,
-        answer: subscriptionSchema,
-        // Only the type can be missing: the request names no subscriber by its id.
-        notFound: () => undefined,
-        traceparent,
-        timeoutMs,
-      });
-      if (!subscription) throw known.missing();
-      known.found();
-      return subscription;
-    },
+    ...createTypeCalls(client, known),
     async sendCode(request) {
       const body = { operation: 'send-code', reason: request.reason };
       await operate(request, 'send code', body, z.looseObject({ sent: z.literal(true) }));
@@ -143,6 +131,43 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
         answer: z.unknown(),
         notFound: () => undefined,
       });
+    },
+  };
+}
+
+/** The calls that need the notification type. */
+function createTypeCalls(
+  client: Pick<PlatformClient, 'request'>,
+  known: KnownType,
+): Pick<Notifications, 'eventsOfType' | 'subscribe'> {
+  return {
+    async eventsOfType(tenantId, typeId) {
+      const type = await client.request<z.output<typeof typeSchema> | undefined>({
+        operation: 'read notification type',
+        method: 'GET',
+        path: pathOf('notifications', 'types', typeId),
+        query: { tenantId },
+        answer: typeSchema,
+        notFound: () => undefined,
+      });
+      return type?.events;
+    },
+    async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
+      const subscription = await client.request<Subscription | undefined>({
+        operation: 'subscribe',
+        method: 'POST',
+        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
+        query: { tenantId },
+        body,
+        answer: subscriptionSchema,
+        // Only the type can be missing: the request names no subscriber by its id.
+        notFound: () => undefined,
+        traceparent,
+        timeoutMs,
+      });
+      if (!subscription) throw known.missing();
+      known.found();
+      return subscription;
     },
   };
 }

@@ -11,7 +11,7 @@ import { createDirectory, type Directory, directoryOverrides } from './directory
 import { createEvents, type Events } from './events.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
-import { createKnownType } from './known-type.ts';
+import { createKnownType, watchType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { platformFields } from './platform-fields.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
@@ -75,22 +75,30 @@ export function createPlatform(options: PlatformOptions): Platform {
     ...common,
     client: apiClient('configuration', 'configuration-service:v2'),
   });
+  const known = createKnownType(common);
+  const notifications = createNotifications(apiClient('notifications', 'notification-service:v1'), known);
+  const stopping = new AbortController();
   return {
     account,
     directory,
     tenants,
     configuration,
-    notifications: createNotifications(apiClient('notifications', 'notification-service:v1'), createKnownType(common)),
+    notifications,
     events: createEvents(apiClient('events', 'event-service:v1')),
     register(what) {
       const running = startRegistration({ configuration, urns, service, metrics, log }, what);
       registrations.push(running);
+      for (const [typeId, { events }] of Object.entries(what.notificationTypes ?? {})) {
+        const watch = () => watchType({ notifications, tenants, known, typeId, events, signal: stopping.signal });
+        void running.confirmed.then(watch);
+      }
       return running;
     },
     client,
     // The client has logged the failure.
     preload: () => tenants.preload().catch(() => undefined),
     async close() {
+      stopping.abort();
       for (const running of registrations) running.stop();
       await agent.destroy();
     },

@@ -19,6 +19,8 @@ export interface TenantsOptions {
 export interface TenantDirectory extends Tenants {
   /** Fetches the list before it is needed. Throws PlatformError. */
   preload(): Promise<void>;
+  /** Returns one of the tenants. Undefined if there is none. Throws PlatformError. */
+  any(): Promise<Tenant | undefined>;
 }
 
 const answerSchema = z.looseObject({
@@ -54,6 +56,7 @@ export function createTenants({ client, clock, times, metrics, log }: TenantsOpt
       const key = nameKey(name);
       return find((tenant) => nameKey(tenant.name) === key);
     },
+    any: () => find(() => true),
     preload: async () => {
       await cache.get('tenants', load);
     },

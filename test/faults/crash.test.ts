@@ -16,7 +16,7 @@ let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await spawn();
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
 });
 afterAll(() => world.close());
 

@@ -264,7 +264,7 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
  * registration failed, for tests in which the platform is down.
  */
 async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
-  const settled = /registered at the platform|registration at the platform failed/;
+  const settled = /registration written|registration at the platform failed/;
   for (let waited = 0; waited < 60_000 && !settled.test(logText()) && !hasEnded(); waited += 20) await sleep(20);
 }
 
