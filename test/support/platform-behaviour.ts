@@ -1,0 +1,13 @@
+// How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite against
+// the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
+
+export const isReferenceRun = process.env.PLATFORM_BEHAVIOUR === 'reference';
+
+/** Environment variables of a platform server that behaves like the reference implementation. */
+export const referenceBehaviour = {
+  PLATFORM_BEHAVIOUR: 'reference',
+  REFERENCE_EVENT_TIME: 'PT0.01S',
+};
+
+/** The part of a platform server's environment that chooses its behaviour in this run. */
+export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
