@@ -226,12 +226,11 @@ export async function configure(
  * Waits until the form service has registered its notification type, which it does in the background. Nobody can be
  * subscribed before.
  */
-async function untilRegistered({ access, url }: TestPlatform): Promise<void> {
-  // Asks the configuration service: a question to the notification service could make it keep an old configuration.
-  const token = await roleToken(access, { 'configuration-service': ['configuration-reader'] }, { realm: 'core' });
-  const types = `${url}/configuration/v2/configuration/platform/notification-service/latest`;
+async function untilRegistered({ access, tenant, url }: TestPlatform): Promise<void> {
+  const token = await roleToken(access, { 'notification-service': ['subscription-admin'] }, { realm: 'core' });
+  const type = `${url}/subscription/v1/types/form-status-updates?tenantId=${encodeURIComponent(tenant.id)}`;
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
-    if ((await call(types, { token })).text.includes('form-status-updates')) return;
+    if ((await call(type, { token })).status === 200) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error('The form service did not register its type of notices.');

@@ -3,9 +3,16 @@
 
 export const isReferenceRun = process.env.PLATFORM_BEHAVIOUR === 'reference';
 
-/** Environment variables of a platform server that behaves like the reference implementation. */
+/** Environment variables of a platform server with its own behaviour. */
+export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };
+
+/**
+ * Environment variables of a platform server that behaves like the reference implementation. Its caches last for
+ * moments, because a test creates tenants, definitions and types right before it uses them.
+ */
 export const referenceBehaviour = {
   PLATFORM_BEHAVIOUR: 'reference',
+  REFERENCE_CACHE: 'PT0.05S',
   REFERENCE_EVENT_TIME: 'PT0.01S',
 };
 

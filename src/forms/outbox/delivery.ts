@@ -15,9 +15,10 @@
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. When
 //   its acceptance is recorded, there is neither a form nor a pending `form-deleted`, so that statement also writes the
 //   row that removes the subscriber.
-// - A send-code creates the subscriber of a form that is deleted during the request. That request ends within seconds.
-//   If `subscribe` is still pending, its delivery finds that subscriber. If it was delivered before, send-code found
-//   the same subscriber, which is removed 15 minutes after the deletion.
+// - A send-code creates the subscriber of a form that is deleted during the request. It has claimed the `subscribe` row
+//   like a delivery does, so all of the above applies.
+// - Two requests overlap at the service, because the first one timed out here and is still running there. Then the form
+//   has two subscribers, of which the outbox knows one. The removal looks for others by the user id.
 // - The process dies after `form-deleted` was accepted and before the acceptance is recorded. The event is sent again
 //   with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. The
@@ -109,21 +110,41 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     { id, tenantId, definitionId, noticeSuppressed, applicant: form?.applicant },
     options.urns,
   );
-  try {
-    const { subscriberId } = await options.notifications.subscribe(request);
-    return { outcome: 'accepted', subscriberId };
-  } catch (error) {
-    // Without a channel the service creates no subscriber, so there is no subscriber to remove.
-    if (!form && error instanceof PlatformError && error.upstreamStatus === 400) return { outcome: 'skipped' };
-    throw error;
-  }
+  const subscribing = options.notifications.subscribe(request);
+  // Without a channel the service creates no subscriber, so there is no subscriber to remove.
+  const found = await (form ? subscribing : subscribing.catch(withoutChannel));
+  return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
 
-async function removeSubscriber(row: OutboxRow, { notifications }: DeliveryOptions): Promise<Delivered> {
-  const { subscriberId } = row.facts;
+/** Most subscribers that one removal expects. More of them would mean that the service creates them as we remove them. */
+const mostSubscribers = 10;
+
+/**
+ * Removes the form's subscriber, then looks for others: a subscription without a channel finds a subscriber by the user
+ * id, with its addresses, or creates one without any, which shows that none was left. No other request of the contract
+ * finds a subscriber by its user id without the role subscription-admin.
+ */
+async function removeSubscriber(row: OutboxRow, { notifications, urns }: DeliveryOptions): Promise<Delivered> {
+  const { formId: id, tenantId, facts } = row;
+  const { subscriberId, definitionId } = facts;
   if (!subscriberId) return { outcome: 'skipped' };
-  await notifications.removeSubscriber(row.tenantId, subscriberId);
-  return { outcome: 'accepted' };
+  await notifications.removeSubscriber(tenantId, subscriberId);
+  const request = subscriptionOf(
+    { id, tenantId, definitionId, applicant: undefined, noticeSuppressed: undefined },
+    urns,
+  );
+  for (let count = 1; count < mostSubscribers; count += 1) {
+    const found = await notifications.subscribe(request).catch(withoutChannel);
+    if (!found) return { outcome: 'accepted' };
+    await notifications.removeSubscriber(tenantId, found.subscriberId);
+    if (found.subscriber.channels.length === 0) return { outcome: 'accepted' };
+  }
+  throw new PlatformError('notifications', 'failed', { reason: 'subscribers remain' });
+}
+
+/** A service that refuses a subscriber without a channel has created none. */
+function withoutChannel(error: unknown): undefined {
+  if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }
 
 /** Removes only files that belong to this form. Form data can name any file (reference behaviour, defect 8). */

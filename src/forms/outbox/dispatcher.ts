@@ -8,14 +8,14 @@ import type { Deliver } from './delivery.ts';
 import { createFailureLog } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createQueue, type Queue, type QueuePace } from './queue.ts';
-import { deliveryServices, type OutboxStore } from './store.ts';
+import { type DispatchedStore, deliveryServices } from './store.ts';
 import { createThrottle, type Traffic, watchTraffic } from './throttle.ts';
 
 /** `nudge` and `stop` apply to the queues of all services. */
 export type Dispatcher = Queue;
 
 export interface DispatcherOptions {
-  store: OutboxStore;
+  store: DispatchedStore;
   deliver: Deliver;
   metrics: OutboxMetrics;
   clock: Clock;

@@ -9,7 +9,7 @@ import type { Deliver } from './delivery.ts';
 import { causeOf, createOutage, DeadlineError, type FailureLog, type Outage, sideOf } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
-import type { ClaimedBatch, ClaimedRow, DeliveryService, OutboxStore, Position } from './store.ts';
+import type { ClaimedBatch, ClaimedRow, DeliveryService, DispatchedStore, Position } from './store.ts';
 import type { Throttle } from './throttle.ts';
 
 /** Times in milliseconds. */
@@ -35,7 +35,7 @@ export interface QueuePace {
 export interface QueueOptions {
   service: DeliveryService;
   pace: QueuePace;
-  store: OutboxStore;
+  store: DispatchedStore;
   deliver: Deliver;
   throttle: Throttle;
   failures: FailureLog;

@@ -30,6 +30,8 @@ export type DeliveryService = (typeof deliveryServices)[number];
 
 /** A row that this process has claimed. */
 export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
+  /** When the row became due, as Postgres writes it: `infinity` in quarantine. */
+  notBefore: string;
   /** How often the service has refused the row. */
   refusals: number;
 }
@@ -100,13 +102,29 @@ WITH due AS MATERIALIZED (
   FROM due WHERE o.sequence = due.sequence
   RETURNING o.*
 )
+${claimedSql}
+ORDER BY c.not_before, c.sequence`;
+}
+
+/** Selects the rows of the CTE `claimed` with the columns of their forms. */
+const claimedSql = `
 SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.tenant_id AS "tenantId", c.kind, c.facts, c.created,
   c.attempts, c.refusals, c.claimed_until AS "claimedUntil",
   f.status, f.created AS "formCreated", f.created_by AS "createdBy", f.last_accessed AS "lastAccessed", f.locked, f.submitted,
   f.applicant, f.subscriber_id AS "subscriberId"
-FROM claimed c LEFT JOIN forms f ON f.id = c.form_id
-ORDER BY c.not_before, c.sequence`;
-}
+FROM claimed c LEFT JOIN forms f ON f.id = c.form_id`;
+
+/**
+ * Claims the open `subscribe` row of a form, even if it is not due or in quarantine. $1 form, $2 now, $3 the end of the
+ * claim.
+ */
+const claimSubscribeSql = `
+WITH claimed AS (
+  UPDATE outbox o SET claimed_until = $3, attempts = o.attempts + 1
+  WHERE o.form_id = $1 AND o.kind = 'subscribe' AND ${isOpen('o')} AND (o.claimed_until IS NULL OR o.claimed_until <= $2)
+  RETURNING o.*
+)
+${claimedSql}`;
 
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
@@ -119,6 +137,9 @@ FROM outbox WHERE accepted IS NULL AND created <= $1 AND not_before < 'infinity'
 GROUP BY kind`;
 
 export type OutboxStore = ReturnType<typeof createOutboxStore>;
+
+/** What the dispatcher needs of the store. */
+export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber'>;
 
 export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions) {
   const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
@@ -134,6 +155,20 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
       const rows = (results as QueryResult<ClaimRecord>[]).at(-1)?.rows ?? [];
       const last = rows.at(-1);
       return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
+    },
+    /**
+     * Claims the `subscribe` row of a form for `lease` milliseconds. Undefined if another process has claimed it, or if
+     * it is accepted.
+     */
+    async claimSubscribe(formId: string, now: Date, lease: number): Promise<ClaimedRow | undefined> {
+      const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, endOf(now, lease)]);
+      return rows[0] && toRow(rows[0]);
+    },
+    /** Returns the subscriber of a form. Undefined if there is none yet; null if the form was deleted. */
+    async findSubscriber(formId: string): Promise<string | undefined | null> {
+      const sql = 'SELECT subscriber_id AS id FROM forms WHERE id = $1';
+      const { rows } = await pool.query<{ id: string | null }>(sql, [formId]);
+      return rows[0] ? (rows[0].id ?? undefined) : null;
     },
     /** Marks rows as accepted; can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {

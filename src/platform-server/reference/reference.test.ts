@@ -31,7 +31,7 @@ let now = Date.now();
 const hour = 3_600_000;
 
 beforeAll(async () => {
-  platform = await startTestPlatform({ env: referenceBehaviour, clock: () => new Date(now) });
+  platform = await startTestPlatform({ env: { ...referenceBehaviour, REFERENCE_CACHE: 'PT10H' }, clock: () => new Date(now) });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
   // The tokens stay valid however far the clock moves.
   const claims = { exp: Math.floor(now / 1_000) + 10 * 365 * 24 * 3_600 };
