@@ -79,7 +79,10 @@ describe('while the notification service is away', () => {
     const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
     const platform = new pg.Client({ connectionString: forms.platform.databaseUrl });
     await platform.connect();
-    const { rows: subscribers } = await platform.query('SELECT id FROM subscribers WHERE user_id LIKE $1', [`%${id}`]);
+    const { rows: subscribers } = await platform.query(
+      'SELECT subscriber_id AS id FROM subscription_criteria WHERE correlation_id LIKE $1',
+      [`%${id}`],
+    );
     await platform.end();
     expect(subscribers).toEqual([{ id: rows[0].subscriber_id }]);
   }, 60_000);

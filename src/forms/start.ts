@@ -142,10 +142,13 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   const { config, pools, platform, definitions, urns, metrics, log, clock } = base;
   const deleteFiles = config.DELETE_FILES;
   const removalDelay = config.SUBSCRIBER_REMOVAL_DELAY;
-  const store = createOutboxStore({ pool: pools.outbox, removalDelay, deleteFiles });
+  const store = createOutboxStore({ pool: pools.outbox, removalDelay, noticeTime: config.NOTICE_TIME, deleteFiles });
   const { events, notifications } = platform;
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
-  const deliver = createDelivery({ events, notifications, files, definitions, readData: store.readData, urns });
+  const deliver = createDelivery({
+    ...{ events, notifications, files, definitions, readData: store.readData, urns, clock },
+    recheck: Math.max(removalDelay / 15, 100),
+  });
   const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
   const dispatcher = startDispatcher({
     ...{ ...common, log, pace },

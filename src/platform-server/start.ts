@@ -202,6 +202,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
       ...{ typesOf: base.typesOf, senderOf: base.senderOf, sendMail: mailer.send },
       subscribers: createSubscriberStore(pool),
+      pendingNotices: base.behaviour.pendingNotices(pool),
       subscriptions: createSubscriptionStore(pool),
       subscribing: createSubscribing({ pool, clock, findOrCreate: base.behaviour.findOrCreate }),
       codes: createCodes({ pool, key: config.CODE_KEY, clock }),

@@ -66,6 +66,11 @@ export interface Notifications {
    * `failed` if the response does not contain a result.
    */
   checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
+  /**
+   * Returns how many notices the service still has to send to a subscriber; 0 if the subscriber does not exist.
+   * Undefined if the service cannot tell.
+   */
+  pendingNotices(tenantId: string, id: string): Promise<number | undefined>;
   /** Removes a subscriber with its addresses and subscriptions. Succeeds if it no longer exists. */
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
@@ -120,6 +125,17 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
       const body = { operation: 'check-code', code: request.code };
       const { verified } = await operate(request, 'check code', body, z.looseObject({ verified: z.boolean() }));
       return verified;
+    },
+    async pendingNotices(tenantId, id) {
+      const { pendingNotices } = await client.request({
+        operation: 'read subscriber',
+        method: 'GET',
+        path: subscriberPath(id),
+        query: { tenantId },
+        answer: z.looseObject({ pendingNotices: z.int().nonnegative().optional() }),
+        notFound: () => ({ pendingNotices: 0 }),
+      });
+      return pendingNotices;
     },
     async removeSubscriber(tenantId, id, options) {
       await client.request({

@@ -64,7 +64,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
     client('notifications', '/subscription/v1'),
     client('files', '/file/v1'),
   ];
-  const store = createOutboxStore({ pool, removalDelay: 15 * 60_000, deleteFiles });
+  const store = createOutboxStore({ pool, removalDelay: 15 * 60_000, noticeTime: 0, deleteFiles });
   const deliver = createDelivery({
     events: createEvents(events),
     notifications: createNotifications(notifications, createKnownType({ metrics: platformMetrics, log })),
@@ -72,6 +72,8 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
     definitions: options.definitions ?? permit,
     readData: store.readData,
     urns: createUrns('urn:example'),
+    clock,
+    recheck: 60_000,
   });
   const dispatcher = startDispatcher({
     store,

@@ -26,6 +26,7 @@
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { subscriptionOf } from '../notices/notification-type.ts';
@@ -40,8 +41,9 @@ export interface DefinitionSource {
 }
 
 export interface Delivered {
-  /** `skipped` means that nothing had to be delivered. */
-  outcome: 'accepted' | 'skipped';
+  /** `skipped`: nothing had to be delivered. `postponed`: the row must not be delivered before `until`. */
+  outcome: 'accepted' | 'skipped' | 'postponed';
+  until?: Date;
   /** The form's subscriber; only after `subscribe`. */
   subscriberId?: string;
 }
@@ -51,7 +53,10 @@ export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 /** Services and settings of a delivery. Calls to a platform service retry by themselves and end within a minute. */
 export interface DeliveryOptions {
   events: Pick<Events, 'send'>;
-  notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber'>;
+  notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber' | 'pendingNotices'>;
+  clock: Clock;
+  /** Milliseconds after which the notification service is asked again whether it has sent the notices of a form. */
+  recheck: number;
   /** Undefined if the deletion of files is disabled. Then `remove-files` rows from before are skipped. */
   files: FileService | undefined;
   definitions: DefinitionSource;
@@ -124,10 +129,13 @@ const mostSubscribers = 10;
  * id, with its addresses, or creates one without any, which shows that none was left. No other request of the contract
  * finds a subscriber by its user id without the role subscription-admin.
  */
-async function removeSubscriber(row: OutboxRow, { notifications, urns }: DeliveryOptions): Promise<Delivered> {
+async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
+  const { notifications, urns } = options;
   const { formId: id, tenantId, facts } = row;
   const { subscriberId, definitionId } = facts;
   if (!subscriberId) return { outcome: 'skipped' };
+  const until = await noticesUntil({ tenantId, subscriberId, estimate: facts.noticesUntil }, options);
+  if (until) return { outcome: 'postponed', until };
   await notifications.removeSubscriber(tenantId, subscriberId);
   const request = subscriptionOf(
     { id, tenantId, definitionId, applicant: undefined, noticeSuppressed: undefined },
@@ -140,6 +148,25 @@ async function removeSubscriber(row: OutboxRow, { notifications, urns }: Deliver
     if (found.subscriber.channels.length === 0) return { outcome: 'accepted' };
   }
   throw new PlatformError('notifications', 'failed', { reason: 'subscribers remain' });
+}
+
+/** Milliseconds after the estimate for which a subscriber is kept if the service still has a notice to send. */
+const patience = 3 * 86_400_000;
+
+/**
+ * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
+ * service. If it cannot tell, relies on the estimate. Undefined if the subscriber can be removed now.
+ */
+async function noticesUntil(
+  { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },
+  { notifications, clock, recheck }: DeliveryOptions,
+): Promise<Date | undefined> {
+  if (estimate === undefined) return undefined;
+  const now = clock().getTime();
+  const estimated = Date.parse(estimate);
+  const pending = await notifications.pendingNotices(tenantId, subscriberId);
+  if (pending === undefined) return estimated > now ? new Date(estimated) : undefined;
+  return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
 }
 
 /** A service that refuses a subscriber without a channel has created none. */

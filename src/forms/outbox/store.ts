@@ -9,7 +9,7 @@ import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { FormStatus } from '../forms/catalogue.ts';
-import type { OutboxKind } from './event-catalogue.ts';
+import { isEventKind, type OutboxKind } from './event-catalogue.ts';
 import type { OutboxForm, OutboxRow } from './outbox.ts';
 import {
   type AcceptedRow,
@@ -20,6 +20,7 @@ import {
   isOpen,
   planSql,
   quarantineSql,
+  queueSql,
   type RefusedRow,
   timestampSql,
 } from './settle-statements.ts';
@@ -72,6 +73,8 @@ export interface OutboxStoreOptions {
   pool: Queryable;
   /** Milliseconds from the acceptance of form-deleted until the subscriber and the files are removed. */
   removalDelay: number;
+  /** Milliseconds that the notification service takes for one event. */
+  noticeTime: number;
   deleteFiles: boolean;
 }
 
@@ -141,7 +144,15 @@ export type OutboxStore = ReturnType<typeof createOutboxStore>;
 /** What the dispatcher needs of the store. */
 export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber'>;
 
-export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions) {
+export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
+  /** Counts the events that were sent. Outside the transaction of the acceptance, because all of them wait for one row. */
+  async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
+    const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;
+    if (sent === 0) return undefined;
+    const { rows: found } = await pool.query<{ busyUntil: Date }>(queueSql, [now, sent * noticeTime]);
+    return found[0] && endOf(found[0].busyUntil, removalDelay);
+  }
+
   const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
   return {
     /**
@@ -172,7 +183,8 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
     },
     /** Marks rows as accepted; can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
-      if (rows.length > 0) await pool.query(acceptSql(rows, settlement(now)));
+      if (rows.length === 0) return;
+      await pool.query(acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) }));
     },
     /** Ends claims without acceptance. Does not change rows that another process has claimed meanwhile. */
     async fail(rows: readonly FailedRow[]): Promise<void> {

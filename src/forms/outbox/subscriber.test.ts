@@ -59,7 +59,7 @@ function start(options: Partial<TestDispatcherOptions> = {}): TestDispatcher {
 }
 
 function store(): OutboxStore {
-  return createOutboxStore({ pool: database.pool, removalDelay: quarterHour, deleteFiles: false });
+  return createOutboxStore({ pool: database.pool, removalDelay: quarterHour, noticeTime: 0, deleteFiles: false });
 }
 
 async function create(): Promise<string> {

@@ -78,6 +78,8 @@ export const subscriberAnswer = z.object({
   channels: z.array(z.object({ channel: z.string(), address: z.string(), verified: z.boolean() })),
 });
 
+export const readSubscriberAnswer = subscriberAnswer.extend({ pendingNotices: z.int().nonnegative().optional() });
+
 export const subscriptionAnswer = z.object({
   subscriberId: z.string(),
   typeId: z.string(),

@@ -65,6 +65,25 @@ export function createSubscriberStore(database: Queryable) {
       return rows[0].id;
     },
 
+    /**
+     * Returns how many notices are still to be sent to a subscriber. Counts an event that is not routed yet as one
+     * notice. Does not count what is in quarantine.
+     */
+    async pendingNotices(tenant: string, id: string): Promise<number> {
+      const { rows } = await database.query<{ count: number }>(
+        `SELECT (
+           SELECT count(*) FROM deliveries WHERE subscriber_id = $2 AND NOT quarantined
+         )::int + (
+           SELECT count(*) FROM events e WHERE e.routed IS NULL AND e.tenant = $1
+             AND e.correlation_id IN (SELECT correlation_id FROM subscription_criteria WHERE subscriber_id = $2)
+             AND NOT EXISTS (
+               SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = e.sequence::text AND NOT q.released)
+         )::int AS count`,
+        [tenant, id],
+      );
+      return rows[0]?.count ?? 0;
+    },
+
     /** Deletes a subscriber with its addresses, subscriptions, codes, pending deliveries and their jobs. */
     async remove(tenant: string, id: string): Promise<boolean> {
       await database.query(
