@@ -45,7 +45,7 @@ import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
-import { createBehaviour, readReference } from './reference/reference.ts';
+import { createBehaviour, readReference } from './reference/create-behaviour.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { createTenantCode, type TenantCode } from './tenant-code.ts';
 import { createOwnTenants, createTenantStore } from './tenants/store.ts';

@@ -2,12 +2,9 @@
 // of its configuration that may be ten hours old. Until it reads the type, it responds 404 for it; until it reads a new
 // version of the type, it sends no notices about new events. The log tells that once, the metrics for as long as it
 // lasts.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../service/operations/log.ts';
-import type { Notifications } from './notifications.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
-import type { TenantDirectory } from './tenants.ts';
 
 export interface KnownType {
   /** Records that the service does not know the type. Returns the error to throw. */
@@ -18,7 +15,7 @@ export interface KnownType {
   compare(found: readonly EventName[], wanted: readonly EventName[]): boolean;
 }
 
-interface EventName {
+export interface EventName {
   namespace: string;
   name: string;
 }
@@ -66,42 +63,4 @@ export function createKnownType(options: {
       return isCurrent;
     },
   };
-}
-
-/** Milliseconds between two questions: while the service knows all events of the type, and while it does not. */
-export interface WatchPace {
-  known: number;
-  unknown: number;
-}
-
-export interface TypeWatchOptions {
-  notifications: Pick<Notifications, 'eventsOfType'>;
-  tenants: Pick<TenantDirectory, 'any'>;
-  known: KnownType;
-  typeId: string;
-  events: readonly EventName[];
-  signal: AbortSignal;
-  pace?: WatchPace | undefined;
-}
-
-/**
- * Asks the notification service for the type, and again until the signal aborts. Call it only after the type is
- * registered, because the question makes the service read its configuration and keep it for hours. Never rejects.
- */
-export async function watchType(options: TypeWatchOptions): Promise<void> {
-  const { notifications, tenants, known, typeId, events, signal } = options;
-  const pace = options.pace ?? { known: 3_600_000, unknown: 60_000 };
-  while (!signal.aborted) {
-    let isCurrent = false;
-    try {
-      // The type is the same for every tenant, but the service answers only about one tenant at a time.
-      const tenant = await tenants.any();
-      const found = tenant && (await notifications.eventsOfType(tenant.id, typeId));
-      if (found) isCurrent = known.compare(found, events);
-      else if (tenant) known.missing();
-    } catch {
-      // The client has logged the failure.
-    }
-    await sleep(isCurrent ? pace.known : pace.unknown, undefined, { signal, ref: false }).catch(() => undefined);
-  }
 }

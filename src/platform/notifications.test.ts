@@ -8,8 +8,9 @@ import {
   startFaultServer,
 } from '../../test/support/fault-server.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
-import { createKnownType, watchType } from './known-type.ts';
+import { createKnownType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
+import { watchType } from './watch-type.ts';
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
 const id = '66aa00bb11cc22dd33ee44ff';

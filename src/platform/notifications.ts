@@ -67,6 +67,11 @@ export interface Notifications {
    */
   checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
   /**
+   * Returns the ids of at most 100 subscribers whose subscription to the type names this correlation id. Requires the
+   * role subscription-admin for the service's own account.
+   */
+  subscribersOf(tenantId: string, typeId: string, correlationId: string): Promise<string[]>;
+  /**
    * Returns how many notices the service still has to send to a subscriber; 0 if the subscriber does not exist.
    * Undefined if the service cannot tell.
    */
@@ -95,6 +100,19 @@ const subscriptionSchema = z.object({
   subscriber: subscriberSchema,
 });
 
+const criterion = z.looseObject({ correlationId: z.string().nullish() });
+const subscriptionsSchema = z.looseObject({
+  results: z.array(
+    z.looseObject({
+      subscriberId: z.string().min(1),
+      // An older service has one criterion, not a list.
+      criteria: z
+        .union([z.array(criterion), criterion.transform((one) => [one])])
+        .nullish()
+        .transform((all) => all ?? []),
+    }),
+  ),
+});
 const typeSchema = z.looseObject({ events: z.array(z.looseObject({ namespace: z.string(), name: z.string() })) });
 
 export function createNotifications(client: Pick<PlatformClient, 'request'>, known: KnownType): Notifications {
@@ -155,8 +173,20 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
 function createTypeCalls(
   client: Pick<PlatformClient, 'request'>,
   known: KnownType,
-): Pick<Notifications, 'eventsOfType' | 'subscribe'> {
+): Pick<Notifications, 'eventsOfType' | 'subscribe' | 'subscribersOf'> {
   return {
+    async subscribersOf(tenantId, typeId, correlationId) {
+      const { results } = await client.request({
+        operation: 'list subscriptions',
+        method: 'GET',
+        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
+        query: { tenantId, top: 100, subscriptionMatch: JSON.stringify({ correlationId }) },
+        answer: subscriptionsSchema,
+      });
+      // A service that does not know the filter returns the subscriptions of others as well.
+      const own = results.filter(({ criteria }) => criteria.some((one) => one.correlationId === correlationId));
+      return own.map(({ subscriberId }) => subscriberId);
+    },
     async eventsOfType(tenantId, typeId) {
       const type = await client.request<z.output<typeof typeSchema> | undefined>({
         operation: 'read notification type',

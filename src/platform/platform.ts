@@ -11,13 +11,14 @@ import { createDirectory, type Directory, directoryOverrides } from './directory
 import { createEvents, type Events } from './events.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
-import { createKnownType, watchType } from './known-type.ts';
+import { createKnownType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { platformFields } from './platform-fields.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
 import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
 import { createServiceAccount, type ServiceAccount } from './service-account.ts';
 import { createTenants, type TenantDirectory } from './tenants.ts';
+import { watchType } from './watch-type.ts';
 
 export type PlatformConfig = z.output<z.ZodObject<typeof platformFields>> & { ACCESS_SERVICE_URL: string };
 

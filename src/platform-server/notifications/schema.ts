@@ -70,7 +70,7 @@ export const typeAnswer = z.object({
   events: z.array(z.object({ namespace: z.string(), name: z.string() })),
 });
 
-export const subscriberAnswer = z.object({
+const subscriberAnswer = z.object({
   id: z.string(),
   urn: z.string(),
   tenantId: z.string(),

@@ -5,7 +5,7 @@ import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../
 import { referenceBehaviour } from '../../../test/support/platform-behaviour.ts';
 import { ConfigError } from '../../service/operations/config.ts';
 import { asStored } from './changes.ts';
-import { readReference } from './reference.ts';
+import { readReference } from './create-behaviour.ts';
 import { withoutDateStyles } from './templates.ts';
 
 const type = 'updates';
@@ -31,7 +31,10 @@ let now = Date.now();
 const hour = 3_600_000;
 
 beforeAll(async () => {
-  platform = await startTestPlatform({ env: { ...referenceBehaviour, REFERENCE_CACHE: 'PT10H' }, clock: () => new Date(now) });
+  platform = await startTestPlatform({
+    env: { ...referenceBehaviour, REFERENCE_CACHE: 'PT10H' },
+    clock: () => new Date(now),
+  });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
   // The tokens stay valid however far the clock moves.
   const claims = { exp: Math.floor(now / 1_000) + 10 * 365 * 24 * 3_600 };
