@@ -3,7 +3,7 @@
 //
 // The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
 // same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
-// a pause and repeated until it holds. Later, each document is checked every hour.
+// a pause and repeated until it holds. Each document is checked again after longer and longer pauses, up to an hour.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
@@ -73,9 +73,9 @@ export interface RegistrationPace {
   /** The wait before the first retry of a failed call. Each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs: number;
   maxDelayMs: number;
-  /** From a write until it is read back. */
+  /** From a write until it is read back. Each further pause is four times as long, up to `checkMs`. */
   settleMs: number;
-  /** Between two checks of a document that holds. */
+  /** Longest pause between two checks of a document that holds. */
   checkMs: number;
 }
 
@@ -103,7 +103,7 @@ export function startRegistration(options: RegistrationOptions, what: Registered
   return { done, confirmed, stop: () => stopping.abort() };
 }
 
-/** Writes one document until it holds, then checks it every hour until the signal aborts. */
+/** Writes one document until it holds, then checks it until the signal aborts, every hour in the end. */
 function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, Document], signal: AbortSignal) {
   const { metrics, log } = options;
   const pace = { ...defaultPace, ...options.pace };
@@ -112,6 +112,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
   metrics.registrationPending.set({ document: name }, 1);
 
   async function run(): Promise<void> {
+    let pause = pace.settleMs;
     for (let isFirst = true; ; isFirst = false) {
       const lost = await writeUntilDone(options, pace, name, wanted, signal);
       if (signal.aborted) return;
@@ -121,10 +122,11 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
       }
       metrics.registrationPending.set({ document: name }, 0);
       written.resolve();
-      // What was just written may still be undone by a writer that read the document before.
-      const isHeld = lost.length === 0;
-      if (isHeld) held.resolve();
-      await sleep(spread(isHeld ? pace.checkMs : pace.settleMs), undefined, { signal, ref: false });
+      // What was just written may still be undone by a slow writer that read the document before.
+      if (lost.length > 0) pause = pace.settleMs;
+      else held.resolve();
+      await sleep(spread(pause), undefined, { signal, ref: false });
+      pause = Math.min(pause * 4, pace.checkMs);
     }
   }
 
