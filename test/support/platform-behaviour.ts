@@ -18,3 +18,12 @@ export const referenceBehaviour = {
 
 /** The part of a platform server's environment that chooses its behaviour in this run. */
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
+
+/**
+ * Runs `work` for all items together, in the reference behaviour one after the other: there, tests that prepare data in
+ * one document at the same time undo each other's preparations.
+ */
+export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  if (!isReferenceRun) await Promise.all(items.map(work));
+  else for (const item of items) await work(item);
+}

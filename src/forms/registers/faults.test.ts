@@ -4,6 +4,7 @@
 // REGISTER_FAULTS=all runs all combinations.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { togetherOrInTurn } from '../../../test/support/platform-behaviour.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
 
 let backend: RegisterBackend;
@@ -171,7 +172,7 @@ describe.each(changes)('$what', (change) => {
           );
           await change.expectDone(name);
         });
-      await Promise.all(chosenCalls(calls, lasting.indexOf(fault)).map(breakAt));
+      await togetherOrInTurn(chosenCalls(calls, lasting.indexOf(fault)), breakAt);
     },
   );
 
@@ -185,7 +186,7 @@ describe.each(changes)('$what', (change) => {
         expect((await change.send(replica, name)).status, `call ${at}`).toBe(change.success);
         await change.expectDone(name);
       });
-    await Promise.all(chosenCalls(calls, passing.indexOf(fault)).map(breakAt));
+    await togetherOrInTurn(chosenCalls(calls, passing.indexOf(fault)), breakAt);
   });
 });
 
