@@ -164,9 +164,14 @@ async function noticesUntil(
   if (estimate === undefined) return undefined;
   const now = clock().getTime();
   const estimated = Date.parse(estimate);
-  const pending = await notifications.pendingNotices(tenantId, subscriberId);
+  const pending = await notifications.pendingNotices(tenantId, subscriberId).catch(cannotTell);
   if (pending === undefined) return estimated > now ? new Date(estimated) : undefined;
   return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
+}
+
+/** A service that refuses the question cannot tell. */
+function cannotTell(error: unknown): undefined {
+  if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }
 
 /** A service that refuses a subscriber without a channel has created none. */

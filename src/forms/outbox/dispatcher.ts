@@ -46,8 +46,8 @@ const defaultPace = {
 
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { callTimeout, traffic = watchTraffic() } = options;
-  // A delivery makes at most two calls, one for the definition and one for the event. Only deliveries about files make
-  // more.
+  // A delivery of an event makes at most two calls, one for the definition and one for the event. The removal of a
+  // subscriber makes four; only removals of files and of duplicate subscribers make more.
   const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
   const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
   const throttle = createThrottle({ rate: pace.rate, traffic });
