@@ -88,6 +88,8 @@ export interface FormWorldOptions {
   databaseVia?: string;
   /** Environment variables of the platform server that differ from the defaults. */
   platformEnv?: Record<string, string>;
+  /** The platform server's clock. */
+  platformClock?: Clock;
 }
 
 const tenYears = 10 * 365 * 24 * 3600;
@@ -99,6 +101,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
       ...(options.log && { log: options.log.log }),
       ...(options.databaseVia !== undefined && { databaseVia: options.databaseVia }),
       ...(options.platformEnv && { env: options.platformEnv }),
+      ...(options.platformClock && { clock: options.platformClock }),
     }),
     createTestDatabase(migrationsDirectory),
   ]);
