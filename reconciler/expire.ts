@@ -7,6 +7,7 @@ import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
 import { type Purge, purgeBatch, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions } from '../src/forms/expiry/retention.ts';
 import { type ExpiryStore, type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
+import type { CheckOptions } from '../src/forms/expiry/subscriber-checks.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
@@ -14,6 +15,7 @@ import { type IsolatedBatch, takeIsolated } from './isolate.ts';
 import type { Writer } from './lease.ts';
 import type { Progress } from './progress.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
+import { removeOtherSubscribers } from './subscribers.ts';
 
 export interface ExpiryOptions {
   writer: Writer;
@@ -23,6 +25,8 @@ export interface ExpiryOptions {
   /** Retention periods with which to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
   batchSize: number;
+  /** How to look for forms with more than one subscriber. */
+  checks: CheckOptions;
   clock: Clock;
   log: Logger;
   /** When aborted, the run ends after the current batch. */
@@ -69,6 +73,7 @@ export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Pr
   reportDefinitions(retentions, options, outcome);
   for (const stage of stages) await walk(stage, policies, options, outcome);
   if (!signal.aborted) await purgeAll(options, outcome);
+  if (!signal.aborted) outcome.counts.subscribersRemoved = await removeOtherSubscribers(options);
   await measureOverdue(
     [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))],
     options,

@@ -64,6 +64,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },
       store: expiryStore,
       readRetentions: createRetentionReader({ configuration, defaults }),
+      checks: { notifications: platform.notifications, urns },
       batchSize: config.BATCH_SIZE,
       leaseDuration: config.LEASE_DURATION,
       progress: createProgress({ clock, log, terminal: options.terminal }),

@@ -20,6 +20,7 @@ const words: [name: string, text: string][] = [
   ['waiting', 'waiting for their notice'],
   ['skippedDefinitions', 'definitions skipped'],
   ['purged', 'rows purged'],
+  ['subscribersRemoved', 'duplicate subscribers removed'],
   ['retried', 'quarantined items retried'],
   ['quarantined', 'items quarantined'],
 ];

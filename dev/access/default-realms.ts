@@ -61,7 +61,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
     clients: [
       service('form-service', {
         'configuration-service': ['configured-service', 'configuration-admin'],
-        'notification-service': ['subscription-app'],
+        'notification-service': ['subscription-app', 'subscription-admin'],
       }),
       service('token-handler', { 'configuration-service': ['configured-service', 'configuration-admin'] }),
       { clientId: 'demo-cli', grants: ['password', 'refresh_token'] },

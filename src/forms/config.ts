@@ -21,7 +21,10 @@ const settings = z.object({
     'Lifetime of the codes that the notification service sends. send-code returns the expiry that follows from it; the notification service itself decides when a code expires',
   ),
   SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
-    'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice',
+    'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice. The time grows with NOTICE_TIME if the service cannot say whether it has sent the notice',
+  ),
+  NOTICE_TIME: isoDuration('PT11S', { max: 'PT5M' }).describe(
+    'Time that the notification service takes for one event. It handles events one at a time, so a subscriber is kept for longer after many events. Without effect if the service reports the pending notices of a subscriber',
   ),
   ANONYMOUS_READ_LIMIT: integer(300, { min: 1 }).describe(
     'Register reads without a token that each pod allows one client address in ANONYMOUS_READ_WINDOW',

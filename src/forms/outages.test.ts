@@ -79,10 +79,37 @@ describe('while the notification service is away', () => {
     const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
     const platform = new pg.Client({ connectionString: forms.platform.databaseUrl });
     await platform.connect();
-    const { rows: subscribers } = await platform.query('SELECT id FROM subscribers WHERE user_id LIKE $1', [`%${id}`]);
+    const { rows: subscribers } = await platform.query(
+      'SELECT subscriber_id AS id FROM subscription_criteria WHERE correlation_id LIKE $1',
+      [`%${id}`],
+    );
     await platform.end();
     expect(subscribers).toEqual([{ id: rows[0].subscriber_id }]);
   }, 60_000);
+});
+
+it('while the notification service does not know the notification type, codes are 503 with the reason, and nothing is quarantined', async () => {
+  await notifications.break(404, { at: 1 });
+  const id = await forms.draft();
+  for (let nth = 0; nth < 3; nth += 1) {
+    const response = await send(id);
+    expect(response).toMatchObject({
+      status: 503,
+      body: {
+        type: 'urn:formgate:problem:unavailable',
+        detail: expect.stringContaining('has not read the registration of this service yet'),
+      },
+    });
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+  }
+  const rows = async (sql: string) => (await forms.pool.query(sql, [id])).rows;
+  await expect
+    .poll(() => rows("SELECT FROM outbox WHERE form_id = $1 AND kind = 'subscribe' AND attempts > 10"))
+    .toHaveLength(1);
+  expect(await rows('SELECT FROM quarantine WHERE form_id = $1')).toEqual([]);
+  expect(forms.log.text().match(/registration unknown to the service/g)).toHaveLength(1);
+  await notifications.heal();
+  await expect.poll(async () => (await send(id)).status, { interval: 100 }).toBe(202);
 });
 
 describe('while the configuration service is away', () => {

@@ -44,6 +44,7 @@ import { type Dispatcher, type DispatcherPace, startDispatcher } from './outbox/
 import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { createOutboxStore } from './outbox/store.ts';
+import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createRegisterGuards } from './registers/policy.ts';
@@ -87,7 +88,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   });
   return serve({
     app: createHttpApp({
-      ...{ log, metrics, routes: formsRoutes(createRouteOptions(base, outbox.nudge)) },
+      ...{ log, metrics, routes: formsRoutes(createRouteOptions(base, outbox)) },
       trustedProxies: config.TRUSTED_PROXIES,
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
@@ -138,27 +139,33 @@ function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metr
 /** Label of the request pool in the metrics. */
 const requestPoolName = 'requests';
 
-function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Dispatcher {
+interface Outbox extends Dispatcher {
+  subscribeNow: SubscribeNow;
+}
+
+function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Outbox {
   const { config, pools, platform, definitions, urns, metrics, log, clock } = base;
   const deleteFiles = config.DELETE_FILES;
   const removalDelay = config.SUBSCRIBER_REMOVAL_DELAY;
-  const store = createOutboxStore({ pool: pools.outbox, removalDelay, deleteFiles });
+  const store = createOutboxStore({ pool: pools.outbox, removalDelay, noticeTime: config.NOTICE_TIME, deleteFiles });
   const { events, notifications } = platform;
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
-  return startDispatcher({
-    store,
-    deliver: createDelivery({ events, notifications, files, definitions, readData: store.readData, urns }),
-    metrics: createOutboxMetrics({ metrics, store, clock }),
-    clock,
-    log,
-    callTimeout: config.PLATFORM_TIMEOUT,
-    pace,
+  const deliver = createDelivery({
+    ...{ events, notifications, files, definitions, readData: store.readData, urns, clock },
+    recheck: Math.max(removalDelay / 15, 100),
   });
+  const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
+  const dispatcher = startDispatcher({
+    ...{ ...common, log, pace },
+    metrics: createOutboxMetrics({ metrics, store, clock }),
+  });
+  return { ...dispatcher, subscribeNow: createSubscribeNow(common) };
 }
 
-/** `changed` is called after each commit that wrote to the outbox. */
-function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions {
+function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
   const { config, platform, urns, log, metrics, clock } = base;
+  // Called after each commit that wrote to the outbox.
+  const changed = outbox.nudge;
   const { tenants } = platform;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
@@ -184,7 +191,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
       },
       clock,
     },
-    forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool) },
+    forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
     definitions: {
       ...guards,
       check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
@@ -214,7 +221,7 @@ function shareRequestPool({ config, pools, metrics }: Base) {
   return createSharedPool({ pool: pools.requests, size, name: requestPoolName, details, metrics });
 }
 
-function createFormServices(base: Base, pool: RequestPool) {
+function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Outbox) {
   const { config, platform, definitions, validator, urns, metrics, clock } = base;
   const { notifications } = platform;
   const forms = createFormStore(pool);
@@ -229,7 +236,7 @@ function createFormServices(base: Base, pool: RequestPool) {
     expiryDates: createExpiryDates({ db: base.pools.requests, definitions, clock }),
     access: createFormAccess({ forms, definitions, clock }),
     findResponse: createFindResponse(pool),
-    verification: createVerification({ store: codes, hashes, notifications, urns, codeLifetime, clock }),
+    verification: createVerification({ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
     ...{ codes, hashes, validator, clock },

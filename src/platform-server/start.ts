@@ -19,9 +19,10 @@ import { createPool } from '../service/postgres/postgres.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
+import type { Behaviour } from './behaviour.ts';
 import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
-import { type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
+import { type ChangeOptions, type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
 import { coreScope } from './configuration/configuration.ts';
 import { definitionsSchema, schemasOfDefinitions } from './configuration/definition.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
@@ -46,6 +47,7 @@ import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
+import { createBehaviour, readReference } from './reference/create-behaviour.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { createTenantCode, type TenantCode } from './tenant-code.ts';
 import { createOwnTenants, createTenantStore } from './tenants/store.ts';
@@ -60,11 +62,14 @@ export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 export async function startPlatformServer(options: {
   config: PlatformServerConfig;
   log: Logger;
+  /** The environment, which may choose the behaviour of the reference implementation for tests. */
+  env?: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides of the times of the checks before the first readiness. */
   startup?: Partial<StartupPace>;
 }): Promise<RunningService> {
-  const { config, log, clock = systemClock, startup } = options;
+  const { config, log, env = {}, clock = systemClock, startup } = options;
+  const reference = readReference(env);
   const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
   const metrics = createMetrics();
   const url = config.DATABASE_URL;
@@ -76,6 +81,7 @@ export async function startPlatformServer(options: {
   await migrateJobs(jobPool, log);
   if (seed) await applySeed(pool, seed);
 
+  const behaviour = await createBehaviour(reference, { pool, clock, log });
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
   // Limits the jobs of a tenant with slow templates, so that one job slot stays free for other tenants.
   const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
@@ -87,20 +93,21 @@ export async function startPlatformServer(options: {
     pool,
     mailer,
     tenantCode,
-    ...createStores({ config, pool, mailer }),
+    behaviour,
+    ...createStores({ config, pool, mailer, behaviour }),
   };
   registerQueueMetrics(metrics, clock, { events: base.events.waiting, deliveries: base.deliveries.waiting });
   registerQuarantineMetrics(metrics, createNoticeQuarantine(pool));
   const worker = await startWorker({
     ...{ ...createJobs(base), pool: jobPool, log },
-    concurrency: config.WORKER_CONCURRENCY,
+    concurrency: behaviour.concurrency(config.WORKER_CONCURRENCY),
     staleAfter: config.WORKER_STALE_AFTER,
   });
   // This process has no service account: it calls no other service, and only verifies tokens.
   const readiness = watchReadiness({ config, pool, log, metrics, pace: startup });
   return serve({
     app: createHttpApp({
-      ...{ log, metrics, routes: platformRoutes(createRouteOptions(base)) },
+      ...{ log, metrics, routes: behaviour.routes(platformRoutes(createRouteOptions(base))) },
       trustedProxies: config.TRUSTED_PROXIES,
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
@@ -119,29 +126,34 @@ export async function startPlatformServer(options: {
   });
 }
 
-/** The objects from which everything below is built. */
-interface Base extends ReturnType<typeof createStores> {
+interface StoreOptions {
   config: PlatformServerConfig;
+  pool: pg.Pool;
+  mailer: Mailer;
+  behaviour: Behaviour;
+}
+
+/** The objects from which everything below is built. */
+interface Base extends StoreOptions, ReturnType<typeof createStores> {
   log: Logger;
   clock: Clock;
   metrics: Metrics;
-  pool: pg.Pool;
-  mailer: Mailer;
   tenantCode: TenantCode;
 }
 
 /** Creates the stores, and the objects that several services read from them. */
-function createStores({ config, pool, mailer }: { config: PlatformServerConfig; pool: pg.Pool; mailer: Mailer }) {
+function createStores({ config, pool, mailer, behaviour }: StoreOptions) {
   const urns: Urns = createUrns(config.URN_PREFIX);
   const configuration = createConfigurationStore(pool);
   const tenantStore = createTenantStore(pool);
   const senders = createSenderPolicy({ domain: mailer.domain, domainsOf: tenantStore.mailDomains });
-  const notificationSettings = (tenant: string) => configuration.latestOfBoth(tenant, notificationsHome);
+  const consumed = behaviour.consumerReads(configuration);
+  const notificationSettings = (tenant: string) => consumed.latestOfBoth(tenant, notificationsHome);
   return {
-    ...{ urns, configuration, tenantStore, senders },
+    ...{ urns, configuration, consumed, tenantStore, senders },
     tenants: createOwnTenants(tenantStore, urns),
     directory: createDirectoryStore(pool),
-    events: createEventStore(pool),
+    events: createEventStore(pool, behaviour.eventKey),
     deliveries: createDeliveryStore(pool),
     typesOf: async (tenant: string) => notificationTypes(await notificationSettings(tenant)),
     senderOf: async (tenant: string) => senders.senderOf(tenant, (await notificationSettings(tenant)).tenant),
@@ -150,17 +162,18 @@ function createStores({ config, pool, mailer }: { config: PlatformServerConfig; 
 
 function createJobs(base: Base): PlatformJobs {
   const { pool, clock, log, metrics, mailer, urns, tenantStore, directory, events, deliveries } = base;
-  const jobs = createDeliveryJobs({
+  const options = {
     ...{ pool, clock, log, metrics, mailer, typesOf: base.typesOf, senderOf: base.senderOf },
-    render: base.tenantCode.render,
+    render: base.behaviour.render(base.tenantCode.render),
     eventsIn: createEventStore,
     subscriberUrn: urns.subscriber,
-    async tenantShown(id) {
+    async tenantShown(id: string) {
       const [tenant] = await tenantStore.find({ id });
       return { id: urns.tenant(id), name: tenant?.name ?? '' };
     },
     managementUrl: async () => (await directory.find(platformNamespace, 'subscriber-app'))?.url ?? '',
-  });
+  };
+  const jobs = base.behaviour.jobs(options, createDeliveryJobs(options));
   return createPlatformJobs({ jobs, quarantine: createJobQuarantine({ pool, clock, log }), events, deliveries, clock });
 }
 
@@ -183,20 +196,21 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     tenants: { bearer: bearerOf('tenant-service'), store: base.tenantStore, urns },
     configuration: {
       guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: configuration.definition }),
-      store: configuration,
+      store: base.behaviour.configurationReads(configuration),
       changes: createChanges(base),
       urnOf: urns.configuration,
     },
     events: {
       ...{ bearer: bearerOf('event-service'), tenants, store: base.events, clock, validate: tenantCode.validate },
-      definitions: (tenant, namespace) => configuration.members(tenant, eventsHome, [namespace]),
+      definitions: (tenant, namespace) => base.consumed.members(tenant, eventsHome, [namespace]),
     },
     notifications: {
       ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
       ...{ typesOf: base.typesOf, senderOf: base.senderOf, sendMail: mailer.send },
       subscribers: createSubscriberStore(pool),
+      pendingNotices: base.behaviour.pendingNotices(pool),
       subscriptions: createSubscriptionStore(pool),
-      subscribing: createSubscribing({ pool, clock }),
+      subscribing: createSubscribing({ pool, clock, findOrCreate: base.behaviour.findOrCreate }),
       codes: createCodes({ pool, key: config.CODE_KEY, clock }),
     },
   };
@@ -215,8 +229,8 @@ const builtIn = {
   'platform:notification-service': { schema: notificationTypesSchema, findCode: templatesIn },
 };
 
-function createChanges({ pool, clock, tenantCode, config, urns, senders }: Base): ConfigurationChanges {
-  return createConfigurationChanges({
+function createChanges({ pool, clock, tenantCode, config, urns, senders, behaviour }: Base): ConfigurationChanges {
+  const options: ChangeOptions = {
     ...{ pool, clock, code: tenantCode, builtIn, largest: 2 * config.BODY_LIMIT, urnOf: urns.configuration },
     async refuse({ scope, namespace, name }, value, before) {
       if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;
@@ -225,5 +239,6 @@ function createChanges({ pool, clock, tenantCode, config, urns, senders }: Base)
     async recordEvent(transaction, event) {
       await createEventStore(transaction).accept(event, clock());
     },
-  });
+  };
+  return behaviour.changes(options, createConfigurationChanges(options));
 }

@@ -1,7 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { answerJson, type FaultServer, hang, reset, startFaultServer } from '../../test/support/fault-server.ts';
+import {
+  answerJson,
+  type FaultServer,
+  hang,
+  inTurn,
+  reset,
+  startFaultServer,
+} from '../../test/support/fault-server.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
+import { createKnownType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
+import { watchType } from './watch-type.ts';
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
 const id = '66aa00bb11cc22dd33ee44ff';
@@ -27,7 +36,7 @@ const sent = () => {
 beforeEach(async () => {
   calls = createPlatformCalls();
   server = await startFaultServer(answerJson({}));
-  notifications = createNotifications(calls.client('notifications', server.url));
+  notifications = createNotifications(calls.client('notifications', server.url), createKnownType(calls.options));
 });
 
 afterEach(async () => {
@@ -67,6 +76,63 @@ describe('subscribing', () => {
     server.behave(reset);
     await expect(notifications.subscribe(request)).rejects.toMatchObject({ kind: 'unreachable' });
     expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('while the service does not know the type', () => {
+  const request = { tenantId, typeId: 'form-status-updates', userId: 'u', channels: [], criteria: {} };
+  const text = () => calls.base.registry.metrics();
+  const lines = (message: string) => calls.captured.text().split(message).length - 1;
+
+  it('subscribing is unavailable: logged once, counted each time, and shown until the type is known', async () => {
+    server.behave(answerJson({ errorMessage: 'Notification Type not found' }, 404));
+    for (let nth = 0; nth < 3; nth += 1)
+      await expect(notifications.subscribe(request)).rejects.toMatchObject({
+        kind: 'unregistered',
+        status: 503,
+        headers: { 'Retry-After': '30' },
+        message: expect.stringContaining('has not read the registration of this service yet'),
+      });
+    expect(lines('registration unknown to the service')).toBe(1);
+    expect(lines('platform call failed')).toBe(0);
+    expect(await text()).toMatch(/dependency_failures_total\{dependency="notifications",kind="unregistered"[^}]*\} 3/);
+    expect(await text()).toContain('platform_registration_unknown{service="notifications"} 1');
+    server.behave(answerJson({ subscriberId: id, typeId: 'form-status-updates', subscriber }));
+    await notifications.subscribe(request);
+    expect(lines('registration known to the service')).toBe(1);
+    expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
+  });
+
+  it('a watch asks again until the service has every event of the type, then less often', async () => {
+    const events = [{ namespace: 'form-service', name: 'form-locked' }];
+    const [old, current] = [{ namespace: 'form-service', name: 'form-created', templates: {} }, events[0]];
+    const stopping = new AbortController();
+    server.behave(
+      inTurn(
+        answerJson({ errorMessage: 'no' }, 404),
+        answerJson({}, 500),
+        answerJson({ events: [old] }),
+        answerJson({ events: [old, current] }),
+      ),
+    );
+    const known = createKnownType(calls.options);
+    const watch = watchType({
+      ...{ notifications, known, typeId: 'form-status-updates', events, signal: stopping.signal },
+      tenants: { any: async () => ({ id: tenantId, name: 'Demo', realm: 'demo' }) },
+      pace: { known: 3_600_000, unknown: 1 },
+    });
+    await expect.poll(() => lines('registration known to the service')).toBe(1);
+    expect(lines('registration unknown to the service')).toBe(1);
+    expect(lines('registration outdated at the service')).toBe(1);
+    expect(sent()).toMatchObject({ method: 'GET', path: '/types/form-status-updates', query: { tenantId } });
+    expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
+    stopping.abort();
+    await watch;
+  });
+
+  it('a 404 of a proxy is a failure of the service', async () => {
+    server.behave((response) => response.writeHead(404).end('<html>not here</html>'));
+    await expect(notifications.subscribe(request)).rejects.toMatchObject({ kind: 'failed', status: 502 });
   });
 });
 

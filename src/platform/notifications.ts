@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
+import type { KnownType } from './known-type.ts';
 import { pathOf } from './url-path.ts';
 
 export interface Channel {
@@ -48,7 +49,12 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber. */
+  /** Returns the events of a notification type, as the service knows them now; undefined if it lacks the type. */
+  eventsOfType(tenantId: string, typeId: string): Promise<{ namespace: string; name: string }[] | undefined>;
+  /**
+   * Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber, unless
+   * the two calls overlap. Throws PlatformError `unregistered` while the service does not know the notification type.
+   */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
   /**
    * Shows `reason` to the recipient. Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
@@ -60,6 +66,16 @@ export interface Notifications {
    * `failed` if the response does not contain a result.
    */
   checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
+  /**
+   * Returns the ids of at most 100 subscribers whose subscription to the type names this correlation id. Requires the
+   * role subscription-admin for the service's own account.
+   */
+  subscribersOf(tenantId: string, typeId: string, correlationId: string): Promise<string[]>;
+  /**
+   * Returns how many notices the service still has to send to a subscriber; 0 if the subscriber does not exist.
+   * Undefined if the service cannot tell.
+   */
+  pendingNotices(tenantId: string, id: string): Promise<number | undefined>;
   /** Removes a subscriber with its addresses and subscriptions. Succeeds if it no longer exists. */
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
@@ -84,7 +100,22 @@ const subscriptionSchema = z.object({
   subscriber: subscriberSchema,
 });
 
-export function createNotifications(client: Pick<PlatformClient, 'request'>): Notifications {
+const criterion = z.looseObject({ correlationId: z.string().nullish() });
+const subscriptionsSchema = z.looseObject({
+  results: z.array(
+    z.looseObject({
+      subscriberId: z.string().min(1),
+      // An older service has one criterion, not a list.
+      criteria: z
+        .union([z.array(criterion), criterion.transform((one) => [one])])
+        .nullish()
+        .transform((all) => all ?? []),
+    }),
+  ),
+});
+const typeSchema = z.looseObject({ events: z.array(z.looseObject({ namespace: z.string(), name: z.string() })) });
+
+export function createNotifications(client: Pick<PlatformClient, 'request'>, known: KnownType): Notifications {
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
 
   function operate<T>(request: CodeRequest, operation: string, body: Record<string, string>, answer: z.ZodType<T>) {
@@ -102,18 +133,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
   }
 
   return {
-    async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
-      return client.request({
-        operation: 'subscribe',
-        method: 'POST',
-        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
-        query: { tenantId },
-        body,
-        answer: subscriptionSchema,
-        traceparent,
-        timeoutMs,
-      });
-    },
+    ...createTypeCalls(client, known),
     async sendCode(request) {
       const body = { operation: 'send-code', reason: request.reason };
       await operate(request, 'send code', body, z.looseObject({ sent: z.literal(true) }));
@@ -123,6 +143,17 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
       const body = { operation: 'check-code', code: request.code };
       const { verified } = await operate(request, 'check code', body, z.looseObject({ verified: z.boolean() }));
       return verified;
+    },
+    async pendingNotices(tenantId, id) {
+      const { pendingNotices } = await client.request({
+        operation: 'read subscriber',
+        method: 'GET',
+        path: subscriberPath(id),
+        query: { tenantId },
+        answer: z.looseObject({ pendingNotices: z.int().nonnegative().optional() }),
+        notFound: () => ({ pendingNotices: 0 }),
+      });
+      return pendingNotices;
     },
     async removeSubscriber(tenantId, id, options) {
       await client.request({
@@ -134,6 +165,55 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
         answer: z.unknown(),
         notFound: () => undefined,
       });
+    },
+  };
+}
+
+/** The calls that need the notification type. */
+function createTypeCalls(
+  client: Pick<PlatformClient, 'request'>,
+  known: KnownType,
+): Pick<Notifications, 'eventsOfType' | 'subscribe' | 'subscribersOf'> {
+  return {
+    async subscribersOf(tenantId, typeId, correlationId) {
+      const { results } = await client.request({
+        operation: 'list subscriptions',
+        method: 'GET',
+        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
+        query: { tenantId, top: 100, subscriptionMatch: JSON.stringify({ correlationId }) },
+        answer: subscriptionsSchema,
+      });
+      // A service that does not know the filter returns the subscriptions of others as well.
+      const own = results.filter(({ criteria }) => criteria.some((one) => one.correlationId === correlationId));
+      return own.map(({ subscriberId }) => subscriberId);
+    },
+    async eventsOfType(tenantId, typeId) {
+      const type = await client.request<z.output<typeof typeSchema> | undefined>({
+        operation: 'read notification type',
+        method: 'GET',
+        path: pathOf('notifications', 'types', typeId),
+        query: { tenantId },
+        answer: typeSchema,
+        notFound: () => undefined,
+      });
+      return type?.events;
+    },
+    async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
+      const subscription = await client.request<Subscription | undefined>({
+        operation: 'subscribe',
+        method: 'POST',
+        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
+        query: { tenantId },
+        body,
+        answer: subscriptionSchema,
+        // Only the type can be missing: the request names no subscriber by its id.
+        notFound: () => undefined,
+        traceparent,
+        timeoutMs,
+      });
+      if (!subscription) throw known.missing();
+      known.found();
+      return subscription;
     },
   };
 }

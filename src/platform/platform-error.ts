@@ -10,9 +10,10 @@ import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
  * - `failed`: 5xx, 408, 429, a redirect, or a response that is truncated, too large or does not match its schema
  * - `denied`: 401 or 403: the service's own account lacks a role, or its token was refused
  * - `rejected`: another 4xx: the service understood the request and rejects it
+ * - `unregistered`: the service does not know yet what this process registered at the configuration service
  * - `open`: not called at all, because the service has been failing
  */
-export type PlatformErrorKind = 'unreachable' | 'timeout' | 'failed' | 'denied' | 'rejected' | 'open';
+export type PlatformErrorKind = 'unreachable' | 'timeout' | 'failed' | 'denied' | 'rejected' | 'unregistered' | 'open';
 
 const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   unreachable: { slug: 'dependency-failed', says: 'cannot be reached' },
@@ -20,6 +21,10 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   failed: { slug: 'dependency-failed', says: 'failed' },
   denied: { slug: 'dependency-failed', says: 'denied access to the account of this service' },
   rejected: { slug: 'dependency-failed', says: 'rejected the request' },
+  unregistered: {
+    slug: 'unavailable',
+    says: 'has not read the registration of this service yet; it may have to be restarted',
+  },
   open: { slug: 'unavailable', says: 'has been failing; retry in a few seconds' },
 };
 

@@ -18,6 +18,10 @@ export interface PlatformMetrics {
   circuitOpen: prom.Gauge<'service'>;
   /** 1 while a registration document has not been written. */
   registrationPending: prom.Gauge<'document'>;
+  /** Counts registrations that another writer had undone, and that were written again. */
+  registrationRepairs: prom.Counter<'document'>;
+  /** 1 while a service of the platform does not know what this process has registered. */
+  registrationUnknown: prom.Gauge<'service'>;
 }
 
 /** Creates the metrics. Call it once per registry. */
@@ -54,6 +58,18 @@ export function createPlatformMetrics({ registry, dependencyFailures }: Metrics)
       name: 'platform_registration_pending',
       help: '1 while a document that this service registers at startup has not been written',
       labelNames: ['document'],
+      registers,
+    }),
+    registrationRepairs: new prom.Counter({
+      name: 'platform_registration_repairs_total',
+      help: 'Registrations that were lost after they had been written, and were written again',
+      labelNames: ['document'],
+      registers,
+    }),
+    registrationUnknown: new prom.Gauge({
+      name: 'platform_registration_unknown',
+      help: '1 while a platform service works with an old configuration, without what this service has registered',
+      labelNames: ['service'],
       registers,
     }),
   };

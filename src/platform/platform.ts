@@ -11,6 +11,7 @@ import { createDirectory, type Directory, directoryOverrides } from './directory
 import { createEvents, type Events } from './events.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
+import { createKnownType } from './known-type.ts';
 import { createMissBudget } from './miss-budget.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { platformFields } from './platform-fields.ts';
@@ -18,6 +19,7 @@ import { createPlatformMetrics } from './platform-metrics.ts';
 import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
 import { createServiceAccount, type ServiceAccount } from './service-account.ts';
 import { createTenants, type TenantDirectory } from './tenants.ts';
+import { watchType } from './watch-type.ts';
 
 export type PlatformConfig = z.output<z.ZodObject<typeof platformFields>> & { ACCESS_SERVICE_URL: string };
 
@@ -76,22 +78,30 @@ export function createPlatform(options: PlatformOptions): Platform {
     ...common,
     client: apiClient('configuration', 'configuration-service:v2'),
   });
+  const known = createKnownType(common);
+  const notifications = createNotifications(apiClient('notifications', 'notification-service:v1'), known);
+  const stopping = new AbortController();
   return {
     account,
     directory,
     tenants,
     configuration,
-    notifications: createNotifications(apiClient('notifications', 'notification-service:v1')),
+    notifications,
     events: createEvents(apiClient('events', 'event-service:v1')),
     register(what) {
       const running = startRegistration({ configuration, urns, service, metrics, log }, what);
       registrations.push(running);
+      for (const [typeId, { events }] of Object.entries(what.notificationTypes ?? {})) {
+        const watch = () => watchType({ notifications, tenants, known, typeId, events, signal: stopping.signal });
+        void running.confirmed.then(watch);
+      }
       return running;
     },
     client,
     // The client has logged the failure.
     preload: () => tenants.preload().catch(() => undefined),
     async close() {
+      stopping.abort();
       for (const running of registrations) running.stop();
       await agent.destroy();
     },

@@ -3,13 +3,15 @@ import {
   answerJson,
   type Behaviour,
   type FaultServer,
+  type ReceivedRequest,
   sendJson,
   startFaultServer,
 } from '../../test/support/fault-server.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import { referenceBehaviour } from '../../test/support/platform-behaviour.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
 import { type Configuration, createConfiguration } from './configuration.ts';
-import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
+import { type Registered, type RegistrationPace, type RunningRegistration, startRegistration } from './registration.ts';
 
 const core = { core: true } as const;
 
@@ -24,12 +26,15 @@ let service: string;
 let what: Required<Registered>;
 let count = 0;
 
-const forward: Behaviour = async (response, { method, target, headers, body }) => {
-  const answer = await fetch(`${services.url}/configuration/v2${target}`, {
+const passOn = ({ method, target, headers, body }: ReceivedRequest, url = services.url) =>
+  fetch(`${url}/configuration/v2${target}`, {
     method,
     headers: { authorization: `Bearer ${token}`, 'content-type': headers['content-type'] ?? 'text/plain' },
     ...(body !== '' && { body }),
   });
+
+const forward: Behaviour = async (response, request) => {
+  const answer = await passOn(request);
   response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
 };
 
@@ -40,10 +45,10 @@ async function stored(document: string): Promise<unknown> {
   return (await configuration.read('platform', document, core)).latest?.configuration;
 }
 
-function register(value: Registered): RunningRegistration {
+function register(value: Registered, changes: Partial<RegistrationPace> = {}): RunningRegistration {
   const { urns } = services.access;
-  const pace = { firstDelayMs: 20, maxDelayMs: 50 };
-  const started = startRegistration({ ...calls.options, ...pace, configuration, urns, service }, value);
+  const pace = { firstDelayMs: 20, maxDelayMs: 50, settleMs: 20, ...changes };
+  const started = startRegistration({ ...calls.options, pace, configuration, urns, service }, value);
   running.push(started);
   return started;
 }
@@ -171,6 +176,74 @@ describe('registration at startup', () => {
     expect(await stored('tenant-service')).toMatchObject({
       [services.access.urns.service(service)]: { roles: what.roles },
     });
+  });
+
+  it('is confirmed only after it was read back', async () => {
+    const { done, confirmed } = register(what, { settleMs: 100 });
+    await done;
+    expect(calls.captured.text()).toContain('registration written');
+    expect(calls.captured.text()).not.toContain('registered at the platform');
+    await confirmed;
+    expect(calls.captured.text()).toContain('registered at the platform');
+    const targets = new Set(door.requests.map(({ target }) => target));
+    expect(targets.size).toBe(4);
+    for (const target of targets) {
+      const methods = door.requests.filter((request) => request.target === target).map(({ method }) => method);
+      expect(methods.slice(0, 3)).toEqual(['GET', 'PATCH', 'GET']);
+    }
+  });
+
+  it('is repeated until it holds, if another service undoes it although both writes succeed', async () => {
+    // Another service read the document before this one registered, and writes it before this one has its response.
+    const urn = services.access.urns.service(service);
+    const body = JSON.stringify({ operation: 'DELETE', property: urn });
+    let undone = 0;
+    door.behave(async (response, request) => {
+      const answer = await passOn(request);
+      const text = await answer.text();
+      if (request.method === 'PATCH' && undone < 3) {
+        undone += 1;
+        await passOn({ ...request, body });
+      }
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+    });
+    await register({ roles: what.roles }).confirmed;
+    expect(await stored('tenant-service')).toHaveProperty([urn]);
+    expect(await calls.base.registry.metrics()).toMatch(
+      /platform_registration_repairs_total\{document="tenant-service"[^}]*\} 3/,
+    );
+    expect(calls.captured.text()).toContain('registration was lost and is repaired');
+  });
+
+  it('of services that start together holds for each of them, on a platform that loses concurrent updates', async () => {
+    const { access, mailbox } = services;
+    const rough = await startTestPlatform({ env: referenceBehaviour, access, mailbox });
+    door.behave(async (response, request) => {
+      const answer = await passOn(request, rough.url);
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    });
+    const names = ['one', 'two', 'three'].map((name) => `${name}-${count}`);
+    const pace = { firstDelayMs: 20, maxDelayMs: 50, settleMs: 100 };
+    for (const name of names) {
+      const options = { ...calls.options, pace, configuration, urns: access.urns, service: name };
+      running.push(startRegistration(options, { roles: what.roles, events: what.events }));
+    }
+    await Promise.all(running.map(({ confirmed }) => confirmed));
+    // A slow writer may undo a registration that held already. It is found by the next checks.
+    const keys = async (document: string) => Object.keys((await stored(document)) as object).toSorted();
+    await expect.poll(() => keys('event-service')).toEqual(names.toSorted());
+    await expect.poll(() => keys('tenant-service')).toEqual(names.map((name) => access.urns.service(name)).toSorted());
+    await rough.close();
+  });
+
+  it('is checked again later, and repaired if it was lost', async () => {
+    await register({ roles: what.roles }, { checkMs: 50 }).confirmed;
+    const urn = services.access.urns.service(service);
+    await configuration.deleteProperty('platform', 'tenant-service', urn, core);
+    await expect.poll(() => stored('tenant-service'), { interval: 20 }).toHaveProperty([urn]);
+    const text = calls.captured.text();
+    expect(text.match(/registration was lost and is repaired/g)).toHaveLength(1);
+    expect(text).toContain(`"keys":["${urn}"]`);
   });
 
   it('continues in the background until the platform is reachable', async () => {

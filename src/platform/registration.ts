@@ -1,6 +1,10 @@
 // Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
-// It runs in the background until everything is written, and writes only differences. Meanwhile the service already
-// handles requests.
+// It runs in the background, and writes only differences. Meanwhile the service already handles requests.
+//
+// The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
+// same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
+// a pause and repeated until it holds. Each document is checked again after longer and longer pauses, up to an hour.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -32,6 +36,9 @@ export interface EventDefinition {
   payloadSchema: Document;
 }
 
+/** A notification type as the notification service stores it. */
+export type NotificationTypeDocument = Document & { events: (Document & { namespace: string; name: string })[] };
+
 /** The items that a service registers. No value may be null, because the configuration service cannot merge null. */
 export interface Registered {
   /** Definitions by `<namespace>:<name>`, or by `<namespace>` for all names of this namespace. */
@@ -40,12 +47,14 @@ export interface Registered {
   /** Events of the namespace that has the name of the service. */
   events?: EventDefinition[];
   /** Notification types by type id. */
-  notificationTypes?: Record<string, Document>;
+  notificationTypes?: Record<string, NotificationTypeDocument>;
 }
 
 export interface RunningRegistration {
-  /** Settles when everything is registered, or after `stop`. Never rejects. */
+  /** Settles when everything has been written once, or after `stop`. Never rejects. */
   readonly done: Promise<void>;
+  /** Settles when everything was found at the platform after it had been written, or after `stop`. Never rejects. */
+  readonly confirmed: Promise<void>;
   stop(): void;
 }
 
@@ -54,29 +63,84 @@ export interface RegistrationOptions {
   urns: Pick<Urns, 'service'>;
   /** Name of this service, such as `form-service`. */
   service: string;
-  metrics: Pick<PlatformMetrics, 'registrationPending'>;
+  metrics: Pick<PlatformMetrics, 'registrationPending' | 'registrationRepairs'>;
   log: Logger;
-  /** Milliseconds before the first retry. Each further wait is twice as long, up to `maxDelayMs`. */
-  firstDelayMs?: number | undefined;
-  maxDelayMs?: number | undefined;
+  pace?: Partial<RegistrationPace> | undefined;
 }
+
+/** Times in milliseconds. */
+export interface RegistrationPace {
+  /** The wait before the first retry of a failed call. Each further wait is twice as long, up to `maxDelayMs`. */
+  firstDelayMs: number;
+  maxDelayMs: number;
+  /** From a write until it is read back. Each further pause is four times as long, up to `checkMs`. */
+  settleMs: number;
+  /** Longest pause between two checks of a document that holds. */
+  checkMs: number;
+}
+
+const defaultPace: RegistrationPace = { firstDelayMs: 1_000, maxDelayMs: 60_000, settleMs: 3_000, checkMs: 3_600_000 };
 
 /** Starts the registration in the background. Many replicas may run it concurrently. */
 export function startRegistration(options: RegistrationOptions, what: Registered): RunningRegistration {
-  const { metrics, log } = options;
-  const documents = documentsOf(options, what);
-  for (const [document] of documents) metrics.registrationPending.set({ document }, 1);
+  const { log } = options;
   const stopping = new AbortController();
-  const run = async ([document, wanted]: [string, Document]) => {
-    if (await writeUntilDone(options, document, wanted, stopping.signal))
-      metrics.registrationPending.set({ document }, 0);
+  const { signal } = stopping;
+  const kept = documentsOf(options, what).map((document) => keepRegistered(options, document, signal));
+  const documents = kept.map(({ name }) => name);
+  const all = async (milestones: Promise<void>[], message: string) => {
+    await Promise.all(milestones);
+    if (!signal.aborted) log.info({ documents }, message);
   };
-  const done = Promise.all(documents.map(run)).then(() => {
-    if (!stopping.signal.aborted)
-      log.info({ documents: documents.map(([name]) => name) }, 'registered at the platform');
-  });
-  return { done, stop: () => stopping.abort() };
+  const done = all(
+    kept.map(({ written }) => written),
+    'registration written',
+  );
+  const confirmed = all(
+    kept.map(({ held }) => held),
+    'registered at the platform',
+  );
+  return { done, confirmed, stop: () => stopping.abort() };
 }
+
+/** Writes one document until it holds, then checks it until the signal aborts, every hour in the end. */
+function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, Document], signal: AbortSignal) {
+  const { metrics, log } = options;
+  const pace = { ...defaultPace, ...options.pace };
+  const written = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  metrics.registrationPending.set({ document: name }, 1);
+
+  async function run(): Promise<void> {
+    let pause = pace.settleMs;
+    for (let isFirst = true; ; isFirst = false) {
+      const lost = await writeUntilDone(options, pace, name, wanted, signal);
+      if (signal.aborted) return;
+      if (!isFirst && lost.length > 0) {
+        metrics.registrationRepairs.inc({ document: name });
+        log.warn({ document: name, keys: lost }, 'registration was lost and is repaired');
+      }
+      metrics.registrationPending.set({ document: name }, 0);
+      written.resolve();
+      // What was just written may still be undone by a slow writer that read the document before.
+      if (lost.length > 0) pause = pace.settleMs;
+      else held.resolve();
+      await sleep(spread(pause), undefined, { signal, ref: false });
+      pause = Math.min(pause * 4, pace.checkMs);
+    }
+  }
+
+  run()
+    .catch(() => undefined)
+    .finally(() => {
+      written.resolve();
+      held.resolve();
+    });
+  return { name, written: written.promise, held: held.promise };
+}
+
+/** Spreads the waits, so that processes that started together do not write together. */
+const spread = (milliseconds: number) => milliseconds * (0.75 + Math.random() / 2);
 
 /** Returns the documents of the namespace `platform` with their required content: platform-contracts.md, 4 to 6. */
 function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
@@ -91,25 +155,43 @@ function documentsOf({ urns, service }: RegistrationOptions, what: Registered): 
   return documents;
 }
 
-/** Resolves to false if the signal aborts first. */
-function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
-  const { log, firstDelayMs = 1_000, maxDelayMs = 60_000 } = options;
-  return retryUntilDone(() => writeDifference(options.configuration, name, wanted), {
+/** Returns the keys that were missing or different, and are now written; none if the signal aborts first. */
+async function writeUntilDone(
+  options: RegistrationOptions,
+  { firstDelayMs, maxDelayMs }: RegistrationPace,
+  name: string,
+  wanted: Document,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const { configuration, metrics, log } = options;
+  let lost: string[] = [];
+  const write = async () => {
+    lost = await writeDifference(configuration, name, wanted);
+  };
+  await retryUntilDone(write, {
     backoff: { first: firstDelayMs, cap: maxDelayMs },
     signal,
     onFailure(error, retryInMs) {
+      // The document may have been lost meanwhile, so its state is unknown.
+      metrics.registrationPending.set({ document: name }, 1);
       log.warn({ document: name, retryInMs, ...failureFields(error) }, 'registration at the platform failed');
     },
   });
+  return lost;
 }
 
-async function writeDifference(configuration: RegistrationOptions['configuration'], name: string, wanted: Document) {
+async function writeDifference(
+  configuration: RegistrationOptions['configuration'],
+  name: string,
+  wanted: Document,
+): Promise<string[]> {
   const { latest } = await configuration.read('platform', name, { core: true });
   const stored = isObject(latest?.configuration) ? latest.configuration : {};
   const update = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => differs(stored[key], value)));
-  if (Object.keys(update).length === 0) return;
+  const keys = Object.keys(update);
   // Retrying is safe, because members of objects are replaced.
-  await configuration.update('platform', name, update, { core: true, idempotent: true });
+  if (keys.length > 0) await configuration.update('platform', name, update, { core: true, idempotent: true });
+  return keys;
 }
 
 /** True if an UPDATE, which merges objects one level deep, would change the stored value. */

@@ -21,6 +21,8 @@ export interface TenantsOptions {
 export interface TenantDirectory extends Tenants {
   /** Fetches the list before it is needed. Throws PlatformError. */
   preload(): Promise<void>;
+  /** Returns one of the tenants. Undefined if there is none. Throws PlatformError. */
+  any(): Promise<Tenant | undefined>;
 }
 
 const answerSchema = z.looseObject({
@@ -56,6 +58,7 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
       const key = nameKey(name);
       return find((tenant) => nameKey(tenant.name) === key);
     },
+    any: () => find(() => true),
     preload: async () => {
       await cache.get('tenants', load);
     },

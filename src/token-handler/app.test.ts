@@ -122,7 +122,7 @@ it('GET /health shows whether each dependency works', async () => {
 });
 
 it('the token handler registers its configuration definition, role and event at the platform when it starts', async () => {
-  await expect.poll(() => handler.log.text()).toContain('registered at the platform');
+  await expect.poll(() => handler.log.text()).toContain('registration written');
 });
 
 it('the token handler serves its liveness, readiness and metrics on the metrics port', async () => {

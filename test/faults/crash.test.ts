@@ -16,7 +16,7 @@ let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await spawn();
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
 });
 afterAll(() => world.close());
 
@@ -292,13 +292,13 @@ async function expectGone(id: string): Promise<void> {
 }
 
 describe('the dispatcher, killed before and after each of its statements', { timeout }, () => {
-  /** Crashes at the first, second and third step after a start, in turn, until there is nothing to deliver. */
+  /** Crashes at the first to the fifth step after a start, in turn, until there is nothing to deliver. */
   async function crashUntilDrained(): Promise<number> {
     await forms.kill();
     await Promise.all([world.events.open(), world.notifications.open()]);
     for (let crashes = 0; ; crashes += 1) {
       await expireClaims();
-      const dispatcher = world.launch({ ...env, CRASH_DISPATCHER_AT: String((crashes % 3) + 1) });
+      const dispatcher = world.launch({ ...env, CRASH_DISPATCHER_AT: String((crashes % 5) + 1) });
       if (!(await drained(world.pool, 60_000, dispatcher.hasEnded))) {
         expect(await dispatcher.ended).toBe('SIGKILL');
         continue;
@@ -309,7 +309,7 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     }
   }
   /**
-   * All rows belong to one form, so a process has one claim at a time, and three steps are enough to record a result.
+   * All rows belong to one form, so a process has one claim at a time, and five steps are enough to record a result.
    */
   const shut = async () => {
     await drained(world.pool);
@@ -320,8 +320,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // For each of the rows subscribe, form-created and form-submitted: after the claim, and before and after its result
-    // is recorded. The last crash comes after everything is delivered, so it may go unnoticed.
+    // For each of the rows subscribe, form-created and form-submitted: after the claim, and before and after its event is
+    // counted and its result is recorded. The last crash comes after everything is delivered, so it may go unnoticed.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

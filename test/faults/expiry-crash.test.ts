@@ -20,7 +20,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url, WORKER_CONCURRENCY: '8' } });
   dispatcher = await startDispatcher();
-  await vi.waitFor(() => expect(dispatcher.logText()).toContain('registered at the platform'), 60_000);
+  await vi.waitFor(() => expect(dispatcher.logText()).toContain('registration written'), 60_000);
 });
 afterAll(async () => {
   await world.close();

@@ -22,7 +22,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url } });
   forms = await world.start({ clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
 });
 afterAll(async () => {
   await world.close();

@@ -86,7 +86,7 @@ async function createFullDraft(): Promise<string> {
 beforeAll(async () => {
   world = await startFormWorld({ log: platformLog });
   forms = await world.start({ clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
   ids.push(await createFullDraft());
   // This form is locked and deleted before its subscriber is created.
   await world.notifications.shut();

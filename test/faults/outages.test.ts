@@ -60,7 +60,7 @@ beforeAll(async () => {
     PLATFORM_TIMEOUT: 'PT2S',
   };
   forms = await world.start({ env, clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
 });
 afterAll(async () => {
   await world.close();
@@ -315,7 +315,7 @@ describe('while the identity provider is stopped', () => {
       ).toBeGreaterThan(0);
       for (const name of away) await gates[name].open();
       await recovers(() => create(late), 201);
-      await vi.waitFor(() => expect(late.logText()).toContain('registered at the platform'), 60_000);
+      await vi.waitFor(() => expect(late.logText()).toContain('registration written'), 60_000);
     },
     40_000,
   );

@@ -7,6 +7,7 @@ import { type RunOptions, type RunResult, run } from '../../reconciler/run.ts';
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
 import type { Retentions, SkippedDefinition } from '../../src/forms/expiry/retention.ts';
 import { expiryStore } from '../../src/forms/expiry/store.ts';
+import { createUrns } from '../../src/service/urn.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { createTestDatabase } from './postgres.ts';
 
@@ -101,6 +102,11 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
     log: log.log,
     signal: new AbortController().signal,
     progress: createProgress({ clock, log: log.log, terminal: undefined }),
+    // This world has no notification service, and no form with a subscriber.
+    checks: {
+      notifications: { subscribersOf: async () => [], removeSubscriber: async () => undefined },
+      urns: createUrns('urn:example'),
+    },
     clients: { sync: async () => ({ counts: {}, conditions: {}, failures: [], skipped: 'not here' }) },
     leaseDuration: minute,
     ...changes,

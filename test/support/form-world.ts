@@ -88,6 +88,8 @@ export interface FormWorldOptions {
   databaseVia?: string;
   /** Environment variables of the platform server that differ from the defaults. */
   platformEnv?: Record<string, string>;
+  /** The platform server's clock. */
+  platformClock?: Clock;
 }
 
 const tenYears = 10 * 365 * 24 * 3600;
@@ -99,6 +101,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
       ...(options.log && { log: options.log.log }),
       ...(options.databaseVia !== undefined && { databaseVia: options.databaseVia }),
       ...(options.platformEnv && { env: options.platformEnv }),
+      ...(options.platformClock && { clock: options.platformClock }),
     }),
     createTestDatabase(migrationsDirectory),
   ]);
@@ -264,7 +267,7 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
  * registration failed, for tests in which the platform is down.
  */
 async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
-  const settled = /registered at the platform|registration at the platform failed/;
+  const settled = /registration written|registration at the platform failed/;
   for (let waited = 0; waited < 60_000 && !settled.test(logText()) && !hasEnded(); waited += 20) await sleep(20);
 }
 

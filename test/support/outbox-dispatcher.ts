@@ -10,6 +10,7 @@ import { createOutboxStore } from '../../src/forms/outbox/store.ts';
 import { createEvents } from '../../src/platform/events.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
 import { createHttpAgent } from '../../src/platform/http-exchange.ts';
+import { createKnownType } from '../../src/platform/known-type.ts';
 import { createNotifications } from '../../src/platform/notifications.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
@@ -63,14 +64,16 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
     client('notifications', '/subscription/v1'),
     client('files', '/file/v1'),
   ];
-  const store = createOutboxStore({ pool, removalDelay: 15 * 60_000, deleteFiles });
+  const store = createOutboxStore({ pool, removalDelay: 15 * 60_000, noticeTime: 0, deleteFiles });
   const deliver = createDelivery({
     events: createEvents(events),
-    notifications: createNotifications(notifications),
+    notifications: createNotifications(notifications, createKnownType({ metrics: platformMetrics, log })),
     files: deleteFiles ? createFileService(files) : undefined,
     definitions: options.definitions ?? permit,
     readData: store.readData,
     urns: createUrns('urn:example'),
+    clock,
+    recheck: 60_000,
   });
   const dispatcher = startDispatcher({
     store,

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { behaviourOfRun } from './platform-behaviour.ts';
 
 export interface PlatformProcess {
   child: ChildProcess;
@@ -29,6 +30,7 @@ export async function startPlatformProcess(env: Record<string, string>): Promise
       MAIL_FROM: 'forms@platform.example.org',
       CODE_KEY: 'a key of tests with more than 32 characters',
       WORKER_STALE_AFTER: 'PT2S',
+      ...behaviourOfRun,
       ...env,
     },
   });

@@ -13,6 +13,7 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createPool } from '../../src/service/postgres/postgres.ts';
 import { startTestAccess, type TestAccess } from './access.ts';
 import { startTestMailbox, type TestMailbox } from './mailbox.ts';
+import { behaviourOfRun } from './platform-behaviour.ts';
 import { createTestDatabase } from './postgres.ts';
 
 export interface TestPlatform {
@@ -76,10 +77,11 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
     MAIL_FROM: 'Forms <forms@platform.example.org>',
     CODE_KEY: 'a key of tests with more than 32 characters',
     URN_PREFIX: access.urns.prefix,
+    ...behaviourOfRun,
     ...options.env,
   };
   const config: PlatformServerConfig = parseConfig(configSchema, env);
-  const running = await startPlatformServer({ config, log, clock });
+  const running = await startPlatformServer({ config, log, clock, env });
   await seed(database.url, running.url, log);
   const tenantOf = (index: 0 | 1): Tenant => {
     const { id, name, realm } = tenantSeeds[index] as (typeof tenantSeeds)[number];

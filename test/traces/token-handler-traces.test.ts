@@ -15,7 +15,7 @@ let world: TargetWorld;
 let handler: TokenHandlerProcess;
 const recording = createRecording();
 const logFile = join(tmpdir(), `trace-${randomUUID()}.log`);
-const isRegistered = () => readFileSync(logFile, 'utf8').includes('registered at the platform');
+const isRegistered = () => readFileSync(logFile, 'utf8').includes('registration written');
 beforeAll(async () => {
   world = await startTargetWorld({ store: 'redis' });
   // Use the default lifetime of caches.

@@ -8,7 +8,6 @@ import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import type { Form } from '../forms/form.ts';
 import {
   type Account,
   abandoned,
@@ -94,17 +93,6 @@ export function createCodeStore(pool: SharedPool) {
     /** Removes the reservation of a code that was not sent. */
     async refundSend(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
-    },
-
-    /** True if the notice about the created form was suppressed. Outbox rows are kept for days after their delivery. */
-    async isNoticeSuppressed({ id, tenantId }: Form): Promise<boolean> {
-      const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'subscribe' AND facts ? 'noticeSuppressed'";
-      return (await pool.query(claimOf({ tenantId, formId: id }), sql, [id])).rowCount === 1;
-    },
-
-    async keepSubscriber({ id, tenantId }: Form, subscriberId: string): Promise<void> {
-      const sql = 'UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL';
-      await pool.query(claimOf({ tenantId, formId: id }), sql, [id, subscriberId]);
     },
   };
 }

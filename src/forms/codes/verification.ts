@@ -5,9 +5,8 @@ import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { Urns } from '../../service/urn.ts';
 import { type Channel, codeChannel, type Form } from '../forms/form.ts';
-import { subscriptionOf } from '../notices/notification-type.ts';
+import type { SubscribeNow } from '../outbox/subscribe-now.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
 
@@ -19,8 +18,8 @@ export interface CodeRequest {
 export interface VerificationOptions {
   store: CodeStore;
   hashes: CodeHashes;
-  notifications: Pick<Notifications, 'sendCode' | 'checkCode' | 'subscribe'>;
-  urns: Urns;
+  notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
+  subscribeNow: SubscribeNow;
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
@@ -87,7 +86,7 @@ export function createVerification(options: VerificationOptions) {
       if ('waitMs' in reservation)
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
       try {
-        const subscriberId = await ensureSubscriber(options, request);
+        const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
         const { channel, address } = to;
         const code = { tenantId: form.tenantId, subscriberId, channel, address, reason, traceparent };
         await options.notifications.sendCode(code);
@@ -115,23 +114,6 @@ async function check(
     if (error instanceof PlatformError && error.kind === 'rejected') return false;
     throw error;
   }
-}
-
-/**
- * Returns the id of the form's subscriber, and creates the subscriber if the dispatcher has not done so yet. The user
- * id is the form's URN, so a form cannot get two subscribers. If the form is deleted meanwhile, its `subscribe` row
- * still removes the subscriber.
- */
-async function ensureSubscriber(
-  { store, notifications, urns }: VerificationOptions,
-  { form, traceparent }: CodeRequest,
-): Promise<string> {
-  if (form.subscriberId) return form.subscriberId;
-  const noticeSuppressed = await store.isNoticeSuppressed(form);
-  const request = subscriptionOf({ ...form, noticeSuppressed }, urns);
-  const { subscriberId } = await notifications.subscribe({ ...request, traceparent });
-  await store.keepSubscriber(form, subscriberId);
-  return subscriberId;
 }
 
 /** The reason that the message with the code shows to the applicant. */

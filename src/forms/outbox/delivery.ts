@@ -15,9 +15,10 @@
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. When
 //   its acceptance is recorded, there is neither a form nor a pending `form-deleted`, so that statement also writes the
 //   row that removes the subscriber.
-// - A send-code creates the subscriber of a form that is deleted during the request. That request ends within seconds.
-//   If `subscribe` is still pending, its delivery finds that subscriber. If it was delivered before, send-code found
-//   the same subscriber, which is removed 15 minutes after the deletion.
+// - A send-code creates the subscriber of a form that is deleted during the request. It has claimed the `subscribe` row
+//   like a delivery does, so all of the above applies.
+// - Two requests overlap at the service, because the first one timed out here and is still running there. Then the form
+//   has two subscribers, of which the outbox knows one. The removal looks for others by the user id.
 // - The process dies after `form-deleted` was accepted and before the acceptance is recorded. The event is sent again
 //   with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. The
@@ -25,6 +26,7 @@
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { subscriptionOf } from '../notices/notification-type.ts';
@@ -39,8 +41,9 @@ export interface DefinitionSource {
 }
 
 export interface Delivered {
-  /** `skipped` means that nothing had to be delivered. */
-  outcome: 'accepted' | 'skipped';
+  /** `skipped`: nothing had to be delivered. `postponed`: the row must not be delivered before `until`. */
+  outcome: 'accepted' | 'skipped' | 'postponed';
+  until?: Date;
   /** The form's subscriber; only after `subscribe`. */
   subscriberId?: string;
 }
@@ -50,7 +53,10 @@ export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 /** Services and settings of a delivery. Calls to a platform service retry by themselves and end within a minute. */
 export interface DeliveryOptions {
   events: Pick<Events, 'send'>;
-  notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber'>;
+  notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber' | 'pendingNotices'>;
+  clock: Clock;
+  /** Milliseconds after which the notification service is asked again whether it has sent the notices of a form. */
+  recheck: number;
   /** Undefined if the deletion of files is disabled. Then `remove-files` rows from before are skipped. */
   files: FileService | undefined;
   definitions: DefinitionSource;
@@ -109,21 +115,68 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     { id, tenantId, definitionId, noticeSuppressed, applicant: form?.applicant },
     options.urns,
   );
-  try {
-    const { subscriberId } = await options.notifications.subscribe(request);
-    return { outcome: 'accepted', subscriberId };
-  } catch (error) {
-    // Without a channel the service creates no subscriber, so there is no subscriber to remove.
-    if (!form && error instanceof PlatformError && error.upstreamStatus === 400) return { outcome: 'skipped' };
-    throw error;
-  }
+  const subscribing = options.notifications.subscribe(request);
+  // Without a channel the service creates no subscriber, so there is no subscriber to remove.
+  const found = await (form ? subscribing : subscribing.catch(withoutChannel));
+  return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
 
-async function removeSubscriber(row: OutboxRow, { notifications }: DeliveryOptions): Promise<Delivered> {
-  const { subscriberId } = row.facts;
+/** Most subscribers that one removal expects. More of them would mean that the service creates them as we remove them. */
+const mostSubscribers = 10;
+
+/**
+ * Removes the form's subscriber, then looks for others: a subscription without a channel finds a subscriber by the user
+ * id, with its addresses, or creates one without any, which shows that none was left. No other request of the contract
+ * finds a subscriber by its user id without the role subscription-admin.
+ */
+async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
+  const { notifications, urns } = options;
+  const { formId: id, tenantId, facts } = row;
+  const { subscriberId, definitionId } = facts;
   if (!subscriberId) return { outcome: 'skipped' };
-  await notifications.removeSubscriber(row.tenantId, subscriberId);
-  return { outcome: 'accepted' };
+  const until = await noticesUntil({ tenantId, subscriberId, estimate: facts.noticesUntil }, options);
+  if (until) return { outcome: 'postponed', until };
+  await notifications.removeSubscriber(tenantId, subscriberId);
+  const request = subscriptionOf(
+    { id, tenantId, definitionId, applicant: undefined, noticeSuppressed: undefined },
+    urns,
+  );
+  for (let count = 1; count < mostSubscribers; count += 1) {
+    const found = await notifications.subscribe(request).catch(withoutChannel);
+    if (!found) return { outcome: 'accepted' };
+    await notifications.removeSubscriber(tenantId, found.subscriberId);
+    if (found.subscriber.channels.length === 0) return { outcome: 'accepted' };
+  }
+  throw new PlatformError('notifications', 'failed', { reason: 'subscribers remain' });
+}
+
+/** Milliseconds after the estimate for which a subscriber is kept if the service still has a notice to send. */
+const patience = 3 * 86_400_000;
+
+/**
+ * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
+ * service. If it cannot tell, relies on the estimate. Undefined if the subscriber can be removed now.
+ */
+async function noticesUntil(
+  { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },
+  { notifications, clock, recheck }: DeliveryOptions,
+): Promise<Date | undefined> {
+  if (estimate === undefined) return undefined;
+  const now = clock().getTime();
+  const estimated = Date.parse(estimate);
+  const pending = await notifications.pendingNotices(tenantId, subscriberId).catch(cannotTell);
+  if (pending === undefined) return estimated > now ? new Date(estimated) : undefined;
+  return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
+}
+
+/** A service that refuses the question cannot tell. */
+function cannotTell(error: unknown): undefined {
+  if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
+}
+
+/** A service that refuses a subscriber without a channel has created none. */
+function withoutChannel(error: unknown): undefined {
+  if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }
 
 /** Removes only files that belong to this form. Form data can name any file (reference behaviour, defect 8). */

@@ -8,14 +8,14 @@ import type { Deliver } from './delivery.ts';
 import { createFailureLog } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createQueue, type Queue, type QueuePace } from './queue.ts';
-import { deliveryServices, type OutboxStore } from './store.ts';
+import { type DispatchedStore, deliveryServices } from './store.ts';
 import { createThrottle, type Traffic, watchTraffic } from './throttle.ts';
 
 /** `nudge` and `stop` apply to the queues of all services. */
 export type Dispatcher = Queue;
 
 export interface DispatcherOptions {
-  store: OutboxStore;
+  store: DispatchedStore;
   deliver: Deliver;
   metrics: OutboxMetrics;
   clock: Clock;
@@ -46,8 +46,8 @@ const defaultPace = {
 
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { callTimeout, traffic = watchTraffic() } = options;
-  // A delivery makes at most two calls, one for the definition and one for the event. Only deliveries about files make
-  // more.
+  // A delivery of an event makes at most two calls, one for the definition and one for the event. The removal of a
+  // subscriber makes four; only removals of files and of duplicate subscribers make more.
   const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
   const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
   const throttle = createThrottle({ rate: pace.rate, traffic });

@@ -39,7 +39,7 @@ export function createOutboxMetrics(options: {
   const { registry } = options.metrics;
   const outcomes = new prom.Counter({
     name: 'outbox_deliveries_total',
-    help: 'Attempted deliveries by kind and outcome (accepted, skipped, failed, rejected)',
+    help: 'Attempted deliveries by kind and outcome (accepted, skipped, postponed, failed, rejected)',
     labelNames: ['kind', 'outcome'],
     registers: [registry],
   });

@@ -22,7 +22,7 @@ export interface Actor {
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
  * | form-deleted | delete and the reconciler | `actor` (delete only), `files`, `subscriberId` if the form's row has one |
- * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`; `files` |
+ * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`, `noticesUntil`; `files` |
  */
 export interface OutboxFacts {
   definitionId: string;
@@ -37,6 +37,8 @@ export interface OutboxFacts {
   files?: string[];
   /** Id (not URN) of the form's subscriber at the notification service. */
   subscriberId?: string;
+  /** ISO 8601 time by which the notification service should have sent the notices of the form. */
+  noticesUntil?: string;
 }
 
 /** The columns of the form's row that delivery reads. */

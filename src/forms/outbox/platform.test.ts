@@ -57,7 +57,7 @@ beforeAll(async () => {
     formDraftUrlTemplate: 'https://forms.example.org/permit/{{id}}',
   };
   await platform.configuration.update('platform', 'form-service', { permit }, { tenantId: services.tenant.id });
-  const store = createOutboxStore({ pool: database.pool, removalDelay: 900_000, deleteFiles: false });
+  const store = createOutboxStore({ pool: database.pool, removalDelay: 900_000, noticeTime: 0, deleteFiles: false });
   const deliver = createDelivery({
     events: platform.events,
     notifications: platform.notifications,
@@ -65,6 +65,8 @@ beforeAll(async () => {
     definitions: createDefinitionSource(platform.configuration),
     readData: store.readData,
     urns: access.urns,
+    clock,
+    recheck: 60_000,
   });
   const outboxMetrics = createOutboxMetrics({ metrics, store, clock });
   dispatcher = startDispatcher({

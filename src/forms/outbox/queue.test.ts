@@ -18,6 +18,7 @@ function rows(count: number, leaseLeft = lease): ClaimedRow[] {
     formId: `form-${index}`,
     tenantId: 't',
     kind: 'form-locked',
+    notBefore: '2026-08-20 17:00:00+00',
     facts: { definitionId: 'permit' },
     created: now,
     attempts: 1,

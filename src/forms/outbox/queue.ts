@@ -9,7 +9,7 @@ import type { Deliver } from './delivery.ts';
 import { causeOf, createOutage, DeadlineError, type FailureLog, type Outage, sideOf } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
-import type { ClaimedBatch, ClaimedRow, DeliveryService, OutboxStore, Position } from './store.ts';
+import type { ClaimedBatch, ClaimedRow, DeliveryService, DispatchedStore, Position } from './store.ts';
 import type { Throttle } from './throttle.ts';
 
 /** Times in milliseconds. */
@@ -35,7 +35,7 @@ export interface QueuePace {
 export interface QueueOptions {
   service: DeliveryService;
   pace: QueuePace;
-  store: OutboxStore;
+  store: DispatchedStore;
   deliver: Deliver;
   throttle: Throttle;
   failures: FailureLog;
@@ -161,10 +161,12 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
   const { service, pace, failures, metrics, outage, settlements } = options;
   const began = performance.now();
   try {
-    const { outcome, subscriberId } = await withDeadline(options.deliver(row), pace.deadline);
+    const delivered = await withDeadline(options.deliver(row), pace.deadline);
+    const { outcome, subscriberId } = delivered;
     metrics.delivered(row.kind, outcome, performance.now() - began);
-    if (outcome === 'accepted' && outage.succeeded() === 'ended') failures.ended(service);
-    settlements.add({ kind: 'accepted', row, subscriberId });
+    if (outcome !== 'skipped' && outage.succeeded() === 'ended') failures.ended(service);
+    if (delivered.until) settlements.add({ kind: 'postponed', row, notBefore: delivered.until, postponed: true });
+    else settlements.add({ kind: 'accepted', row, subscriberId });
   } catch (error) {
     const side = sideOf(error);
     metrics.delivered(row.kind, side === 'row' ? 'rejected' : 'failed', performance.now() - began);

@@ -1,6 +1,7 @@
 // The SQL that settles claimed outbox rows as accepted, failed or quarantined. Each statement is a transaction.
 import { escapeLiteral } from 'pg';
 import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import type { OutboxKind } from './event-catalogue.ts';
 
 /** A claim of a row. `claimedUntil` tells it apart from other claims of the same row. */
 export interface Claim {
@@ -11,7 +12,7 @@ export interface Claim {
 
 export interface AcceptedRow {
   /** Has no `claimedUntil`, because a row is accepted even if its claim has expired. */
-  row: Pick<Claim, 'sequence'>;
+  row: Pick<Claim, 'sequence'> & { kind?: OutboxKind };
   /** The id of the form's subscriber; only for `subscribe`. */
   subscriberId?: string | undefined;
 }
@@ -20,6 +21,8 @@ export interface FailedRow {
   row: Claim;
   /** Time of the next attempt. Undefined for a row that was claimed but not tried; it is due as before. */
   notBefore?: Date | undefined;
+  /** True if the row is not due before `notBefore`, so that it neither failed nor waits. */
+  postponed?: boolean | undefined;
   /** The new number of refusals by the service. */
   refusals?: number | undefined;
 }
@@ -32,8 +35,19 @@ export interface Settlement {
   now: Date;
   /** The time at which the removals that follow `form-deleted` are due. */
   removal: Date;
+  /** The time by which the notification service should have sent the notices of the accepted events. */
+  noticesUntil?: Date | undefined;
   deleteFiles: boolean;
 }
+
+/** Longest estimate of the time that the notification service needs: after it, addresses are removed in any case. */
+const longestQueue = "interval '30 days'";
+
+/** Adds events to the estimated queue of the notification service. Returns when the service has handled all of them. */
+export const queueSql = `
+UPDATE notice_queue
+SET busy_until = least(greatest(busy_until, $1) + $2 * interval '1 millisecond', $1::timestamptz + ${longestQueue})
+WHERE only_row RETURNING busy_until AS "busyUntil"`;
 
 /**
  * Planner settings that precede a statement in its transaction. They allow only index scans and lookups. A run of the
@@ -61,7 +75,7 @@ const recordsSql = (rows: readonly object[], columns: string) =>
  * from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The subscriber comes
  * first, so that a file that cannot be deleted does not delay its removal. `more` selects further rows to insert.
  */
-const removalsSql = ({ removal, deleteFiles }: Settlement, more = '') => `
+const removalsSql = ({ removal, noticesUntil, deleteFiles }: Settlement, more = '') => `
 nameless AS (
   UPDATE outbox p SET facts = p.facts - 'actor'
   FROM done d
@@ -70,7 +84,8 @@ nameless AS (
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
 SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql(removal)} FROM (
   SELECT 1 AS rank, d.form_id, d.tenant_id, 'remove-subscriber' AS kind,
-    jsonb_build_object('definitionId', d.facts -> 'definitionId', 'subscriberId', s.id) AS facts
+    jsonb_strip_nulls(jsonb_build_object('definitionId', d.facts -> 'definitionId', 'subscriberId', s.id,
+      'noticesUntil', ${noticesUntil ? escapeLiteral(noticesUntil.toISOString()) : 'NULL'}::text)) AS facts
   FROM done d CROSS JOIN LATERAL (
     SELECT coalesce(
       (SELECT p.facts ->> 'subscriberId' FROM outbox p
@@ -102,7 +117,8 @@ const orphanSql = `
 
 /**
  * Marks rows as accepted, and writes the consequences: a form gets its subscriber's id, and a deleted form gets the
- * rows that remove its subscriber and files. A subscriber's id is always written into the `subscribe` row, even if the
+ * rows that remove its subscriber and files. If the first attempt to subscribe failed, the service may have processed it
+ * all the same, so the reconciler looks for a second subscriber. A subscriber's id is always written into the `subscribe` row, even if the
  * claim has expired, and into the form's row if that exists. The update of `forms` may wait for a transaction that
  * deletes the form and whose `form-deleted` row this statement does not see. Then two removals are written, which does
  * no harm.
@@ -126,27 +142,34 @@ WITH input AS (
       ELSE o.facts END
   FROM input i
   WHERE o.sequence = i.sequence AND (${isOpen('o')} OR i.subscriber_id IS NOT NULL)
-  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, i.subscriber_id
+  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.attempts, i.subscriber_id
 ), pointed AS (
   UPDATE forms f SET subscriber_id = d.subscriber_id
   FROM done d WHERE d.kind = 'subscribe' AND d.subscriber_id IS NOT NULL AND f.id = d.form_id
   RETURNING f.id
+), doubtful AS (
+  INSERT INTO subscriber_checks (form_id, due)
+  SELECT d.form_id, ${timestampSql(settlement.removal)} FROM done d JOIN pointed p ON p.id = d.form_id
+  WHERE d.attempts > 1 ON CONFLICT (form_id) DO NOTHING
 ), ${removalsSql(settlement, orphanSql)}`;
 }
 
-/** Ends claims. A row that was not tried returns to its state before the claim. */
+/** Ends claims. A row that was not tried, or is postponed, has as many attempts as before the claim. */
 export function failSql(rows: readonly FailedRow[]): string {
-  const input = rows.map(({ row, notBefore, refusals }) => ({
+  const input = rows.map(({ row, notBefore, refusals, postponed = false }) => ({
     sequence: row.sequence,
     claimed_until: row.claimedUntil,
     not_before: notBefore,
     refusals,
-    untried: notBefore ? 0 : 1,
+    postponed,
+    untried: notBefore && !postponed ? 0 : 1,
   }));
-  const columns = 'sequence bigint, claimed_until timestamptz, not_before timestamptz, refusals int, untried int';
+  const columns =
+    'sequence bigint, claimed_until timestamptz, not_before timestamptz, refusals int, postponed boolean, untried int';
   return `
 ${planSql}
 UPDATE outbox o SET not_before = coalesce(i.not_before, o.not_before), claimed_until = NULL,
+  created = CASE WHEN i.postponed THEN i.not_before ELSE o.created END,
   attempts = o.attempts - i.untried, refusals = coalesce(i.refusals, o.refusals)
 FROM ${recordsSql(input, columns)}
 WHERE o.sequence = i.sequence AND ${isOpen('o')} AND o.claimed_until = i.claimed_until`;

@@ -11,6 +11,8 @@ import type { ClaimedRow, OutboxStore } from './store.ts';
 export type Outcome = { row: ClaimedRow } & (
   | { kind: 'accepted'; subscriberId: string | undefined }
   | { kind: 'failed'; notBefore: Date; refusals: number }
+  /** The row is not due before this time. */
+  | { kind: 'postponed'; notBefore: Date; postponed: true }
   /** The row was claimed and given back without an attempt. */
   | { kind: 'untried' }
   | ({ kind: 'refused' } & QuarantineCause)
@@ -45,7 +47,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
   async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
     const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...(await accept(accepted))];
-    await store.fail(batch.filter((outcome) => outcome.kind === 'failed' || outcome.kind === 'untried'));
+    await store.fail(batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed'));
     await store.quarantine(refused, clock());
     for (const { row, reason, detail } of refused) failures.quarantined(row, { reason, detail });
     failures.ended('postgres');

@@ -12,7 +12,7 @@ const claim = async (at = now, limit = 10) => (await store.claim({ ...options, l
 
 beforeEach(async () => {
   database = await createOutboxDatabase();
-  store = createOutboxStore({ pool: database.pool, removalDelay: 900_000, deleteFiles: false });
+  store = createOutboxStore({ pool: database.pool, removalDelay: 900_000, noticeTime: 0, deleteFiles: false });
 });
 
 afterEach(() => database.close());

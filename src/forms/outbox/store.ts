@@ -9,7 +9,7 @@ import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { FormStatus } from '../forms/catalogue.ts';
-import type { OutboxKind } from './event-catalogue.ts';
+import { isEventKind, type OutboxKind } from './event-catalogue.ts';
 import type { OutboxForm, OutboxRow } from './outbox.ts';
 import {
   type AcceptedRow,
@@ -20,6 +20,7 @@ import {
   isOpen,
   planSql,
   quarantineSql,
+  queueSql,
   type RefusedRow,
   timestampSql,
 } from './settle-statements.ts';
@@ -30,6 +31,8 @@ export type DeliveryService = (typeof deliveryServices)[number];
 
 /** A row that this process has claimed. */
 export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
+  /** When the row became due, as Postgres writes it: `infinity` in quarantine. */
+  notBefore: string;
   /** How often the service has refused the row. */
   refusals: number;
 }
@@ -70,6 +73,8 @@ export interface OutboxStoreOptions {
   pool: Queryable;
   /** Milliseconds from the acceptance of form-deleted until the subscriber and the files are removed. */
   removalDelay: number;
+  /** Milliseconds that the notification service takes for one event. */
+  noticeTime: number;
   deleteFiles: boolean;
 }
 
@@ -100,13 +105,29 @@ WITH due AS MATERIALIZED (
   FROM due WHERE o.sequence = due.sequence
   RETURNING o.*
 )
+${claimedSql}
+ORDER BY c.not_before, c.sequence`;
+}
+
+/** Selects the rows of the CTE `claimed` with the columns of their forms. */
+const claimedSql = `
 SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.tenant_id AS "tenantId", c.kind, c.facts, c.created,
   c.attempts, c.refusals, c.claimed_until AS "claimedUntil",
   f.status, f.created AS "formCreated", f.created_by AS "createdBy", f.last_accessed AS "lastAccessed", f.locked, f.submitted,
   f.applicant, f.subscriber_id AS "subscriberId"
-FROM claimed c LEFT JOIN forms f ON f.id = c.form_id
-ORDER BY c.not_before, c.sequence`;
-}
+FROM claimed c LEFT JOIN forms f ON f.id = c.form_id`;
+
+/**
+ * Claims the open `subscribe` row of a form, even if it is not due or in quarantine. $1 form, $2 now, $3 the end of the
+ * claim.
+ */
+const claimSubscribeSql = `
+WITH claimed AS (
+  UPDATE outbox o SET claimed_until = $3, attempts = o.attempts + 1
+  WHERE o.form_id = $1 AND o.kind = 'subscribe' AND ${isOpen('o')} AND (o.claimed_until IS NULL OR o.claimed_until <= $2)
+  RETURNING o.*
+)
+${claimedSql}`;
 
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
@@ -120,7 +141,18 @@ GROUP BY kind`;
 
 export type OutboxStore = ReturnType<typeof createOutboxStore>;
 
-export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions) {
+/** What the dispatcher needs of the store. */
+export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber'>;
+
+export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
+  /** Counts the events that were sent. Outside the transaction of the acceptance, because all of them wait for one row. */
+  async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
+    const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;
+    if (sent === 0) return undefined;
+    const { rows: found } = await pool.query<{ busyUntil: Date }>(queueSql, [now, sent * noticeTime]);
+    return found[0] && endOf(found[0].busyUntil, removalDelay);
+  }
+
   const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
   return {
     /**
@@ -135,9 +167,24 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
       const last = rows.at(-1);
       return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
     },
+    /**
+     * Claims the `subscribe` row of a form for `lease` milliseconds. Undefined if another process has claimed it, or if
+     * it is accepted.
+     */
+    async claimSubscribe(formId: string, now: Date, lease: number): Promise<ClaimedRow | undefined> {
+      const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, endOf(now, lease)]);
+      return rows[0] && toRow(rows[0]);
+    },
+    /** Returns the subscriber of a form. Undefined if there is none yet; null if the form was deleted. */
+    async findSubscriber(formId: string): Promise<string | undefined | null> {
+      const sql = 'SELECT subscriber_id AS id FROM forms WHERE id = $1';
+      const { rows } = await pool.query<{ id: string | null }>(sql, [formId]);
+      return rows[0] ? (rows[0].id ?? undefined) : null;
+    },
     /** Marks rows as accepted; can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
-      if (rows.length > 0) await pool.query(acceptSql(rows, settlement(now)));
+      if (rows.length === 0) return;
+      await pool.query(acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) }));
     },
     /** Ends claims without acceptance. Does not change rows that another process has claimed meanwhile. */
     async fail(rows: readonly FailedRow[]): Promise<void> {

@@ -44,7 +44,8 @@ function keepSubscribers(request: { method: string; path: string; body: Record<s
     const known = [...subscribers].find(([, subscriber]) => subscriber.userId === userId)?.[0];
     const id = known ?? `s${userId.slice(-12)}`;
     if (!known) subscribers.set(id, { userId, channels: request.body.channels as unknown[] });
-    return { status: 200, body: { subscriberId: id, typeId: 'form-status-updates', subscriber: { id, channels: [] } } };
+    const subscriber = { id, channels: subscribers.get(id)?.channels };
+    return { status: 200, body: { subscriberId: id, typeId: 'form-status-updates', subscriber } };
   }
   if (request.method !== 'DELETE') return undefined;
   const id = new URL(request.path, 'http://sink').pathname.split('/').at(-1) ?? '';
@@ -58,7 +59,7 @@ function start(options: Partial<TestDispatcherOptions> = {}): TestDispatcher {
 }
 
 function store(): OutboxStore {
-  return createOutboxStore({ pool: database.pool, removalDelay: quarterHour, deleteFiles: false });
+  return createOutboxStore({ pool: database.pool, removalDelay: quarterHour, noticeTime: 0, deleteFiles: false });
 }
 
 async function create(): Promise<string> {
@@ -165,6 +166,20 @@ describe('removal', () => {
     await waitUntilPending([]);
     expect(refusals).toBe(8);
     expect(subscribers.size).toBe(0);
+  });
+
+  it('finds and removes other subscribers of the form, which overlapping requests have created', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    const userId = `urn:example:platform:form-service:v1:/forms/${form}`;
+    for (const id of ['s-second', 's-third']) subscribers.set(id, { userId, channels });
+    subscribers.set('s-other', { userId: 'another form', channels });
+    await remove(form);
+    await waitUntilPending(['remove-subscriber']);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    expect([...subscribers.keys()]).toEqual(['s-other']);
   });
 
   it('treats a missing subscriber as removed', async () => {

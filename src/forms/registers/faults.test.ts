@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
+import { togetherOrInTurn } from '../../../test/support/platform-behaviour.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
 
 let backend: RegisterBackend;
@@ -176,7 +177,7 @@ describe.each(changes)('$what', (change) => {
           );
           await change.expectDone(name);
         });
-      await Promise.all(chosenCalls(calls, lasting.indexOf(fault)).map(breakAt));
+      await togetherOrInTurn(chosenCalls(calls, lasting.indexOf(fault)), breakAt);
     },
   );
 
@@ -190,7 +191,7 @@ describe.each(changes)('$what', (change) => {
         expect((await change.send(replica, name)).status, `call ${at}`).toBe(change.success);
         await change.expectDone(name);
       });
-    await Promise.all(chosenCalls(calls, passing.indexOf(fault)).map(breakAt));
+    await togetherOrInTurn(chosenCalls(calls, passing.indexOf(fault)), breakAt);
   });
 });
 

@@ -3,14 +3,12 @@
 // transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value has changed in the
 // meantime, the edit starts again.
 import { isDeepStrictEqual } from 'node:util';
-import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
-import type { TenantCode } from '../tenant-code.ts';
-import { changedCode, type FindCode } from '../written-code.ts';
-import { applyEdit, type ConfigurationKey, coreScope, type Edit, EditError, type Revision } from './configuration.ts';
+import { type CheckOptions, checkedValue } from './checked-value.ts';
+import { type ConfigurationKey, coreScope, type Edit, type Revision } from './configuration.ts';
 import { type ConfigurationStore, createConfigurationStore } from './store.ts';
 
 export interface Actor {
@@ -32,20 +30,9 @@ export interface ConfigurationEvent {
 /** Records an event in the transaction of the change. */
 export type RecordEvent = (transaction: Queryable, event: ConfigurationEvent) => Promise<void>;
 
-export interface ChangeOptions {
-  pool: pg.Pool;
+export interface ChangeOptions extends CheckOptions {
   clock: Clock;
-  code: Pick<TenantCode, 'validate' | 'check'>;
-  /**
-   * By `namespace:name`: schemas that no definition overrides, and functions that find the code in a value of this
-   * configuration.
-   */
-  builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** Maximum length of a value's JSON text in characters. It also limits the growth by repeated edits. */
-  largest: number;
   urnOf(namespace: string, name: string): string;
-  /** Checks a value after its schema did. Returns why the value is rejected. `before` is the current value. */
-  refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
   recordEvent: RecordEvent;
 }
 
@@ -70,11 +57,21 @@ interface Change {
   now: Date;
 }
 
+/** Runs the work of one change in a transaction. */
+export function inChange<T>(
+  options: ChangeOptions,
+  key: ConfigurationKey,
+  actor: Actor,
+  work: (change: Change) => Promise<T>,
+): Promise<T> {
+  return withTransaction(options.pool, (transaction) =>
+    work({ options, transaction, store: createConfigurationStore(transaction), key, actor, now: options.clock() }),
+  );
+}
+
 export function createConfigurationChanges(options: ChangeOptions): ConfigurationChanges {
   const change = <T>(key: ConfigurationKey, actor: Actor, work: (change: Change) => Promise<T>): Promise<T> =>
-    withTransaction(options.pool, (transaction) =>
-      work({ options, transaction, store: createConfigurationStore(transaction), key, actor, now: options.clock() }),
-    );
+    inChange(options, key, actor, work);
   const edits = createFairQueue({
     slots: { total: 64, perTenant: 8, perMember: 1 },
     waiting: { total: 1_000, perTenant: 200, perMember: 100 },
@@ -127,10 +124,21 @@ async function saveOver(
   configuration: unknown,
   edit: Edit,
 ): Promise<Revision | undefined> {
-  const { store, key, now, actor } = change;
+  const { store, key } = change;
   await store.lockOrCreate(key);
   const { latest } = await store.read(key);
-  if (!isDeepStrictEqual(latest, seen)) return undefined;
+  return isDeepStrictEqual(latest, seen) ? overwrite(change, latest, configuration, edit) : undefined;
+}
+
+/** Saves the value in the latest revision, whatever its value is now. `latest` is the revision as it was read. */
+export async function overwrite(
+  change: Change,
+  latest: Revision | undefined,
+  configuration: unknown,
+  edit: Edit,
+): Promise<Revision> {
+  const { store, key, now, actor } = change;
+  await store.lockOrCreate(key);
   const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration };
   await store.saveRevision(key, saved);
   await record(change, 'configuration-updated', {
@@ -188,58 +196,6 @@ async function record(change: Change, name: ConfigurationEvent['name'], facts: R
     context: { namespace: key.namespace, name: key.name },
     payload: { namespace: key.namespace, name: key.name, ...facts, urn: options.urnOf(key.namespace, key.name) },
   });
-}
-
-/**
- * Returns the value after the edit, with its schema's defaults. Throws 400 if the value is invalid or contains invalid
- * code.
- */
-async function checkedValue(
-  options: ChangeOptions,
-  key: ConfigurationKey,
-  before: unknown,
-  edit: Edit,
-): Promise<unknown> {
-  const { code, builtIn, largest } = options;
-  const label = `${key.namespace}:${key.name}`;
-  const value = applyOrReject(before, edit);
-  const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
-  if (JSON.stringify(value).length > largest)
-    throw refuse([{ pointer: '', detail: `would be longer than ${largest} characters` }]);
-  const own = builtIn[label];
-  const store = createConfigurationStore(options.pool);
-  const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
-  if (schema === undefined) return value;
-  const result = await code.validate(key.scope, schema, value);
-  if (!result.valid) throw refuse([{ pointer: result.pointer, detail: result.detail }]);
-  const refused = await options.refuse(key, result.value, before);
-  if (refused) throw refuse([refused]);
-  const faults = own ? await code.check(key.scope, changedCode(own.findCode, before, result.value)) : [];
-  if (faults.length > 0) throw refuse(faults);
-  return result.value;
-}
-
-function invalidValue(label: string, { operation }: Edit, found: FieldError[]): Problem {
-  const [first] = found;
-  const place = first?.pointer ? `${first.pointer} ` : '';
-  const errors = found.map(({ pointer, detail }) => ({ pointer: `${operandPointers[operation]}${pointer}`, detail }));
-  const detail = `Value not valid for configuration '${label}': ${place}${first?.detail ?? ''}`;
-  return new Problem('invalid-request', detail, { errors });
-}
-
-/**
- * Position of the operand in the request body. An error in the value is either below this position, or existed before
- * the edit.
- */
-const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
-
-function applyOrReject(latest: unknown, edit: Edit): unknown {
-  try {
-    return applyEdit(latest, edit);
-  } catch (error) {
-    if (error instanceof EditError) throw invalidRequest([{ pointer: '/update', detail: error.message }]);
-    throw error;
-  }
 }
 
 function editData(edit: Edit): unknown {

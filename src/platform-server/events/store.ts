@@ -18,7 +18,8 @@ const columns = 'sequence, id, tenant, namespace, name, occurred, correlation_id
 
 export type EventStore = ReturnType<typeof createEventStore>;
 
-export function createEventStore(database: Queryable) {
+/** `keyOf` returns the key by which a repeated event is recognised. */
+export function createEventStore(database: Queryable, keyOf: typeof idempotencyKey = idempotencyKey) {
   async function rowsOf(sql: string, values: unknown[]): Promise<StoredEvent[]> {
     return (await database.query<EventRow>(sql, values)).rows.map(toEvent);
   }
@@ -42,7 +43,7 @@ export function createEventStore(database: Queryable) {
         [
           event.tenant,
           event.namespace,
-          idempotencyKey(event.context) ?? null,
+          keyOf(event.context) ?? null,
           now,
           event.name,
           event.occurred,

@@ -70,13 +70,15 @@ export const typeAnswer = z.object({
   events: z.array(z.object({ namespace: z.string(), name: z.string() })),
 });
 
-export const subscriberAnswer = z.object({
+const subscriberAnswer = z.object({
   id: z.string(),
   urn: z.string(),
   tenantId: z.string(),
   addressAs: z.string(),
   channels: z.array(z.object({ channel: z.string(), address: z.string(), verified: z.boolean() })),
 });
+
+export const readSubscriberAnswer = subscriberAnswer.extend({ pendingNotices: z.int().nonnegative().optional() });
 
 export const subscriptionAnswer = z.object({
   subscriberId: z.string(),

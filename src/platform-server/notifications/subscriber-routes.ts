@@ -10,7 +10,7 @@ import { tenantKey } from '../tenant-key.ts';
 import { codeMail } from './code-mail.ts';
 import { maySubscribe, mayUseSubscribers } from './policy.ts';
 import { notificationRefusals } from './routes.ts';
-import { deletedAnswer, operationAnswer, operationBody, subscriberAnswer, subscriberParams } from './schema.ts';
+import { deletedAnswer, operationAnswer, operationBody, readSubscriberAnswer, subscriberParams } from './schema.ts';
 import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
 import { type Subscriber, showSubscriber } from './subscription.ts';
@@ -33,6 +33,8 @@ export interface SubscriberRouteOptions {
     check(at: CodeAddress, code: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
+  /** Returns how many notices are still to be sent to a subscriber; undefined if this is not shown. */
+  pendingNotices(tenant: string, id: string): Promise<number | undefined>;
   /** Returns the sender that the tenant has chosen. */
   senderOf(tenant: string): Promise<string | undefined>;
 }
@@ -49,18 +51,22 @@ async function subscriberOf(subscribers: SubscriberStore, of: Tenant, id: string
   return found;
 }
 
-function readRoute({ bearer, tenant, subscribers, urns }: SubscriberRouteOptions): Route {
+function readRoute({ bearer, tenant, subscribers, urns, pendingNotices }: SubscriberRouteOptions): Route {
   return route({
     method: 'get',
     path,
-    summary: 'One subscriber',
+    summary: 'One subscriber, and how many notices are still to be sent to it',
     guards: [bearer, mayUseSubscribers, tenant],
     params: subscriberParams,
-    answers: { 200: { description: 'The subscriber', schema: subscriberAnswer }, ...notificationRefusals },
+    answers: { 200: { description: 'The subscriber', schema: readSubscriberAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
       const of = tenantOf(response);
       const found = await subscriberOf(subscribers, of, params.subscriberId);
-      response.json(showSubscriber(found, of.id, urns.subscriber));
+      const pending = await pendingNotices(tenantKey(of.id), found.id);
+      response.json({
+        ...showSubscriber(found, of.id, urns.subscriber),
+        ...(pending !== undefined && { pendingNotices: pending }),
+      });
     },
   });
 }

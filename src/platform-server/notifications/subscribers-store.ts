@@ -6,7 +6,31 @@ import type { Channel, Subscriber } from './subscription.ts';
 
 export type SubscriberStore = ReturnType<typeof createSubscriberStore>;
 
+export interface UserSubscriber {
+  userId: string | undefined;
+  addressAs: string;
+  channels: Channel[];
+}
+
+export type FindOrCreate = SubscriberStore['findOrCreate'];
+
 export function createSubscriberStore(database: Queryable) {
+  async function create(id: string, tenant: string, subscriber: UserSubscriber, now: Date): Promise<boolean> {
+    const { rowCount } = await database.query(
+      `INSERT INTO subscribers (id, tenant, user_id, address_as, created) VALUES ($1, $2, $3, $4, $5)
+       ON CONFLICT (tenant, user_id) DO NOTHING`,
+      [id, tenant, subscriber.userId ?? null, subscriber.addressAs, now],
+    );
+    if (rowCount !== 1) return false;
+    for (const [position, { channel, address, verified }] of subscriber.channels.entries())
+      await database.query(
+        `INSERT INTO subscriber_channels (subscriber_id, channel, address, position, verified)
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+        [id, channel, address, position, verified],
+      );
+    return true;
+  }
+
   return {
     async find(tenant: string, id: string): Promise<Subscriber | undefined> {
       const { rows } = await database.query<Subscriber>(
@@ -20,30 +44,18 @@ export function createSubscriberStore(database: Queryable) {
     },
 
     /**
-     * Returns the id of the user's subscriber. Creates the subscriber with these addresses if it does not exist.
-     * Without a user id, creates a new subscriber each time. Requires a transaction, so that no subscriber is stored
-     * without addresses.
+     * Creates a subscriber with these addresses. Resolves to false, and creates nothing, if the user has one already.
+     * Requires a transaction, so that no subscriber is stored without addresses.
      */
-    async findOrCreate(
-      tenant: string,
-      subscriber: { userId: string | undefined; addressAs: string; channels: Channel[] },
-      now: Date,
-    ): Promise<string> {
+    create,
+
+    /**
+     * Returns the id of the user's subscriber. Creates the subscriber with these addresses if it does not exist.
+     * Without a user id, creates a new subscriber each time. Requires a transaction.
+     */
+    async findOrCreate(tenant: string, subscriber: UserSubscriber, now: Date): Promise<string> {
       const id = randomBytes(12).toString('hex');
-      const created = await database.query(
-        `INSERT INTO subscribers (id, tenant, user_id, address_as, created) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (tenant, user_id) DO NOTHING`,
-        [id, tenant, subscriber.userId ?? null, subscriber.addressAs, now],
-      );
-      if (created.rowCount === 1) {
-        for (const [position, { channel, address, verified }] of subscriber.channels.entries())
-          await database.query(
-            `INSERT INTO subscriber_channels (subscriber_id, channel, address, position, verified)
-             VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-            [id, channel, address, position, verified],
-          );
-        return id;
-      }
+      if (await create(id, tenant, subscriber, now)) return id;
       const { rows } = await database.query<{ id: string }>(
         'SELECT id FROM subscribers WHERE tenant = $1 AND user_id = $2 FOR UPDATE',
         [tenant, subscriber.userId],
@@ -51,6 +63,25 @@ export function createSubscriberStore(database: Queryable) {
       // A concurrent request deleted the subscriber between the two statements. The error code makes the caller retry.
       if (!rows[0]) throw Object.assign(new Error('a concurrent request removed the subscriber'), { code: '40001' });
       return rows[0].id;
+    },
+
+    /**
+     * Returns how many notices are still to be sent to a subscriber. Counts an event that is not routed yet as one
+     * notice. Does not count what is in quarantine.
+     */
+    async pendingNotices(tenant: string, id: string): Promise<number> {
+      const { rows } = await database.query<{ count: number }>(
+        `SELECT (
+           SELECT count(*) FROM deliveries WHERE subscriber_id = $2 AND NOT quarantined
+         )::int + (
+           SELECT count(*) FROM events e WHERE e.routed IS NULL AND e.tenant = $1
+             AND e.correlation_id IN (SELECT correlation_id FROM subscription_criteria WHERE subscriber_id = $2)
+             AND NOT EXISTS (
+               SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = e.sequence::text AND NOT q.released)
+         )::int AS count`,
+        [tenant, id],
+      );
+      return rows[0]?.count ?? 0;
     },
 
     /** Deletes a subscriber with its addresses, subscriptions, codes, pending deliveries and their jobs. */

@@ -3,15 +3,21 @@
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { withTransaction } from '../../service/postgres/postgres.ts';
+import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import type { NewSubscriber } from './schema.ts';
-import { createSubscriberStore } from './subscribers-store.ts';
+import { createSubscriberStore, type FindOrCreate } from './subscribers-store.ts';
 import { type Criterion, isEmpty, isSameMatch, normalizeAddress } from './subscription.ts';
 import { createSubscriptionStore, type SubscriptionStore } from './subscriptions-store.ts';
 
+export interface SubscribingOptions {
+  pool: pg.Pool;
+  clock: Clock;
+  findOrCreate(transaction: Queryable): FindOrCreate;
+}
+
 export type Subscribing = ReturnType<typeof createSubscribing>;
 
-export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock }) {
+export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOptions) {
   return {
     /** Subscribes the subscriber with this `id` or `userId`, or else a new one. Returns the subscriber's id. */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
@@ -20,7 +26,7 @@ export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock
         const id = request.id ?? undefined;
         if (id !== undefined && !(await subscribers.find(tenant, id)))
           throw new Problem('not-found', 'The subscriber does not exist.');
-        const subscriberId = id ?? (await subscribers.findOrCreate(tenant, newSubscriber(request), clock()));
+        const subscriberId = id ?? (await findOrCreate(transaction)(tenant, newSubscriber(request), clock()));
         await addCriterion(createSubscriptionStore(transaction), tenant, typeId, subscriberId, request.criteria);
         return subscriberId;
       });

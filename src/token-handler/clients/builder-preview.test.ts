@@ -77,7 +77,7 @@ describe('the client builder-preview, if BUILDER_APP_URL is set,', () => {
     await expect.poll(written).toEqual(expected);
     await replica?.close();
     const log = await start('https://builder.example.org');
-    await expect.poll(() => log.text()).toContain('registered at the platform');
+    await expect.poll(() => log.text()).toContain('registration written');
     expect(writes(log)).toEqual([]);
   });
 
@@ -109,7 +109,7 @@ it('builder-preview is not written without BUILDER_APP_URL', async () => {
   await handler.configure({}, { core: true });
   const log = captureLog();
   replica = await handler.startReplica({ log });
-  await expect.poll(() => log.text()).toContain('registered at the platform');
+  await expect.poll(() => log.text()).toContain('registration written');
   expect(await written()).toBeUndefined();
 });
 

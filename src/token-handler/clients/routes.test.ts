@@ -465,7 +465,7 @@ describe('PUT /clients/{clientId}', () => {
 });
 
 it('a misspelt field of a client is refused when the tenant stores it, with a problem that names the field', async () => {
-  await expect.poll(() => handler.log.text()).toContain('registered at the platform');
+  await expect.poll(() => handler.log.text()).toContain('registration written');
   await expect(handler.configure({ a: { targts: [] } })).rejects.toThrow('/clients/a/targts');
   await handler.configure({ a: { disableVerifyHost: true } });
 });

@@ -1,0 +1,59 @@
+// Subscribes the applicant of a form at once, for a code that is sent before the dispatcher has done so. The notification
+// service does not keep two overlapping requests from creating two subscribers, and the applicant would then get every
+// notice twice. So whoever subscribes has to claim the form's `subscribe` row first: the dispatcher, or this function.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { retryDelay } from '../../service/retry.ts';
+import type { Deliver } from './delivery.ts';
+import type { ClaimedRow, OutboxStore } from './store.ts';
+
+/** Returns the id of the form's subscriber. Throws `gone`, `unavailable` or PlatformError. */
+export type SubscribeNow = (formId: string) => Promise<string>;
+
+export interface SubscribeNowOptions {
+  store: Pick<OutboxStore, 'claimSubscribe' | 'findSubscriber' | 'accept' | 'fail'>;
+  deliver: Deliver;
+  clock: Clock;
+  /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
+  callTimeout: number;
+}
+
+/** Milliseconds between two looks while another process subscribes the applicant. */
+const looks = { first: 25, cap: 500 };
+/** Milliseconds until the dispatcher retries a row that failed here. */
+const retry = 1_000;
+
+export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
+  const { store, clock, callTimeout } = options;
+  return async (formId) => {
+    // The other process has one call to make, and then to settle its row.
+    const deadline = performance.now() + callTimeout + 2_000;
+    for (let look = 1; performance.now() < deadline; look += 1) {
+      const known = await store.findSubscriber(formId);
+      if (known === null) throw new Problem('gone', 'The form was deleted.');
+      if (known !== undefined) return known;
+      const row = await store.claimSubscribe(formId, clock(), callTimeout * 3);
+      if (row) return subscribe(row, options);
+      await sleep(retryDelay(look, looks));
+    }
+    throw new Problem('unavailable', 'The applicant is being subscribed to notices.', {
+      headers: { 'Retry-After': '5' },
+    });
+  };
+}
+
+async function subscribe(row: ClaimedRow, { store, deliver, clock }: SubscribeNowOptions): Promise<string> {
+  try {
+    const { subscriberId } = await deliver(row);
+    await store.accept([{ row, subscriberId }], clock());
+    if (subscriberId === undefined) throw new Problem('no-channel', 'The applicant has no channel for notices.');
+    return subscriberId;
+  } catch (error) {
+    // A row in quarantine stays there.
+    const isQuarantined = row.notBefore === 'infinity';
+    const notBefore = isQuarantined ? undefined : new Date(clock().getTime() + retry);
+    await store.fail([{ row, notBefore, refusals: row.refusals }]);
+    throw error;
+  }
+}

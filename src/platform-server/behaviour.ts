@@ -1,0 +1,41 @@
+// The points at which the platform server can behave like the public platform's own services instead. Each function
+// receives what the server would use, and returns what it uses.
+import type { Route } from '../service/http/http-app.ts';
+import type { Queryable } from '../service/postgres/postgres.ts';
+import type { ChangeOptions, ConfigurationChanges } from './configuration/changes.ts';
+import type { ConfigurationStore } from './configuration/store.ts';
+import { idempotencyKey } from './events/event.ts';
+import type { DeliveryJobs, DeliveryOptions } from './notifications/delivery.ts';
+import { createSubscriberStore, type FindOrCreate } from './notifications/subscribers-store.ts';
+import type { TenantCode } from './tenant-code.ts';
+
+export interface Behaviour {
+  routes(routes: Route[]): Route[];
+  /** The store that the routes of the configuration service read. */
+  configurationReads(store: ConfigurationStore): ConfigurationStore;
+  /** The store from which the event service and the notification service read their configuration. */
+  consumerReads(store: ConfigurationStore): Pick<ConfigurationStore, 'latestOfBoth' | 'members'>;
+  changes(options: ChangeOptions, changes: ConfigurationChanges): ConfigurationChanges;
+  /** Returns the key by which a repeated event is recognised. */
+  eventKey(context: Record<string, unknown>): string | undefined;
+  findOrCreate(database: Queryable): FindOrCreate;
+  /** Returns how many notices are still to be sent to a subscriber; undefined if the service does not show it. */
+  pendingNotices(database: Queryable): (tenant: string, id: string) => Promise<number | undefined>;
+  jobs(options: DeliveryOptions, jobs: DeliveryJobs): DeliveryJobs;
+  render: (render: TenantCode['render']) => TenantCode['render'];
+  /** Number of jobs that run at the same time. */
+  concurrency(configured: number): number;
+}
+
+export const ownBehaviour: Behaviour = {
+  routes: (routes) => routes,
+  configurationReads: (store) => store,
+  consumerReads: (store) => store,
+  changes: (_options, changes) => changes,
+  eventKey: idempotencyKey,
+  findOrCreate: (database) => createSubscriberStore(database).findOrCreate,
+  pendingNotices: (database) => createSubscriberStore(database).pendingNotices,
+  jobs: (_options, jobs) => jobs,
+  render: (render) => render,
+  concurrency: (configured) => configured,
+};

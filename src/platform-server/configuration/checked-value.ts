@@ -1,0 +1,74 @@
+// Computes the value of a configuration after an edit, and checks it: its size, its schema, rules of this server's own
+// services, and the code that tenants write.
+import type pg from 'pg';
+import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
+import type { TenantCode } from '../tenant-code.ts';
+import { changedCode, type FindCode } from '../written-code.ts';
+import { applyEdit, type ConfigurationKey, type Edit, EditError } from './configuration.ts';
+import { createConfigurationStore } from './store.ts';
+
+export interface CheckOptions {
+  pool: pg.Pool;
+  code: Pick<TenantCode, 'validate' | 'check'>;
+  /**
+   * By `namespace:name`: schemas that no definition overrides, and functions that find the code in a value of this
+   * configuration.
+   */
+  builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
+  /** Maximum length of a value's JSON text in characters. It also limits the growth by repeated edits. */
+  largest: number;
+  /** Checks a value after its schema did. Returns why the value is rejected. `before` is the current value. */
+  refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
+}
+
+/**
+ * Returns the value after the edit, with its schema's defaults. Throws 400 if the value is invalid or contains invalid
+ * code.
+ */
+export async function checkedValue(
+  options: CheckOptions,
+  key: ConfigurationKey,
+  before: unknown,
+  edit: Edit,
+): Promise<unknown> {
+  const { code, builtIn, largest } = options;
+  const label = `${key.namespace}:${key.name}`;
+  const value = applyOrReject(before, edit);
+  const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
+  if (JSON.stringify(value).length > largest)
+    throw refuse([{ pointer: '', detail: `would be longer than ${largest} characters` }]);
+  const own = builtIn[label];
+  const store = createConfigurationStore(options.pool);
+  const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
+  if (schema === undefined) return value;
+  const result = await code.validate(key.scope, schema, value);
+  if (!result.valid) throw refuse([{ pointer: result.pointer, detail: result.detail }]);
+  const refused = await options.refuse(key, result.value, before);
+  if (refused) throw refuse([refused]);
+  const faults = own ? await code.check(key.scope, changedCode(own.findCode, before, result.value)) : [];
+  if (faults.length > 0) throw refuse(faults);
+  return result.value;
+}
+
+function invalidValue(label: string, { operation }: Edit, found: FieldError[]): Problem {
+  const [first] = found;
+  const place = first?.pointer ? `${first.pointer} ` : '';
+  const errors = found.map(({ pointer, detail }) => ({ pointer: `${operandPointers[operation]}${pointer}`, detail }));
+  const detail = `Value not valid for configuration '${label}': ${place}${first?.detail ?? ''}`;
+  return new Problem('invalid-request', detail, { errors });
+}
+
+/**
+ * Position of the operand in the request body. An error in the value is either below this position, or existed before
+ * the edit.
+ */
+const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
+
+function applyOrReject(latest: unknown, edit: Edit): unknown {
+  try {
+    return applyEdit(latest, edit);
+  } catch (error) {
+    if (error instanceof EditError) throw invalidRequest([{ pointer: '/update', detail: error.message }]);
+    throw error;
+  }
+}

@@ -1,0 +1,16 @@
+// Handles events one at a time. For a tenant without a sender of its own, each takes about eleven seconds.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DeliveryJobs, DeliveryOptions } from '../notifications/delivery.ts';
+
+/** `eventTime`: milliseconds for an event of a tenant without `fromEmail`. Needs a worker that runs one job at a time. */
+export function createOneByOneJobs(options: DeliveryOptions, jobs: DeliveryJobs, eventTime: number): DeliveryJobs {
+  return {
+    ...jobs,
+    async routeEvent(sequence) {
+      const event = await options.eventsIn(options.pool).find(sequence);
+      if (event && (await options.senderOf(event.tenant)) === undefined)
+        await sleep(eventTime, undefined, { ref: false });
+      await jobs.routeEvent(sequence);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+// The reads of configuration. A list reads the pin of each entry one after the other, fails if it exceeds the 16 MiB of
+// one document of its database, and is unordered beyond the first page. The other services keep what they have read of
+// core configuration, also that it does not exist, and never hear of a change.
+import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
+import type { ConfigurationStore } from '../configuration/store.ts';
+
+const largestAnswer = 16 * 1_048_576;
+
+export function slowLists(store: ConfigurationStore): ConfigurationStore {
+  return {
+    ...store,
+    async list(scope, namespace, options) {
+      const { entries, total } = await store.list(scope, namespace, options);
+      let size = 0;
+      for (const { name } of entries) size += JSON.stringify(await store.read({ scope, namespace, name })).length;
+      if (size > largestAnswer) throw new Problem('internal', 'Internal Server Error');
+      if (options.after === undefined) return { entries, total };
+      // The last entry of the page stays in place, because the cursor is made from it.
+      const last = Math.min(options.top, entries.length) - 1;
+      return { entries: [...entries.slice(0, last).reverse(), ...entries.slice(last)], total };
+    },
+  };
+}
+
+export function cachedCore(
+  store: ConfigurationStore,
+  { milliseconds, clock }: { milliseconds: number; clock: Clock },
+): Pick<ConfigurationStore, 'latestOfBoth' | 'members'> {
+  const kept = new Map<string, { core: unknown; until: number }>();
+  const latestOfBoth: ConfigurationStore['latestOfBoth'] = async (scope, home) => {
+    const { core, tenant } = await store.latestOfBoth(scope, home);
+    const key = `${home.namespace}:${home.name}`;
+    const now = clock().getTime();
+    const known = kept.get(key);
+    if (known && known.until > now) return { core: known.core, tenant };
+    kept.set(key, { core, until: now + milliseconds });
+    return { core, tenant };
+  };
+  return {
+    latestOfBoth,
+    async members(scope, home, keys) {
+      const { core, tenant } = await latestOfBoth(scope, home);
+      return [core, tenant].filter(isObject).flatMap((document) => keys.map((key) => document[key]));
+    },
+  };
+}

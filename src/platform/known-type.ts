@@ -1,0 +1,66 @@
+// Whether the notification service knows the notification type that this process registers. The service works with a copy
+// of its configuration that may be ten hours old. Until it reads the type, it responds 404 for it; until it reads a new
+// version of the type, it sends no notices about new events. The log tells that once, the metrics for as long as it
+// lasts.
+import type { Logger } from '../service/operations/log.ts';
+import { PlatformError } from './platform-error.ts';
+import type { PlatformMetrics } from './platform-metrics.ts';
+
+export interface KnownType {
+  /** Records that the service does not know the type. Returns the error to throw. */
+  missing(): PlatformError;
+  /** Records that the service knows the type, perhaps an old version of it. */
+  found(): void;
+  /** Records the events that the type has at the service. Returns true if these are all that it should have. */
+  compare(found: readonly EventName[], wanted: readonly EventName[]): boolean;
+}
+
+export interface EventName {
+  namespace: string;
+  name: string;
+}
+
+const service = 'notifications';
+/** Seconds after which a caller may try again. */
+const retryAfter = 30;
+
+type State = 'missing' | 'outdated' | 'current';
+
+const messages: Record<State, string> = {
+  missing: 'registration unknown to the service: codes and notices wait until it is restarted or reads it by itself',
+  outdated:
+    'registration outdated at the service: some notices are not sent until it is restarted or reads it by itself',
+  current: 'registration known to the service',
+};
+
+export function createKnownType(options: {
+  metrics: Pick<PlatformMetrics, 'failures' | 'registrationUnknown'>;
+  log: Logger;
+}): KnownType {
+  const { metrics, log } = options;
+  let state: State = 'current';
+  metrics.registrationUnknown.set({ service }, 0);
+  const change = (next: State) => {
+    if (next === state) return;
+    state = next;
+    log[next === 'current' ? 'info' : 'warn']({ dependency: service }, messages[next]);
+    metrics.registrationUnknown.set({ service }, next === 'current' ? 0 : 1);
+  };
+  return {
+    missing() {
+      metrics.failures.inc({ dependency: service, kind: 'unregistered' });
+      change('missing');
+      return new PlatformError(service, 'unregistered', { retryAfter });
+    },
+    found() {
+      if (state === 'missing') change('current');
+    },
+    compare(found, wanted) {
+      const has = (event: EventName) =>
+        found.some(({ namespace, name }) => namespace === event.namespace && name === event.name);
+      const isCurrent = wanted.every(has);
+      change(isCurrent ? 'current' : 'outdated');
+      return isCurrent;
+    },
+  };
+}

@@ -1,0 +1,44 @@
+// Asks the notification service whether it knows the notification type that this process has registered, at start and then
+// every hour, or every minute while it does not.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EventName, KnownType } from './known-type.ts';
+import type { Notifications } from './notifications.ts';
+import type { TenantDirectory } from './tenants.ts';
+
+/** Milliseconds between two questions: while the service knows all events of the type, and while it does not. */
+export interface WatchPace {
+  known: number;
+  unknown: number;
+}
+
+export interface TypeWatchOptions {
+  notifications: Pick<Notifications, 'eventsOfType'>;
+  tenants: Pick<TenantDirectory, 'any'>;
+  known: KnownType;
+  typeId: string;
+  events: readonly EventName[];
+  signal: AbortSignal;
+  pace?: WatchPace | undefined;
+}
+
+/**
+ * Asks the notification service for the type, and again until the signal aborts. Call it only after the type is
+ * registered, because the question makes the service read its configuration and keep it for hours. Never rejects.
+ */
+export async function watchType(options: TypeWatchOptions): Promise<void> {
+  const { notifications, tenants, known, typeId, events, signal } = options;
+  const pace = options.pace ?? { known: 3_600_000, unknown: 60_000 };
+  while (!signal.aborted) {
+    let isCurrent = false;
+    try {
+      // The type is the same for every tenant, but the service answers only about one tenant at a time.
+      const tenant = await tenants.any();
+      const found = tenant && (await notifications.eventsOfType(tenant.id, typeId));
+      if (found) isCurrent = known.compare(found, events);
+      else if (tenant) known.missing();
+    } catch {
+      // The client has logged the failure.
+    }
+    await sleep(isCurrent ? pace.known : pace.unknown, undefined, { signal, ref: false }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,38 @@
+// The first start of the form service beside a platform whose notification service works with an old configuration: the
+// steps of docs/platform.md.
+import { expect, it, onTestFinished } from 'vitest';
+import { draft, startFormWorld } from '../support/form-world.ts';
+import { call, roleToken } from '../support/platform.ts';
+import { referenceBehaviour } from '../support/platform-behaviour.ts';
+
+const cache = 2 * 60_000;
+
+it('codes are 503 with the reason, and what waits is sent when the service has read its configuration', async () => {
+  let shift = 0;
+  const world = await startFormWorld({
+    platformEnv: { ...referenceBehaviour, REFERENCE_CACHE: 'PT2M' },
+    platformClock: () => new Date(Date.now() + shift),
+  });
+  onTestFinished(() => world.close());
+  const { access, mailbox, tenant, url } = world.platform;
+  const token = await roleToken(access, { 'notification-service': ['subscription-app'] });
+  // The service reads its configuration before Formgate registers, and keeps it.
+  await call(`${url}/subscription/v1/types?tenantId=${encodeURIComponent(tenant.id)}`, { token });
+
+  const forms = await world.start();
+  const id = await draft(forms, 'ana@example.org');
+  const send = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+  expect(await send()).toMatchObject({
+    status: 503,
+    body: { detail: expect.stringContaining('has not read the registration of this service yet') },
+  });
+  const metrics = async () => (await call(`${forms.metricsUrl}/metrics`)).text;
+  expect(await metrics()).toContain('platform_registration_unknown{service="notifications"} 1');
+  expect(forms.logText()).toContain('registration unknown to the service');
+
+  shift = cache + 1_000;
+  await expect.poll(async () => (await send()).status).toBe(202);
+  expect(await metrics()).toContain('platform_registration_unknown{service="notifications"} 0');
+  await mailbox.waitFor(({ to, subject }) => to.includes('ana@example.org') && subject.includes('draft is saved'));
+  expect((await world.pool.query('SELECT FROM quarantine')).rowCount).toBe(0);
+});

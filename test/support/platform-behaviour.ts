@@ -1,0 +1,29 @@
+// How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite against
+// the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
+
+export const isReferenceRun = process.env.PLATFORM_BEHAVIOUR === 'reference';
+
+/** Environment variables of a platform server with its own behaviour. */
+export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };
+
+/**
+ * Environment variables of a platform server that behaves like the reference implementation. Its caches last for
+ * moments, because a test creates tenants, definitions and types right before it uses them.
+ */
+export const referenceBehaviour = {
+  PLATFORM_BEHAVIOUR: 'reference',
+  REFERENCE_CACHE: 'PT0.05S',
+  REFERENCE_EVENT_TIME: 'PT0.01S',
+};
+
+/** The part of a platform server's environment that chooses its behaviour in this run. */
+export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
+
+/**
+ * Runs `work` for all items together, in the reference behaviour one after the other: there, tests that prepare data in
+ * one document at the same time undo each other's preparations.
+ */
+export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  if (!isReferenceRun) await Promise.all(items.map(work));
+  else for (const item of items) await work(item);
+}
