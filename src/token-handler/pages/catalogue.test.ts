@@ -36,8 +36,15 @@ const thrown = new Set(
     .filter((slug) => slug in problemTypes),
 );
 
-/** Problems of proxied requests and of request bodies, which these routes do not have. */
-const elsewhere: ProblemSlug[] = ['malformed-json', 'invalid-path', 'upstream-unresolved', 'code-required'];
+/** Problems of proxied requests, of request bodies, of forms and of changes of clients, which these routes do not have. */
+const elsewhere: ProblemSlug[] = [
+  'malformed-json',
+  'invalid-path',
+  'upstream-unresolved',
+  'code-required',
+  'definition-invalid',
+  'conflict',
+];
 
 function possible(endpoint: Endpoint): ProblemSlug[] {
   const statuses = statusesOf(endpoint);
