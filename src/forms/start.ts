@@ -47,6 +47,7 @@ import { createOutboxStore } from './outbox/store.ts';
 import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
+import { createEntryEdits } from './registers/entry-edits.ts';
 import { createRegisterGuards } from './registers/policy.ts';
 import { createRegisterReferences } from './registers/references.ts';
 import { createRegisterLock, registerConnections, registerPoolName } from './registers/register-lock.ts';
@@ -203,7 +204,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
     },
     registers: {
       ...guards,
-      ...{ store, urns, changes: createRegisterChanges({ store, hold }) },
+      ...{ store, urns, changes: createRegisterChanges({ store, hold }), edits: createEntryEdits({ store, hold }) },
       references: createRegisterReferences({ configuration: platform.configuration, store, urns }),
     },
   };

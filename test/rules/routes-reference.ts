@@ -18,6 +18,7 @@ export const guardMeanings: Record<string, string> = {
   tenantOrCore: 'Like `tenant`, but a core caller may leave `tenantId` out to call for core’s configuration.',
   ifBearer: 'The guards before “else” if the request has an Authorization header; otherwise those after it.',
   mayUpdateData: 'The caller may change the data of this form. Runs before the body is read.',
+  mayList: 'The caller has form-admin, or asks for their own forms without form data. Otherwise 403.',
   varyByCaller: 'Adds `Vary: Accept, Authorization` to the response.',
   namedTenant: 'The tenant that `tenantId` names. Otherwise 401.',
   anonymousRead: 'The configuration’s definition has `anonymousRead`. Otherwise 401.',

@@ -16,6 +16,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
+import { createEntryEdits } from '../../src/forms/registers/entry-edits.ts';
 import { createRegisterGuards, type RegisterPolicyOptions } from '../../src/forms/registers/policy.ts';
 import { createRegisterReferences } from '../../src/forms/registers/references.ts';
 import { createRegisterLock, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
@@ -287,9 +288,10 @@ async function startReplica(
   const anonymousReads = limits.local({ name: 'anonymous-reads', most, window: seconds * 1_000 });
   const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads, ...rest });
   const store = createRegisterStore(configuration);
-  const changes = createRegisterChanges({ store, hold: createRegisterLock({ pool, metrics, ...stepMs, ...rest }) });
+  const changing = { store, hold: createRegisterLock({ pool, metrics, ...stepMs, ...rest }) };
+  const [changes, edits] = [createRegisterChanges(changing), createEntryEdits(changing)];
   const references = createRegisterReferences({ configuration, store, urns });
-  const routes = registerRoutes({ ...guards, store, changes, urns, references });
+  const routes = registerRoutes({ ...guards, store, changes, edits, urns, references });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {

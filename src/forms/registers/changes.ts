@@ -1,21 +1,16 @@
 // Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. So a
 // create adds the definition, which makes the register exist, in its last step, and a delete removes it first.
 import { Problem } from '../../service/http/problem.ts';
-import { afterChange, type Call, lockWith, notFound, publish, requireFit } from './change-steps.ts';
-import { createEntryEdits } from './entry-edits.ts';
-import { type Register, registerOf, toRegister } from './register.ts';
-import type { HoldRegister } from './register-lock.ts';
-import type { RegisterStore } from './store.ts';
+import { fitsIntoBody, type Parts, type Register, registerOf, toRegister } from './register.ts';
+import type { HoldRegister, RegisterLock } from './register-lock.ts';
+import type { CallContext, RegisterStore } from './store.ts';
 
+export type Call = Omit<CallContext, 'timeoutMs'>;
 export type RegisterChanges = ReturnType<typeof createRegisterChanges>;
 
 type Content = Pick<Register, 'description' | 'entries'>;
 
-export function createRegisterChanges(options: { store: RegisterStore; hold: HoldRegister }) {
-  return { ...createDefinitionChanges(options), ...createEntryEdits(options) };
-}
-
-function createDefinitionChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
+export function createRegisterChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   const withLock = lockWith(hold);
   return {
     /** Throws Problem `conflict` if the register exists. Completes an incomplete register. */
@@ -79,4 +74,53 @@ function createDefinitionChanges({ store, hold }: { store: RegisterStore; hold: 
         if (!registerOf(name, parts)) throw notFound();
       }),
   };
+}
+
+/**
+ * Returns a function that runs `work` under a register's lock. `step` returns the context of the next call, or throws if
+ * it is too late.
+ */
+export function lockWith(hold: HoldRegister) {
+  return <T>(name: string, call: Call, work: (lock: RegisterLock, step: () => CallContext) => Promise<T>): Promise<T> =>
+    hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
+}
+
+/** Writes the entries and publishes them: a pin on an older revision moves to the new one. */
+export async function publish(
+  store: RegisterStore,
+  name: string,
+  entries: readonly unknown[],
+  { active }: Parts,
+  step: () => CallContext,
+): Promise<readonly unknown[]> {
+  const written = await store.writeEntries(name, entries, step());
+  if (active && active.revision !== written.revision)
+    await afterChange('the entries, but not as the active revision', () => store.pin(name, written.revision, step()));
+  return Array.isArray(written.configuration) ? written.configuration : entries;
+}
+
+/**
+ * Runs the steps that follow a change. If they fail, the problem says what was written; it is never a 4xx, because that
+ * would say that nothing was.
+ */
+async function afterChange<T>(written: string, steps: () => Promise<T>): Promise<T> {
+  try {
+    return await steps();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const { status, slug, headers, members, detail } = error;
+    const earlier: unknown[] = Array.isArray(members.written) ? members.written : [];
+    const advice = earlier.length > 0 ? '' : ' The request was only carried out in part: repeat it.';
+    const options = { cause: error, headers, members: { ...members, written: [written, ...earlier] } };
+    throw new Problem(status < 500 ? 'dependency-failed' : slug, detail + advice, options);
+  }
+}
+
+export function requireFit(entries: readonly unknown[]): void {
+  if (fitsIntoBody(entries)) return;
+  throw new Problem('body-too-large', 'The entries, as the configuration service stores them, must be at most 1 MiB.');
+}
+
+export function notFound(): Problem {
+  return new Problem('not-found', 'There is no register with this name.');
 }

@@ -5,7 +5,7 @@ import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
-import { notFound } from './change-steps.ts';
+import { notFound } from './changes.ts';
 import { toCsv } from './csv.ts';
 import { isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
 import { registerOf } from './register.ts';

@@ -1,10 +1,12 @@
 // Edits the entries of a register by what a function makes of them, and keeps and pins revisions.
 import { isDeepStrictEqual } from 'node:util';
 import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
-import { type Call, lockWith, notFound, publish, requireFit } from './change-steps.ts';
+import { type Call, lockWith, notFound, publish, requireFit } from './changes.ts';
 import { entryProblems, type Revision, registerOf } from './register.ts';
 import type { HoldRegister } from './register-lock.ts';
 import type { RegisterStore } from './store.ts';
+
+export type EntryEdits = ReturnType<typeof createEntryEdits>;
 
 export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   const withLock = lockWith(hold);

@@ -1,12 +1,12 @@
 // Routes that change single entries of a register by their key, and import a CSV table.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { notFound } from './change-steps.ts';
+import { notFound } from './changes.ts';
 import { readTable } from './csv.ts';
 import { compareEntries, putEntry, removeEntry } from './entry-changes.ts';
 import { requireValid } from './entry-edits.ts';
 import { importTable } from './import.ts';
 import { registerOf } from './register.ts';
-import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
+import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import {
   busy,
   csvBody,
@@ -20,6 +20,7 @@ import {
   path,
   refusals,
 } from './schema.ts';
+import { callContextOf } from './store.ts';
 
 const one = `${path}/:name/entries/:key`;
 
@@ -29,7 +30,7 @@ export function entryRoutes(options: RegisterRoutesOptions): Route[] {
   return [putRoute(options), deleteRoute(options), importRoute(options)];
 }
 
-function putRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
+function putRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
   return route({
     method: 'put',
     path: one,
@@ -51,13 +52,13 @@ function putRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions)
     },
     async handle({ params: { name, key }, query: { keyField }, body }, _request, response) {
       const edit = (entries: readonly unknown[]) => putEntry(entries, key, body, keyField);
-      const { added } = await changes.edit(name, callContextOf(response), edit);
+      const { added } = await edits.edit(name, callContextOf(response), edit);
       response.status(added ? 201 : 200).json(body);
     },
   });
 }
 
-function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
+function deleteRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
   return route({
     method: 'delete',
     path: one,
@@ -75,13 +76,13 @@ function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptio
     },
     async handle({ params: { name, key }, query: { keyField } }, _request, response) {
       const edit = (entries: readonly unknown[]) => ({ entries: removeEntry(entries, key, keyField) });
-      await changes.edit(name, callContextOf(response), edit);
+      await edits.edit(name, callContextOf(response), edit);
       response.status(204).end();
     },
   });
 }
 
-function importRoute({ bearer, mayManage, tenant, changes, store }: RegisterRoutesOptions): Route {
+function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${path}/:name/entries`,
@@ -117,7 +118,7 @@ function importRoute({ bearer, mayManage, tenant, changes, store }: RegisterRout
         requireValid(previewed.entries);
         return previewed;
       };
-      const { comparison } = dryRun ? await preview() : await changes.edit(name, context, edit);
+      const { comparison } = dryRun ? await preview() : await edits.edit(name, context, edit);
       response.json({ dryRun, ...comparison });
     },
   });

@@ -1,7 +1,8 @@
 // Routes that tell where form definitions use registers, and which of these references are dead.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
+import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import { nameParams, path, referencesResponse, refusals, tenantQuery } from './schema.ts';
+import { callContextOf } from './store.ts';
 
 const busy = {
   description: 'Other searches of the tenant are still running',

@@ -1,8 +1,7 @@
-// What the routes of registers share: their options, and the context of their calls to the configuration service.
-import type { Response } from 'express';
-import { tenantOf } from '../../service/http/request-context.ts';
+// The dependencies of the routes of registers.
 import type { Urns } from '../../service/urn.ts';
 import type { RegisterChanges } from './changes.ts';
+import type { EntryEdits } from './entry-edits.ts';
 import type { RegisterGuards } from './policy.ts';
 import type { RegisterReferences } from './references.ts';
 import type { RegisterStore } from './store.ts';
@@ -10,11 +9,7 @@ import type { RegisterStore } from './store.ts';
 export interface RegisterRoutesOptions extends RegisterGuards {
   store: RegisterStore;
   changes: RegisterChanges;
+  edits: EntryEdits;
   references: RegisterReferences;
   urns: Urns;
-}
-
-/** The tenant and the trace of a request. */
-export function callContextOf(response: Response) {
-  return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
 }

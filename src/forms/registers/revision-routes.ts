@@ -1,10 +1,10 @@
 // Routes for the revisions of a register's entries: list, read, keep, pin and compare.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { notFound } from './change-steps.ts';
+import { notFound } from './changes.ts';
 import { compareEntries } from './entry-changes.ts';
 import { noRevision } from './entry-edits.ts';
 import { type Register, type Revision, registerOf } from './register.ts';
-import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
+import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import {
   busy,
   compareQuery,
@@ -22,7 +22,7 @@ import {
   revisionsResponse,
   tenantQuery,
 } from './schema.ts';
-import type { CallContext } from './store.ts';
+import { type CallContext, callContextOf } from './store.ts';
 
 const all = `${path}/:name/revisions`;
 const one = `${all}/:revision`;
@@ -74,7 +74,7 @@ function listRoute(options: RegisterRoutesOptions): Route {
   });
 }
 
-function keepRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
+function keepRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
   return route({
     method: 'post',
     path: all,
@@ -90,7 +90,7 @@ function keepRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions
       503: busy,
     },
     async handle({ params: { name } }, _request, response) {
-      const { revision } = await changes.keep(name, callContextOf(response));
+      const { revision } = await edits.keep(name, callContextOf(response));
       response.status(201).json({ latest: revision });
     },
   });
@@ -145,7 +145,7 @@ function compareRoute(options: RegisterRoutesOptions): Route {
   });
 }
 
-function pinRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
+function pinRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
   return route({
     method: 'put',
     path: `${path}/:name/active-revision`,
@@ -162,7 +162,7 @@ function pinRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions)
       503: busy,
     },
     async handle({ params: { name }, body: { revision } }, _request, response) {
-      const { revision: active } = await changes.pin(name, revision, callContextOf(response));
+      const { revision: active } = await edits.pin(name, revision, callContextOf(response));
       response.json({ active });
     },
   });

@@ -1,12 +1,12 @@
 // Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service.
 // Every failure of the configuration service becomes a 502.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { notFound } from './change-steps.ts';
+import { notFound } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
 import { entryRoutes } from './entry-routes.ts';
 import { referenceRoutes } from './reference-routes.ts';
 import { registerOf } from './register.ts';
-import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
+import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import { revisionRoutes } from './revision-routes.ts';
 import {
   busy,
@@ -22,6 +22,7 @@ import {
   registerResponse,
   tenantQuery,
 } from './schema.ts';
+import { callContextOf } from './store.ts';
 
 export function registerRoutes(options: RegisterRoutesOptions): Route[] {
   return [

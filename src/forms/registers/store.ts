@@ -1,8 +1,10 @@
 // Reads and writes registers in the configuration service, with the service's own account. Each method makes as few
 // calls as the contract allows. changes.ts decides the order of the calls. Only `readOpen` uses a cache.
+import type { Response } from 'express';
 import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
 import { createRegisterList, type ListOptions } from './list-store.ts';
 import {
   definitionIn,
@@ -23,6 +25,11 @@ export interface CallContext {
   traceparent?: string | undefined;
   /** Milliseconds for each call. The default is the platform client's timeout. */
   timeoutMs?: number | undefined;
+}
+
+/** The tenant and the trace of a request. */
+export function callContextOf(response: Response): CallContext {
+  return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
 }
 
 /** Throws every failure as a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
