@@ -54,7 +54,7 @@ describe('access tokens', () => {
     expect(of('tenant-service')).toEqual(['platform-service']);
     expect(of('configuration-service')).toEqual(['configured-service', 'configuration-admin']);
     expect(of('event-service')).toEqual(['event-sender']);
-    expect(of('notification-service')).toEqual(['subscription-app']);
+    expect(of('notification-service')).toEqual(['subscription-app', 'subscription-admin']);
     expect(aud).toContain(access.urns.service('tenant-service'));
   });
 

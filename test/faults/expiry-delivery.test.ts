@@ -41,10 +41,9 @@ const metric = async (name: string, kind: string) => {
 
 describe('an outage of the notification service', { timeout: 2 * patience }, () => {
   it('causes only a few probes, however many subscribers are to be removed, and ends without a restart', async () => {
-    for (let nth = 0; nth < 200; nth += 1) {
-      const facts = { subscriberId: String(nth).padStart(24, '0') };
-      await database.addRow(await database.addForm(), 'remove-subscriber', { facts });
-    }
+    const subscriberIds = Array.from({ length: 200 }, (_, nth) => String(nth).padStart(24, '0'));
+    for (const subscriberId of subscriberIds)
+      await database.addRow(await database.addForm(), 'remove-subscriber', { facts: { subscriberId } });
     refuse(503, isNotification);
     start({ pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
     await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(5), patience);
@@ -53,7 +52,10 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
-    expect(new Set(removals().map(({ path }) => path.split('?')[0])).size).toBe(200);
+    // A removal also looks for another subscriber of its form, and removes it.
+    expect(removals().map(({ path }) => path.split('?')[0]?.split('/').at(-1))).toEqual(
+      expect.arrayContaining(subscriberIds),
+    );
   });
 });
 

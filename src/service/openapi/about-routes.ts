@@ -24,7 +24,7 @@ const checkLimit = 2_000;
  * Milliseconds for which results are cached, because anyone may request them and each check sends a request to another
  * service.
  */
-const healthAge = 120_000;
+const healthAge = 10_000;
 
 const link = z.object({ href: z.string() });
 const aboutSchema = z.object({
@@ -59,7 +59,7 @@ export function aboutRoutes(options: AboutOptions): Route[] {
       method: 'get',
       path: '/health',
       summary: 'Whether each dependency of the service responds',
-      description: 'Always 200. The values are up to two minutes old.',
+      description: 'Always 200. The values are up to ten seconds old.',
       guards: [anonymous],
       answers: { 200: { description: 'One boolean for each dependency', schema: z.record(z.string(), z.boolean()) } },
       async handle(_input, _request, response) {
@@ -69,7 +69,7 @@ export function aboutRoutes(options: AboutOptions): Route[] {
   ];
 }
 
-/** Returns a function that runs the checks at most once in two minutes. */
+/** Returns a function that runs the checks at most once in ten seconds. */
 function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
   let checkedAt = Number.NEGATIVE_INFINITY;
   let results: Promise<Record<string, boolean>> | undefined;
