@@ -1,9 +1,6 @@
 // Form services as a cluster runs them, for tests that start several, kill them, or cut their dependencies. All
 // replicas share one platform and one database; each runs in this process or in a separate one. Taps record their calls
 // to the platform.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Message } from '../../dev/mailbox/message.ts';
@@ -14,6 +11,7 @@ import { parseConfig } from '../../src/service/operations/config.ts';
 import type { StartupPace } from '../../src/service/operations/startup-check.ts';
 import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
+import { type Launched, launchForms } from './form-process.ts';
 import { anonymous, configure, permit } from './forms.ts';
 import { type HttpTap, startHttpTap } from './http-tap.ts';
 import { quick } from './outbox-dispatcher.ts';
@@ -43,13 +41,7 @@ export interface FormReplica {
   close(): Promise<void>;
 }
 
-export interface FormProcess extends FormReplica {
-  /** Sends SIGKILL and waits for the process to end. */
-  kill(): Promise<void>;
-  /** Resolves with the signal or the exit code that ended it. */
-  ended: Promise<NodeJS.Signals | number | null>;
-  hasEnded(): boolean;
-}
+export type FormProcess = FormReplica & Omit<Launched, 'child'>;
 
 export interface ReplicaOptions {
   env?: Record<string, string>;
@@ -73,7 +65,7 @@ export interface FormWorld {
   /** Starts a replica in a separate process, which `crash-points.ts` can kill. */
   spawn(env?: Record<string, string>): Promise<FormProcess>;
   /** Like `spawn`, for a process that may end before it listens. */
-  launch(env?: Record<string, string>): Pick<FormProcess, 'ended' | 'hasEnded' | 'kill' | 'logText'>;
+  launch(env?: Record<string, string>): Launched;
   /** Every response to `ask` so far. */
   answers: Answered[];
   close(): Promise<void>;
@@ -155,7 +147,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
     start: async (replica = {}) => keep(await startReplica({ ...env, ...replica.env }, asker, replica)),
     spawn: async (changes) => keep(await spawnReplica({ ...env, ...changes }, asker)),
     launch(changes) {
-      const launched = launch({ ...env, ...changes });
+      const launched = launchForms({ ...env, ...changes });
       endings.push(launched.kill);
       return launched;
     },
@@ -212,42 +204,8 @@ async function startReplica(
   };
 }
 
-const main = join(import.meta.dirname, '../../src/forms/main.ts');
-const crashPoints = import.meta.resolve('./crash-points.ts');
-
-type Launched = { child: ChildProcess } & Pick<FormProcess, 'ended' | 'hasEnded' | 'kill' | 'logText'>;
-
-function launch(env: Record<string, string>): Launched {
-  const child = spawn(process.execPath, [`--import=${crashPoints}`, main], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      PATH: process.env.PATH,
-      LOG_LEVEL: 'trace',
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      ...env,
-    },
-  });
-  let text = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => {
-      text += chunk.toString();
-    });
-  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as NodeJS.Signals | number | null);
-  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
-  return {
-    child,
-    ended,
-    hasEnded,
-    logText: () => text,
-    async kill() {
-      if (!hasEnded()) child.kill('SIGKILL');
-      await ended;
-    },
-  };
-}
-
 async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<FormProcess> {
-  const { child, kill, ...launched } = launch(env);
+  const { child, kill, ...launched } = launchForms(env);
   const { ended, logText } = launched;
   const { port, metricsPort } = await new Promise<{ port: string; metricsPort: string }>((resolve, reject) => {
     child.stdout?.on('data', () => {

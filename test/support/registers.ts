@@ -22,13 +22,7 @@ import { createRegisterReferences } from '../../src/forms/registers/references.t
 import { createRegisterLock, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
 import { registerRoutes } from '../../src/forms/registers/routes.ts';
 import { createRegisterStore } from '../../src/forms/registers/store.ts';
-import { cacheTimes } from '../../src/platform/cache.ts';
-import { type Configuration, createConfiguration } from '../../src/platform/configuration.ts';
-import { createPlatformClient } from '../../src/platform/http-client.ts';
-import { createHttpAgent } from '../../src/platform/http-exchange.ts';
-import { createMissBudget } from '../../src/platform/miss-budget.ts';
-import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
-import { createServiceAccount } from '../../src/platform/service-account.ts';
+import type { Configuration } from '../../src/platform/configuration.ts';
 import { createBearerVerifier, type Tenant, type Tenants } from '../../src/service/auth/identity.ts';
 import { createSigningKeys } from '../../src/service/auth/signing-keys.ts';
 import { createKeysUrl } from '../../src/service/auth/tenant-issuers.ts';
@@ -39,10 +33,16 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createPool } from '../../src/service/postgres/postgres.ts';
 import { startTestAccess, type TestAccess, testServiceSecret } from './access.ts';
 import { captureLog } from './captured-log.ts';
+import {
+  type Account,
+  type Connection,
+  type ConnectionOptions,
+  connectConfiguration,
+} from './configuration-connection.ts';
 import { startApp } from './listening-app.ts';
 import { type Answered, call, roleToken, startTestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
-import { type Revisions, revisionsOf } from './revisions.ts';
+import type { Revisions } from './revisions.ts';
 
 export interface RegisterBackend {
   /** Base URL of the configuration API. */
@@ -205,48 +205,6 @@ async function removeAll(configuration: Configuration, tenants: Tenant[], names:
         names.slice(start, start + 8).map((name) => configuration.remove('data-register', name, { tenantId })),
       );
   }
-}
-
-interface Account {
-  accessUrl: string;
-  clientId: string;
-  clientSecret: string;
-}
-
-interface ConnectionOptions {
-  url: string;
-  timeoutMs?: number | undefined;
-  clock?: Clock | undefined;
-}
-
-interface Connection {
-  configuration: Configuration;
-  revisions: Revisions;
-  close(): Promise<void>;
-}
-
-function connectConfiguration(by: Account, options: ConnectionOptions): Connection {
-  const { clock = systemClock, timeoutMs = 10_000 } = options;
-  const agent = createHttpAgent();
-  const { log } = captureLog();
-  const metrics = createPlatformMetrics(createMetrics());
-  const common = { agent, log, metrics, clock, timeoutMs, retryDelayMs: 2, circuitResetMs: 300 };
-  // Sign-ins do not use the short timeout of the calls under test.
-  const account = createServiceAccount({ ...common, ...by, timeoutMs: 10_000 });
-  const client = createPlatformClient({
-    ...common,
-    service: 'configuration',
-    account,
-    baseUrl: async () => options.url,
-  });
-  return {
-    configuration: createConfiguration({
-      ...{ client, clock, times: cacheTimes(), metrics, log },
-      budget: createMissBudget(clock, metrics),
-    }),
-    revisions: revisionsOf(client),
-    close: () => agent.destroy(),
-  };
 }
 
 interface ReplicaParts {
