@@ -2,6 +2,7 @@
 import type { Clock } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
+import { expiringStatuses } from '../forms/catalogue.ts';
 import type { Form } from '../forms/form.ts';
 import type { Retention } from './expiry.ts';
 import { policyOf } from './retention.ts';
@@ -64,7 +65,7 @@ export function createExpiryDates({ db, definitions, clock }: ExpiryDatesOptions
   };
 }
 
-const canExpire = ({ held, status }: Form) => !held && (status === 'Draft' || status === 'Locked');
+const canExpire = ({ held, status }: Form) => !held && expiringStatuses.some((one) => one === status);
 
 function datesOf({ status, lastAccessed, locked }: Form, { lockAfter, deleteAfter }: Retention): ExpiryDates {
   const lockOn = new Date(lastAccessed.getTime() + lockAfter);

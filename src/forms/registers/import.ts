@@ -31,7 +31,7 @@ export function importTable(table: Table, existing: readonly unknown[], options:
     : createObjectReader(table, existing, stored, keyField);
   const entries = imported(table, toEntry, keyField);
   for (const key of entries.keys())
-    if (stored.get(key)?.length === 2) throw new Problem('conflict', `Several entries have the key of a row.`);
+    if (stored.get(key)?.length === 2) throw new Problem('conflict', 'Several entries have the key of a row.');
   if (options.mode === 'replace') return [...entries.values()];
   const kept = existing.map((entry) => {
     const key = keyOf(entry, keyField) ?? '';

@@ -9,6 +9,8 @@ import {
   type SessionReplica,
   startSessionReplica,
 } from '../../../test/support/session-replica.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
+import { createRefreshQueue } from './refresh-queue.ts';
 import { isRefreshDue, type Session, type TokenSet } from './session.ts';
 
 let access: TestAccess;
@@ -99,6 +101,12 @@ describe('the refreshes of a realm', () => {
     expect(new Set(received).size).toBe(33);
     expect(received.every((token) => token.startsWith('new '))).toBe(true);
     expect(most).toBeLessThanOrEqual(4);
+  });
+
+  it('are bounded for all realms together, at sixteen times the bound of one realm', () => {
+    const queue = createRefreshQueue(2, createMetrics());
+    const people = Array.from({ length: 100 }, (_, nth) => ({ tenant: `realm ${nth % 50}`, member: `person ${nth}` }));
+    expect(people.filter((person) => queue.tryTake(person) !== undefined)).toHaveLength(32);
   });
 
   it('get 503 with Retry-After beyond the queue, only if the access token has expired', async () => {
