@@ -31,7 +31,7 @@ export async function watchType(options: TypeWatchOptions): Promise<void> {
   while (!signal.aborted) {
     let isCurrent = false;
     try {
-      // The type is the same for every tenant, but the service answers only about one tenant at a time.
+      // The type is the same for every tenant, but each call concerns one tenant.
       const tenant = await tenants.any();
       const found = tenant && (await notifications.eventsOfType(tenant.id, typeId));
       if (found) isCurrent = known.compare(found, events);

@@ -1,4 +1,4 @@
-// One token handler for all modules of the conformance suite. Each module gets a tenant of its own with a scripted realm,
+// One token handler for all modules of the conformance suite. Each module gets its own tenant with a scripted realm,
 // so that nothing that the token handler caches carries over to the next module.
 import pino from 'pino';
 import { expect } from 'vitest';

@@ -1,4 +1,4 @@
-// Starts a form service in a process of its own, and collects its log.
+// Starts a form service in a separate process, and collects its log.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -52,7 +52,7 @@ export function expectTrace(name: string, modules: string[]): void {
   const documented = documentedModules(readFileSync(pagePath, 'utf8'), name);
   const [{ shared, ...recorded }, { shared: known, ...listed }] = [groupsOf(modules), groupsOf(documented.toSorted())];
   expect(listed, 'FORMGATE_WRITE_TRACES=1 writes the lists').toEqual(recorded);
-  // Registrations at the platform are checked in the background, through shared modules and at times of their own.
+  // Registrations at the platform are checked in the background, through shared modules, and independently of requests.
   expect(known).toEqual(expect.arrayContaining(shared));
   const { http } = recorded;
   expect(http.length).toBeLessThanOrEqual(most.http);

@@ -1,4 +1,4 @@
-// Finds out which properties a data schema describes: through references, combinations and conditions. It answers for
+// Finds out which properties a data schema describes: through references, combinations and conditions, for the
 // paths of a UI schema, such as #/properties/address/properties/city.
 import { isObject } from '../../service/json-value.ts';
 import type { SchemaObject } from './schema-tree.ts';

@@ -1,4 +1,4 @@
-// The route that lists forms, for administrators and for people with forms of their own.
+// The route that lists forms, for administrators and for people who created forms themselves.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';

@@ -1,6 +1,6 @@
 // Subscribes the applicant of a form at once, for a code that is sent before the dispatcher has done so. The notification
 // service does not keep two overlapping requests from creating two subscribers, and the applicant would then get every
-// notice twice. So whoever subscribes has to claim the form's `subscribe` row first: the dispatcher, or this function.
+// notice twice. Both the dispatcher and this function therefore claim the form's `subscribe` row first.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';

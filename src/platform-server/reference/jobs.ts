@@ -1,4 +1,4 @@
-// Handles events one at a time. For a tenant without a sender of its own, each takes about eleven seconds.
+// Handles events one at a time. For a tenant without `fromEmail`, each takes about eleven seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeliveryJobs, DeliveryOptions } from '../notifications/delivery.ts';
 

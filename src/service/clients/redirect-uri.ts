@@ -39,7 +39,7 @@ const dotSegment = /^\.{1,2}(?:;.*)?$/;
  */
 export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedRedirectUri {
   const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];
-  // `*` in the host is parsed, so that it gets a problem of its own; in the port it is not.
+  // `*` in the host is parsed, so that it gets a specific problem; in the port it is not.
   if (authority === undefined || !URL.canParse(text)) return { problem: 'must be an absolute http or https URL' };
   if (text.includes('#')) return { problem: 'must not have a fragment' };
   if (authority.includes('@')) return { problem: 'must not contain credentials' };

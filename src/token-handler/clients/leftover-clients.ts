@@ -102,7 +102,7 @@ FROM client_deletions d WHERE tenant_id = $1 AND client_id = $2 AND registration
     WHERE r.tenant_id = d.tenant_id AND r.oidc_client_id = d.oidc_client_id)
 ORDER BY created DESC LIMIT $3`;
 
-// Attempts of older versions have no name of their own; their ids keep them apart.
+// Attempts of older versions have no name; their ids distinguish them.
 const lostSql = `
 WITH lost AS (DELETE FROM registration_attempts WHERE started < $1 OR failed RETURNING *),
 recorded AS (

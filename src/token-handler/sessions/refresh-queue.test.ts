@@ -1,4 +1,4 @@
-// Tests that refreshes are spread over time, that one realm and one person have only so many of them in flight, and what
+// Tests that refreshes are spread over time, that a realm and a person have a bounded number of them in flight, and what
 // happens beyond that. The test decides when token requests end.
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';

@@ -28,7 +28,7 @@ const begin = (returnTo: string) => browser.request(world.authUrl({ returnTo }))
 const callbackUrl = () => world.clientUrl('callback');
 /** The browser's open attempts, as it sends them to the callback. */
 const open = () => browser.cookies(callbackUrl()).filter(({ name }) => name.startsWith(`${cookieName}.`));
-/** Answers an attempt with an error of the identity provider, which needs no sign-in there. */
+/** Completes an attempt with an error of the identity provider, which needs no sign-in there. */
 const deny = (state: string) => {
   const iss = platform.access.issuer('demo');
   return browser.request(world.clientUrl('callback', { state, error: 'access_denied', iss }));
