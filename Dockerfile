@@ -7,25 +7,38 @@ ARG RUN_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 FROM ${BUILD_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY web/package.json ./web/
 # To use another registry than npm's: --secret id=npmrc,src=$HOME/.npmrc
 # Deletes files of packages that are not needed at run time: types, source maps, documents and builds for other runtimes.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm ci --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
  && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' -o -name '*.md' -o -name '*.bare' \) -delete \
  && find node_modules -type d \( -name test -o -name tests -o -name __tests__ -o -name benchmark \) -prune -exec rm -rf {} + \
- && rm -rf node_modules/.package-lock.json /tmp/npm \
+ && rm -rf node_modules/.package-lock.json node_modules/formgate-web /tmp/npm \
  && find node_modules -depth -type d -empty -delete \
  && mkdir compile-cache
+
+# The pages, which only need files of their own at run time.
+FROM ${BUILD_IMAGE} AS pages
+WORKDIR /app
+COPY package.json package-lock.json tsconfig.json .npmrc ./
+COPY web/package.json ./web/
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    npm ci --workspace=web --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
+ && rm -rf /tmp/npm
+COPY web ./web
+RUN node web/build.ts
 
 # For `skaffold dev`: runs the code in /tmp/app, to which skaffold copies changes, and restarts after each change.
 FROM ${BUILD_IMAGE} AS development
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
+COPY --from=pages /app/web/dist ./web/dist
 COPY src ./src
 COPY reconciler ./reconciler
 USER 65532:65532
-ENTRYPOINT ["/bin/sh", "-c", "mkdir -p /tmp/app && cp -R /app/package.json /app/src /app/reconciler /tmp/app && ln -sfn /app/node_modules /tmp/app/node_modules && exec node --watch --watch-preserve-output --max-semi-space-size=8 --heap-growing-percent=30 /tmp/app/src/image/main.ts \"$@\"", "formgate"]
+ENTRYPOINT ["/bin/sh", "-c", "mkdir -p /tmp/app && cp -R /app/package.json /app/src /app/reconciler /app/web /tmp/app && ln -sfn /app/node_modules /tmp/app/node_modules && exec node --watch --watch-preserve-output --max-semi-space-size=8 --heap-growing-percent=30 /tmp/app/src/image/main.ts \"$@\"", "formgate"]
 
 FROM ${RUN_IMAGE}
 ARG VERSION=0.2.0
@@ -40,6 +53,7 @@ LABEL org.opencontainers.image.title="Formgate" \
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
+COPY --from=pages /app/web/dist ./web/dist
 COPY src ./src
 COPY reconciler ./reconciler
 # Node has one compile cache for each user, and writes it as that user.

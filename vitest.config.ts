@@ -6,7 +6,7 @@ import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
   test: {
-    include: ['{src,reconciler,dev,test}/**/*.test.ts'],
+    include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
     // Those need a cluster: npm run test:kubernetes, npm run test:cluster.
     exclude: ['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
     globalSetup: ['test/support/global-setup.ts'],

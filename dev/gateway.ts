@@ -31,7 +31,7 @@ export interface GatewayOptions {
 }
 
 const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
-const formPaths = ['/form/v1', '/docs', '/openapi.json', '/problems', '/swagger'];
+const formPaths = ['/form/v1', '/apply', '/console', '/docs', '/openapi.json', '/problems', '/swagger'];
 const tokenHandlerPaths = ['/token-handler'];
 /**
  * Paths of the token handler's documents. They are below `/token-handler`, because `/docs` and similar paths belong to

@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../src/service/clock.ts';
 import { createUrns } from '../src/service/urn.ts';
+import { buildPages } from '../web/build.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
@@ -76,6 +77,9 @@ async function startAll(run: Run): Promise<Started> {
   await stack.add(gateway.close);
   const publicUrl = `http://localhost:${gateway.port}`;
 
+  const pages = buildPages();
+  // The start that awaits it later reports its failure.
+  pages.catch(() => undefined);
   const secrets = await openFolder(options);
   const postgres = await startDatabase(run, secrets);
   const mailbox = await openMailbox({ directory: join(options.directory, 'mailbox'), clock: systemClock });
@@ -91,6 +95,7 @@ async function startAll(run: Run): Promise<Started> {
   await stack.add(access.close);
   report.done('Identity provider and mailbox');
 
+  await pages;
   const children = await startChildren({ ...run, secrets, postgres, mailbox, access, urns, publicUrl });
   let hasData = false;
   handle = createGateway({

@@ -43,6 +43,7 @@ export async function processEnvironments(
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
       CODE_KEY: await secrets.get('form-service-code-key'),
+      PAGES: 'apply,console',
     },
     tokenHandler: {
       ...common(around, around.tokenHandler),

@@ -8,6 +8,7 @@ import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
 import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import { createFormRoute, deleteFormRoute, type FormRoutesOptions, readFormRoute } from './forms/routes.ts';
+import { type PageRoutesOptions, pageRoutes } from './pages/routes.ts';
 import { listQuarantineRoute, type QuarantineRoutesOptions, releaseItemRoute } from './quarantine/routes.ts';
 import type { RegisterRoutesOptions } from './registers/register-routes-options.ts';
 import { registerRoutes } from './registers/routes.ts';
@@ -16,6 +17,7 @@ export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
   definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
+  pages: PageRoutesOptions;
   quarantine: QuarantineRoutesOptions;
   registers: RegisterRoutesOptions;
 }
@@ -24,7 +26,7 @@ const name = 'Form service';
 const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
-export function formsRoutes({ about, definitions, forms, quarantine, registers }: FormsRoutesOptions): Route[] {
+export function formsRoutes({ about, definitions, forms, pages, quarantine, registers }: FormsRoutesOptions): Route[] {
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
@@ -39,5 +41,5 @@ export function formsRoutes({ about, definitions, forms, quarantine, registers }
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),
   ];
-  return [...routes, ...documentRoutes({ title: name, version: '1', description, routes })];
+  return [...routes, ...documentRoutes({ title: name, version: '1', description, routes }), ...pageRoutes(pages)];
 }

@@ -1,8 +1,10 @@
 // The configuration of the form service, read from the environment.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
+import { csv, flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+
+import { pageNames } from './pages/page.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
@@ -33,6 +35,9 @@ const settings = z.object({
     'Length of the window in which ANONYMOUS_READ_LIMIT counts',
   ),
   DELETE_FILES: flag(false).describe('Whether the deletion of a form also deletes its files at the file service'),
+  PAGES: csv()
+    .pipe(z.array(z.enum(pageNames, 'must be a list of apply and console')))
+    .describe('Pages for people that the process serves: apply (`/apply`, for applicants) and console (`/console`)'),
 });
 
 export const configSchema = withRules(settings, ...processRules);

@@ -45,6 +45,7 @@ import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
+import { requirePages } from './pages/built-pages.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createEntryEdits } from './registers/entry-edits.ts';
@@ -68,9 +69,10 @@ export interface StartOptions {
   startup?: Partial<StartupPace>;
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override. */
+/** Throws ConfigError for an invalid `DIR_…` override, or a page that was not built. */
 export async function startForms(options: StartOptions): Promise<RunningService> {
   const { config, log, env, clock = systemClock, pace, startup } = options;
+  requirePages(config.PAGES);
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
@@ -198,6 +200,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
       check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
       checks: limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
     },
+    pages: { pages: config.PAGES },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
       quarantine: createFormsQuarantine({ pool, clock }),

@@ -64,6 +64,18 @@ const forbidden: IForbiddenRuleType[] = [
     to: { path: '^dev/' },
   },
   {
+    name: 'pages-talk-by-http-only',
+    comment: 'The pages run in a browser and share no code with the processes.',
+    from: { path: '^web/', pathNot: tests },
+    to: { path: ['^src/', '^reconciler/', '^dev/'] },
+  },
+  {
+    name: 'only-npm-start-builds-pages',
+    comment: 'The processes have no build step: they serve files of web/dist.',
+    from: { path: ['^src/', '^reconciler/'], pathNot: tests },
+    to: { path: '^web/' },
+  },
+  {
     name: 'only-tests-import-tests',
     comment: 'Code that runs in production or in npm start must not need test/ or a *.test.ts file.',
     from: { path: '.', pathNot: tests },
@@ -144,7 +156,7 @@ const ruleSet: IFlattenedRuleSet = { forbidden: forbidden.map((rule) => ({ ...ru
 export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? '');
 
 /**
- * Checks every `.ts` file under src, reconciler and test of a tree.
+ * Checks every `.ts` file under the folders with TypeScript of a tree.
  *
  * TypeScript 7 has no parser API for dependency-cruiser, which would then see no `.ts` file and report nothing. Therefore the
  * parser is swc, and the report lists the modules that it saw, so that the caller can compare them with the files on disk.

@@ -2,6 +2,7 @@
 // that routes use only when they are called are missing.
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
+import { pageNames } from '../../src/forms/pages/page.ts';
 import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
 import { type PlatformRoutesOptions, platformRoutes } from '../../src/platform-server/app.ts';
 import { createConfigurationGuards } from '../../src/platform-server/configuration/policy.ts';
@@ -31,6 +32,7 @@ function formServiceRoutes(): Route[] {
     about: {},
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service') },
+    pages: { pages: pageNames },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     registers: { urns, ...registerGuards },
   } as unknown as FormsRoutesOptions);

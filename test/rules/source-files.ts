@@ -10,9 +10,9 @@ export interface SourceFile {
 }
 
 /** The folders with TypeScript. */
-export const sourceFolders = ['src', 'reconciler', 'dev', 'test'];
+export const sourceFolders = ['src', 'reconciler', 'dev', 'test', 'web'];
 
-const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage']);
+const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage', 'dist']);
 
 /**
  * Returns every file of the folders whose path has the ending ('' matches every file), sorted. Ignores missing folders.

@@ -45,6 +45,15 @@ CLIENT_ID: {{ . | quote }}
 {{- define "formgate.environment.forms" -}}
 {{ include "formgate.environment.process" . }}
 {{ include "formgate.environment.platform" (dict "root" . "account" .Values.forms.account) }}
+{{- with include "formgate.pages" . | fromJsonArray }}
+PAGES: {{ join "," . | quote }}
+{{- end }}
+{{- end -}}
+{{- /* The names of the enabled pages as a JSON array */ -}}
+{{- define "formgate.pages" -}}
+{{- $names := list -}}
+{{- range $name := list "apply" "console" -}}{{- if (index $.Values.forms.pages $name).enabled -}}{{- $names = append $names $name -}}{{- end -}}{{- end -}}
+{{- toJson $names -}}
 {{- end -}}
 
 {{- define "formgate.environment.tokenHandler" -}}

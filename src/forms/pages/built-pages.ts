@@ -1,0 +1,17 @@
+// Where the built pages are.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '../../service/operations/config.ts';
+import type { PageName } from './page.ts';
+
+/** `web/build.ts` puts a folder for each page here, with `index.html`, `assets` and compressed copies. */
+export const pagesDirectory: string = join(import.meta.dirname, '../../../web/dist');
+
+/** Throws ConfigError if a page was not built. */
+export function requirePages(pages: readonly PageName[], directory = pagesDirectory): void {
+  const missing = pages.filter((name) => !existsSync(join(directory, name, 'index.html')));
+  if (missing.length === 0) return;
+  throw new ConfigError([
+    { name: 'PAGES', problem: `${missing.join(' and ')} must be built first: npm run build --workspace web` },
+  ]);
+}

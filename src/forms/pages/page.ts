@@ -1,0 +1,23 @@
+// The pages for people: where they are, and what a browser may load for them.
+
+/** `apply` is for applicants, `console` for administrators. Each is served below the path of its name. */
+export const pageNames = ['apply', 'console'] as const;
+export type PageName = (typeof pageNames)[number];
+
+/** The paths that show a page. Scripts of the page decide what they show. */
+export const pageAddresses: Record<PageName, readonly string[]> = {
+  apply: ['/apply', '/apply/:tenant/:definition'],
+  console: ['/console', '/console/:tenant', '/console/:tenant/*view'],
+};
+
+/** The Content-Security-Policy: only files of this origin, and nothing inline. */
+export const pagePolicy: string = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');

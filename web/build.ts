@@ -1,0 +1,81 @@
+// Builds the pages into web/dist, with a compressed copy of each file beside it. Does nothing if web/dist was built from
+// the same files: `npm run build --workspace web`.
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+
+const root = import.meta.dirname;
+const output = join(root, 'dist');
+/** Each is a folder with an index.html, and is served under its name. */
+const apps = ['apply', 'console'];
+const sources = [...apps, 'shared', 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
+
+/** Builds the pages if a source has changed since. Safe to run several times at once. */
+export async function buildPages(): Promise<void> {
+  const version = hashOf(sources);
+  if (existsSync(join(output, version))) return;
+  const folder = await mkdtemp(join(root, '.build-'));
+  try {
+    for (const app of apps) await buildApp(app, join(folder, app));
+    await writeFile(join(folder, version), '');
+    await replaceOutput(folder, version);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function buildApp(app: string, outDir: string): Promise<void> {
+  // Loaded here, because a start whose pages are built does not need it.
+  const { build } = await import('vite');
+  await build({
+    configFile: false,
+    root: join(root, app),
+    base: `/${app}/`,
+    logLevel: 'warn',
+    // A file below 4 KB would become a data: address, which the pages' policy forbids.
+    build: { outDir, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, target: 'es2022' },
+  });
+  const names = await readdir(outDir, { recursive: true });
+  await Promise.all(
+    names.filter((name) => /\.(?:html|js|css|svg|json)$/.test(name)).map((name) => compress(join(outDir, name))),
+  );
+}
+
+async function compress(file: string): Promise<void> {
+  const content = await readFile(file);
+  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
+  await Promise.all([
+    promisify(brotliCompress)(content, { params }).then((compressed) => writeFile(`${file}.br`, compressed)),
+    promisify(gzip)(content, { level: 9 }).then((compressed) => writeFile(`${file}.gz`, compressed)),
+  ]);
+}
+
+/** Another build that has finished first is kept, because it was made from the same files. */
+async function replaceOutput(folder: string, version: string): Promise<void> {
+  const former = `${folder}-former`;
+  await rename(output, former).catch(() => undefined);
+  await rename(folder, output).catch((error: unknown) => {
+    if (!existsSync(join(output, version))) throw error;
+  });
+  await rm(former, { recursive: true, force: true });
+}
+
+function hashOf(names: string[]): string {
+  const hash = createHash('sha256');
+  for (const name of names.flatMap(filesOf).sort())
+    hash
+      .update(`${name}\0`)
+      .update(readFileSync(join(root, name)))
+      .update('\0');
+  return hash.digest('hex').slice(0, 16);
+}
+
+function filesOf(name: string): string[] {
+  if (/\.\w+$/.test(name)) return [name];
+  return readdirSync(join(root, name), { withFileTypes: true }).flatMap((entry) => filesOf(`${name}/${entry.name}`));
+}
+
+if (import.meta.main) await buildPages();
