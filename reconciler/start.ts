@@ -59,7 +59,8 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
     openRefusals: () => openRefusals({ pool, clock, log }),
   });
   try {
-    if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
+    // Does not wait for the database: the next run does what this one could not.
+    if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
     return await run({
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },
       store: expiryStore,

@@ -132,7 +132,7 @@ describe('a process', () => {
   });
 
   it('states why the database cannot be opened, without a stack', async () => {
-    const settings = "{ url: 'postgres://forms@127.0.0.1:1/x', directory: '.', log: { warn() {} } }";
+    const settings = "{ url: 'postgres://forms@127.0.0.1:1/x', directory: '.', patience: 0, log: {} }";
     const { code, output } = await main('refused', `await migrate.migrate(${settings});`).exited;
     expect(code).toBe(1);
     const reason = 'the database cannot be opened: its host refuses connections (ECONNREFUSED)';

@@ -22,6 +22,21 @@ const reasons: Readonly<Record<string, string>> = {
   '57P03': 'it is starting or stopping',
 };
 
+/** Waiting does not help against the others. */
+const outages = new Set(
+  'ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET EHOSTUNREACH ENETUNREACH ETIMEDOUT EPIPE 53300 57P01 57P02 57P03'.split(
+    ' ',
+  ),
+);
+
+/** True if the database cannot be reached now, but nothing says that a setting is wrong. */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ('code' in error && typeof error.code === 'string') return outages.has(error.code);
+  // pg has no codes for these.
+  return error.message === 'timeout expired' || error.message.startsWith('Connection terminated');
+}
+
 const messages: Readonly<Record<string, string>> = { 'timeout expired': 'its host does not answer' };
 
 function explainMigration(message: string): string {

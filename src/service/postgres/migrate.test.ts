@@ -8,6 +8,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { startTcpGate } from '../../../test/support/tcp-gate.ts';
 import { migrate } from './migrate.ts';
 
 let directory: string;
@@ -68,10 +69,37 @@ describe('migrations', () => {
     ],
   ])('fail with one line that names the reason if Postgres %s', async (_what, change, why) => {
     const url = Object.assign(new URL(database.url), change).href;
-    const failure = await migrate({ url, directory, log: captured.log }).catch((error: unknown) => error);
+    const failure = await migrate({ url, directory, patience: 0, log: captured.log }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Error);
     const [beginning, end] = String((failure as Error).message).split('opened: ');
     expect([beginning, end]).toEqual(['the database cannot be ', why]);
+  });
+
+  it('wait for a database that starts later, with one line about the wait', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    const gate = await startTcpGate(Number(new URL(database.url).port));
+    onTestFinished(() => gate.close());
+    await gate.shut();
+    const url = Object.assign(new URL(database.url), { hostname: '127.0.0.1', port: String(gate.port) }).href;
+    const done = migrate({ url, directory, log: captured.log });
+    await expect.poll(() => captured.lines().map(({ msg }) => msg)).toContain('waiting for the database');
+    await gate.open();
+    await done;
+    expect(applied()).toBe(1);
+    expect(captured.lines().map(({ msg }) => msg)).toEqual([
+      'waiting for the database',
+      'the database can be reached',
+      'migration applied',
+    ]);
+  });
+
+  it.each([
+    ['the password', { password: 'wrong' }],
+    ['the database', { pathname: '/nowhere' }],
+  ])('do not wait if %s is wrong', async (_what, change) => {
+    const url = Object.assign(new URL(database.url), change).href;
+    await expect(migrate({ url, directory, log: captured.log })).rejects.toThrow('the database cannot be opened');
+    expect(captured.lines()).toEqual([]);
   });
 
   it('are applied once by five processes that start together', async () => {

@@ -3,10 +3,12 @@
 import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from '../operations/log.ts';
 import { StartupError } from '../operations/startup-check.ts';
-import { explainDatabaseFailure } from './database-failure.ts';
+import { retryDelay } from '../retry.ts';
+import { explainDatabaseFailure, isOutage } from './database-failure.ts';
 
 const lockKey = 4_711_026;
 
@@ -25,16 +27,12 @@ export async function migrate(options: {
   directory: string;
   /** Longest wait of a statement for a lock, in the syntax of Postgres. The default is 5 s. */
   lockTimeout?: string | undefined;
+  /** Longest wait for a database that cannot be reached, in milliseconds. The default is a minute. */
+  patience?: number | undefined;
   log: Logger;
 }): Promise<void> {
   const limits = roleLimits(options.lockTimeout);
-  const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });
-  client.on('error', (error) => options.log.warn({ err: error }, 'connection for migrations broke'));
-  try {
-    await client.connect();
-  } catch (error) {
-    throw new StartupError(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
-  }
+  const client = await connect(options);
   try {
     if (await isUpToDate(client, options.directory, limits)) return;
     await client.query('BEGIN');
@@ -49,6 +47,38 @@ export async function migrate(options: {
     throw new StartupError(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
   } finally {
     await client.end();
+  }
+}
+
+interface ConnectOptions {
+  url: string;
+  patience?: number | undefined;
+  log: Logger;
+}
+
+/**
+ * On a fresh installation, the pods start together with their database. Without the wait they would exit, and
+ * Kubernetes would restart them with growing delays.
+ */
+async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise<pg.Client> {
+  const deadline = performance.now() + patience;
+  for (let attempt = 1; ; attempt += 1) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+    client.on('error', (error) => log.warn({ err: error }, 'connection for migrations broke'));
+    try {
+      await client.connect();
+      if (attempt > 1) log.info({ attempts: attempt }, 'the database can be reached');
+      return client;
+    } catch (error) {
+      // A client cannot connect twice. The end is not awaited, because Postgres may never confirm it.
+      client.end().catch(() => undefined);
+      const reason = explainDatabaseFailure(error);
+      const isLate = performance.now() >= deadline;
+      if (isLate || !isOutage(error))
+        throw new StartupError(`the database cannot be opened: ${reason}`, { cause: error });
+      if (attempt === 1) log.warn({ reason, patienceMs: patience }, 'waiting for the database');
+      await sleep(retryDelay(attempt, { first: 250, cap: 2_000 }));
+    }
   }
 }
 
