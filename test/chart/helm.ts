@@ -55,10 +55,12 @@ export interface Rendering {
   /** Values in JSON, by path. They win over files. */
   set?: Record<string, unknown>;
   namespace?: string;
+  /** Name of the only template to render. */
+  only?: string;
 }
 
 export function template(helm: string, options: Rendering): Promise<Finished> {
-  const { files = [], set = {}, namespace = release.namespace } = options;
+  const { files = [], set = {}, namespace = release.namespace, only } = options;
   return run(helm, [
     'template',
     release.name,
@@ -66,6 +68,7 @@ export function template(helm: string, options: Rendering): Promise<Finished> {
     `--namespace=${namespace}`,
     '--kube-version=1.34.0',
     ...apiVersions.map((version) => `--api-versions=${version}`),
+    ...(only === undefined ? [] : [`--show-only=templates/${only}.yaml`]),
     ...files.map((file) => `--values=${file}`),
     ...Object.entries(set).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`),
   ]);

@@ -261,6 +261,94 @@ test('the seed of the platform server contains the addresses of the services', a
   expect(url('file-service')).toBe('http://files:8080');
 });
 
+describe('what operators add', () => {
+  const added = { files: [join(chart, 'ci/extended-values.yaml')] };
+
+  test('variables, volumes, sidecars and hosts are in the pods of every process', async () => {
+    const pods = podTemplates(await render(helm, added)).filter(({ component }) =>
+      ['forms', 'token-handler', 'reconciler'].includes(component),
+    );
+    expect(pods).toHaveLength(3);
+    for (const { of, spec } of pods) {
+      expect(spec, of).toMatchObject({
+        hostAliases: [{ ip: '192.0.2.10' }],
+        initContainers: [{ name: 'proxy', restartPolicy: 'Always' }],
+        volumes: expect.arrayContaining([expect.objectContaining({ name: 'scratch' })]),
+      });
+      const [container] = spec.containers;
+      expect(container?.env?.at(-1), of).toMatchObject({ name: 'HTTPS_PROXY', valueFrom: expect.anything() });
+      expect(container, of).toMatchObject({
+        volumeMounts: expect.arrayContaining([{ name: 'scratch', mountPath: '/scratch' }]),
+      });
+    }
+  });
+
+  test('one process can have its own', async () => {
+    const own = { 'forms.pods': { extraEnv: [{ name: 'ONLY_FORMS', value: 'yes' }], sidecars: [] } };
+    const names = podTemplates(await render(helm, { ...added, set: own })).map(({ component, spec }) => [
+      component,
+      spec.containers[0]?.env?.at(-1)?.name,
+      'initContainers' in spec,
+    ]);
+    expect(names).toContainEqual(['forms', 'ONLY_FORMS', false]);
+    expect(names).toContainEqual(['token-handler', 'HTTPS_PROXY', true]);
+  });
+
+  test('Services and the ServiceMonitor have what is configured', async () => {
+    const objects = await render(helm, added);
+    expect(pick(objects, 'Service', 'formgate-forms')).toMatchObject({
+      metadata: { annotations: { 'example.org/team': 'forms' } },
+      spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv6', 'IPv4'] },
+    });
+    expect(pick(objects, 'ServiceMonitor')).toMatchObject({
+      spec: { endpoints: [{ relabelings: [{ targetLabel: 'cluster' }], metricRelabelings: [{ regex: 'pod' }] }] },
+    });
+  });
+
+  test('with rbac.create=false the chart needs no right to grant rights, and prints them for somebody who has it', async () => {
+    const roles = ['Role', 'RoleBinding'];
+    const without = await render(helm, added);
+    expect(without.filter(({ kind }) => roles.includes(kind))).toEqual([]);
+    const printed = await render(helm, { ...added, set: { 'rbac.create': true }, only: 'reconciler-rbac' });
+    expect(printed.map(({ kind }) => kind)).toEqual(roles);
+    const [pod] = podTemplates(without).filter(({ component }) => component === 'reconciler');
+    expect(printed[1]).toMatchObject({ subjects: [{ name: pod?.spec.serviceAccountName, namespace: 'forms' }] });
+  });
+
+  test('without a ServiceAccount of its own, the reconciler gives the default one no rights', async () => {
+    expect(kinds(await rendered({ 'reconciler.serviceAccount.create': false }))).not.toContain('RoleBinding');
+    expect(kinds(await rendered({ 'reconciler.serviceAccount': { create: false, name: 'own' } }))).toContain(
+      'RoleBinding',
+    );
+  });
+});
+
+describe('the addresses at which clouds serve credentials', () => {
+  const rules = async (set: Record<string, unknown> = {}) => {
+    const policies = (await rendered(set)).filter(({ kind }) => kind === 'NetworkPolicy');
+    const spec = (one: KubeObject) => one.spec as { egress?: { to?: unknown[]; ports: { port: unknown }[] }[] };
+    return policies.flatMap((one) => spec(one).egress ?? []);
+  };
+  const leaveOut = (to: unknown[] | undefined) => JSON.stringify(to ?? []).includes('"except":["169.254.0.0/16"]');
+
+  test('are left out of every open destination except the Kubernetes API', async () => {
+    const open = (await rules()).filter(({ to }) => to === undefined);
+    expect(open.map(({ ports }) => ports.map(({ port }) => port))).toEqual([[443, 6443]]);
+    expect((await rules()).filter(({ to }) => leaveOut(to)).length).toBeGreaterThan(4);
+  });
+
+  test('are not left out of a destination that the operator names, or if they are to be reached', async () => {
+    const named = [{ ipBlock: { cidr: '10.0.0.0/8' } }];
+    expect((await rules({ 'networkPolicy.egress.access.to': named })).map(({ to }) => to)).toContainEqual(named);
+    expect((await rules({ 'networkPolicy.blockMetadata': false })).filter(({ to }) => leaveOut(to))).toEqual([]);
+  });
+});
+
+test.each(['*/10 * * * *', '0 3 * * *', '15,45 0-6/2 1 JAN-mar Mon-Fri', '@hourly', '59 23 31 12 6'])(
+  'the schedule %s is accepted',
+  async (schedule) => expect(kinds(await rendered({ 'reconciler.schedule': schedule }))).toContain('CronJob'),
+);
+
 describe('invalid values', () => {
   const refusal = async (options: Rendering) => {
     const { code, stderr } = await template(helm, options);
@@ -294,6 +382,21 @@ describe('invalid values', () => {
       { 'ingress.enabled': true, 'ingress.platformServer': true },
       'runs no platform server',
     ],
+    [
+      'a request above its limit',
+      { 'forms.resources': { requests: { cpu: '100m', memory: '1Gi' }, limits: { memory: '512Mi' } } },
+      'forms.resources: the request for memory (1Gi) is above its limit (512Mi)',
+    ],
+    [
+      'a request for CPU above its limit',
+      { 'reconciler.resources': { requests: { cpu: 1 }, limits: { cpu: '900m', memory: '1Gi' } } },
+      'reconciler.resources: the request for cpu (1) is above its limit (900m)',
+    ],
+    [
+      'a further variable that the chart sets',
+      { 'tokenHandler.pods.extraEnv': [{ name: 'KEY_RING', value: 'a' }] },
+      'tokenHandler.pods.extraEnv: the chart or tokenHandler.env sets KEY_RING',
+    ],
   ])('%s', async (_name, set, words) => {
     expect(await refusal({ files, set })).toContain(words);
   });
@@ -306,6 +409,10 @@ describe('invalid values', () => {
     ['a number as a setting', { 'forms.env.BODY_LIMIT': 1048576 }, 'BODY_LIMIT'],
     ['a short key', { 'forms.codeKey.value': 'short' }, 'codeKey'],
     ['an unknown preset', { 'ingress.preset': 'haproxy' }, 'preset'],
+    ['a malformed name', { fullnameOverride: 'Form_Gate' }, 'fullnameOverride'],
+    ['a schedule with four fields', { 'reconciler.schedule': '0 3 * *' }, 'schedule'],
+    ['a schedule with an hour that does not exist', { 'reconciler.schedule': '0 24 * * *' }, 'schedule'],
+    ['a schedule with a misspelt day', { 'reconciler.schedule': '0 3 * * MOON' }, 'schedule'],
   ])('%s', async (_name, set, words) => {
     expect(await refusal({ files, set })).toContain(words);
   });

@@ -25,7 +25,10 @@ commonLabels cannot override the selector labels.
 {{- toYaml (merge $fixed .root.Values.commonLabels) -}}
 {{- end -}}
 
-{{/* First part of a pod's spec: dict root, component, values, apiToken (whether the pod calls the Kubernetes API) */}}
+{{/*
+First part of a pod's spec: dict root, component, values, apiToken (whether the pod calls the Kubernetes API), sidecars
+(whether it has the configured sidecars)
+*/}}
 {{- define "formgate.podSpec" -}}
 {{- $settings := fromJson (include "formgate.podSettings" .) -}}
 serviceAccountName: {{ include "formgate.serviceAccountName" . }}
@@ -51,6 +54,18 @@ tolerations:
 {{- with $settings.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $settings.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .sidecars | default false | ternary $settings.sidecars list }}
+# A restartPolicy of Always makes an init container a sidecar, which Kubernetes stops after the process.
+initContainers:
+  {{- range . }}
+  -
+    {{- toYaml (merge (dict "restartPolicy" "Always") .) | nindent 4 }}
+  {{- end }}
 {{- end }}
 {{- end -}}
 
@@ -100,12 +115,24 @@ imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 args: {{ toJson .args }}
 env:
   {{- .env | trim | nindent 2 }}
+  {{- with (fromJson (include "formgate.podSettings" .)).extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:
   {{- include "formgate.securityContext" .root | nindent 2 }}
 # Puts the last log lines into the pod's status. They state why a process could not start.
 terminationMessagePolicy: FallbackToLogsOnError
+{{- end -}}
+
+{{/* The configured mounts of a process: dict root, values (of the process) */}}
+{{- define "formgate.extraVolumeMounts" -}}
+{{- with (fromJson (include "formgate.podSettings" .)).extraVolumeMounts -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{- define "formgate.extraVolumes" -}}
+{{- with (fromJson (include "formgate.podSettings" .)).extraVolumes -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
 {{/* Volume mounts of every container that runs the Formgate image: root */}}

@@ -58,7 +58,36 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range $part := list "forms" "tokenHandler" "platformServer" "reconciler" -}}
+{{- $own := get $values $part -}}
+{{- range $resource, $requested := $own.resources.requests -}}
+{{- $limit := get ($own.resources.limits | default dict) $resource -}}
+{{- if and $limit (gt (include "formgate.amount" $requested | float64) (include "formgate.amount" $limit | float64)) -}}
+{{- $problems = append $problems (printf "%s.resources: the request for %s (%v) is above its limit (%v)" $part $resource $requested $limit) -}}
+{{- end -}}
+{{- end -}}
+{{- $settings := fromJson (include "formgate.podSettings" (dict "root" $ "values" $own)) -}}
+{{- $set := concat (keys (fromYaml (include (printf "formgate.environment.%s" $part) $))) (keys (get (fromYaml (include "formgate.secretSources" $)) $part | default dict)) (keys $own.env) -}}
+{{- range $settings.extraEnv -}}
+{{- if has .name $set -}}
+{{- $problems = append $problems (printf "%s.pods.extraEnv: the chart or %s.env sets %s" $part $part .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* Without a connection to a cluster, as in `helm template`, nothing is known about its APIs. */ -}}
+{{- if and .Values.serviceMonitor.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- $problems = append $problems "serviceMonitor.enabled: the cluster has no ServiceMonitor; install the Prometheus Operator first" -}}
+{{- end -}}
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The number of a quantity such as 250m, 1.5 or 512Mi, to compare two of them: the quantity */}}
+{{- define "formgate.amount" -}}
+{{- $text := toString . -}}
+{{- $number := regexFind "^[0-9.]+" $text | float64 -}}
+{{- $suffix := regexFind "[A-Za-z]+$" $text -}}
+{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 -}}
+{{- mulf $number (get $factors $suffix | default 1.0) -}}
 {{- end -}}

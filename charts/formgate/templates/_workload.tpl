@@ -23,8 +23,18 @@ apiVersion: v1
 kind: Service
 metadata:
   {{- include "formgate.metadata" $context | nindent 2 }}
+  {{- with .root.Values.service.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
   type: ClusterIP
+  {{- with .root.Values.service.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+  {{- end }}
+  {{- with .root.Values.service.ipFamilies }}
+  ipFamilies: {{ toJson . }}
+  {{- end }}
   selector:
     {{- include "formgate.selectorLabels" $context | nindent 4 }}
   ports:
@@ -103,7 +113,7 @@ spec:
     metadata:
       {{- include "formgate.podMetadata" . | nindent 6 }}
     spec:
-      {{- include "formgate.podSpec" . | nindent 6 }}
+      {{- include "formgate.podSpec" (merge (dict "sidecars" true) .) | nindent 6 }}
       {{- include "formgate.topologySpread" . | nindent 6 }}
       # sleepSeconds, deadlineSeconds, 5 s in which the process closes its connections, and 5 s of margin.
       terminationGracePeriodSeconds: {{ add (int $drain.sleepSeconds) (int $drain.deadlineSeconds) 10 }}
@@ -150,20 +160,33 @@ spec:
             {{- with .mounts }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
+            {{- with include "formgate.extraVolumeMounts" . }}
+            {{- . | nindent 12 }}
+            {{- end }}
       volumes:
         {{- include "formgate.volumes" .root | nindent 8 }}
         {{- with .volumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+        {{- with include "formgate.extraVolumes" . }}
+        {{- . | nindent 8 }}
+        {{- end }}
 {{- end -}}
 
-{{/* Annotation that replaces the pods if a secret in the values changes: dict root, part */}}
+{{/*
+Annotations that replace the pods if a secret in the values, or the ConfigMap of certificates, has changed: dict root, part
+*/}}
 {{- define "formgate.checksums" -}}
 {{- $given := list -}}
 {{- range $name, $secret := get (fromYaml (include "formgate.secretSources" .root)) .part -}}
 {{- with $secret.source.value -}}{{- $given = append $given (print $name .) -}}{{- end -}}
 {{- end -}}
-{{- with $given -}}
+{{- with $given }}
 checksum/given: {{ join "," . | sha256sum | quote }}
-{{- end -}}
+{{- end }}
+{{- with .root.Values.caCertificates.configMap }}
+{{- with (lookup "v1" "ConfigMap" $.root.Release.Namespace .).data }}
+checksum/certificates: {{ toJson . | sha256sum | quote }}
+{{- end }}
+{{- end }}
 {{- end -}}
