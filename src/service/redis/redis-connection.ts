@@ -104,21 +104,41 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-/** Calls `onChange` whenever the connection comes up or goes down. */
+export type ConnectionState = 'up' | 'unreachable' | 'refused';
+
+/** True if Redis responds, but not to these credentials. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && /^(?:WRONGPASS|NOAUTH|NOPERM|ERR (?:invalid password|AUTH ))/.test(error.message);
+}
+
+/**
+ * Calls `onChange` whenever the connection comes up or goes down, also if it never was up, and once more if Redis refuses
+ * the credentials of a connection that is down already.
+ */
 export function watchConnection(
   { client, ping }: ClientKind,
-  onChange: (isUp: boolean, error?: unknown) => void,
+  onChange: (state: ConnectionState, error?: unknown) => void,
 ): ConnectionWatch {
-  let isUp = false;
+  let state: ConnectionState | undefined;
   let isClosed = false;
   let lastResponse = Number.NEGATIVE_INFINITY;
-  const set = (next: boolean, error?: unknown) => {
-    if (isUp === next || isClosed) return;
-    isUp = next;
+  const set = (isUp: boolean, error?: unknown) => {
+    const next = isUp ? 'up' : isRefusal(error) ? 'refused' : 'unreachable';
+    // The nodes of a Cluster may fail for both reasons in turn.
+    if (isClosed || state === next || (state === 'refused' && next === 'unreachable')) return;
+    state = next;
     onChange(next, error);
   };
+  // A client that retries by itself tells its reason only here. The pings tell when an established connection is lost.
+  client.on('error', (error: unknown) => {
+    if (state !== 'up') set(false, error);
+  });
   const run = async () => {
-    await connect(client, () => isClosed);
+    await connect(
+      client,
+      () => isClosed,
+      (error) => set(false, error),
+    );
     while (!isClosed) {
       // One ping at a time: a second one would count as traffic and keep a dead socket open.
       const asked = performance.now();
@@ -132,20 +152,20 @@ export function watchConnection(
         (error: unknown) => set(false, error),
       );
       clearTimeout(late);
-      await delay(isUp ? pingInterval : pingInterval / 4, undefined, { ref: false });
+      await delay(state === 'up' ? pingInterval : pingInterval / 4, undefined, { ref: false });
     }
   };
   run().catch(() => undefined);
   return {
     get isUp() {
-      return isUp;
+      return state === 'up';
     },
     get lastResponse() {
       return lastResponse;
     },
     close() {
       isClosed = true;
-      isUp = false;
+      state = undefined;
       client.destroy();
     },
   };
@@ -155,12 +175,13 @@ export function watchConnection(
  * Connects, and retries until it succeeds. The client of a single server retries by itself; the other clients fail if
  * no node responds.
  */
-async function connect(client: RawClient, isClosed: () => boolean): Promise<void> {
+async function connect(client: RawClient, isClosed: () => boolean, onFailure: (error: unknown) => void): Promise<void> {
   while (!isClosed()) {
     try {
       await client.connect();
       return;
-    } catch {
+    } catch (error) {
+      onFailure(error);
       await delay(pingInterval / 2, undefined, { ref: false });
     }
   }

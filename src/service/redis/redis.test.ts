@@ -79,10 +79,26 @@ describe('one server', () => {
     const server = await serve({ password: 'the default password' });
     await server.command('ACL', 'SETUSER', 'handler', 'on', '>its password', '~*', '+@all');
     await exercise(connect({ ...byUrl(server), username: 'handler', password: 'its password' }));
-    const stranger = connect({ ...byUrl(server), username: 'handler', password: 'wrong' });
-    await delay(500);
-    expect(await stranger.isReachable()).toBe(false);
     expect(JSON.stringify(log.lines())).not.toContain('its password');
+  });
+
+  it.each([
+    ['of a user', { username: 'handler' }],
+    ['of the server', {}],
+  ])('that refuses the password %s is logged once as that, and once when it is accepted', async (_whose, user) => {
+    const server = await serve({ password: 'the default password' });
+    const redis = connect({ ...byUrl(server), ...user, password: 'a later password' });
+    const said = () => log.lines().map(({ level, msg, connection }) => [level, msg, connection]);
+    const refused = ['error', 'Redis refuses the credentials', 'commands'];
+    await until(() => said().length > 0);
+    // Several attempts to connect.
+    await delay(600);
+    expect([said(), await redis.isReachable()]).toEqual([[refused], false]);
+    await server.command('CONFIG', 'SET', 'requirepass', 'a later password');
+    await server.command('ACL', 'SETUSER', 'handler', 'on', '>a later password', '~*', '+@all');
+    await until(() => said().length > 1);
+    expect(said()[1]).toEqual(['info', 'Redis is reachable', 'commands']);
+    expect(log.text()).not.toMatch(/a later password|the default password/);
   });
 
   it('that is cut off silently is noticed within 4 s, and cached values are no longer trusted', async () => {
@@ -115,13 +131,16 @@ describe('one server', () => {
     server.resume();
   });
 
-  it('may start later than the process', async () => {
+  it('may start later than the process, which is logged once', async () => {
     const port = await findFreePort();
     const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${port}` } });
     await delay(300);
     await expect(redis.commands.get('a')).rejects.toMatchObject({ status: 503 });
+    const said = () => log.lines().filter(({ connection }) => connection === 'commands');
+    expect(said()).toMatchObject([{ level: 'error', msg: 'Redis is unreachable', err: { code: 'ECONNREFUSED' } }]);
     await serve({ port });
     await exercise(redis);
+    expect(said().map(({ msg }) => msg)).toEqual(['Redis is unreachable', 'Redis is reachable']);
   });
 
   it('is used again after a restart, with its scripts', async () => {

@@ -73,10 +73,11 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
 
   const open = (kind: ClientKind, name: string, onChange: (isUp: boolean) => void = () => undefined) => {
     kind.client.on('error', () => metrics.dependencyFailures.inc({ dependency: 'redis', kind: 'connection' }));
-    return watchConnection(kind, (isUp, error) => {
-      if (isUp) log.info({ connection: name }, 'Redis is reachable');
+    return watchConnection(kind, (state, error) => {
+      if (state === 'up') log.info({ connection: name }, 'Redis is reachable');
+      else if (state === 'refused') log.error({ connection: name, err: error }, 'Redis refuses the credentials');
       else log.error({ connection: name, err: error }, 'Redis is unreachable');
-      onChange(isUp);
+      onChange(state === 'up');
     });
   };
   const main = createRawClient(settings);
