@@ -1,6 +1,6 @@
 // Tests `npm start` and `npm run demo`: the first start, a restart, a start after a kill, and a start with `--fresh`.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -103,6 +103,31 @@ async function expectReconcilerRuns(started: Started): Promise<void> {
   expect(await reconcile()).toEqual({ code: 1, output: expect.stringContaining('DATABASE_URL: is required') });
 }
 
+/** Runs the script of `helm test` against `npm start`, with services that report these dependencies. */
+async function helmTest(
+  health: Record<string, boolean>,
+  password = 'admin',
+): Promise<{ code: number | null; output: string }> {
+  const service = await listen((_request, response) => void response.end(JSON.stringify(health)));
+  onTestFinished(service.close);
+  const base = `http://localhost:${port}`;
+  const direct = `http://127.0.0.1:${service.port}`;
+  const signIn = {
+    ...{ tenant: 'demo', clientId: 'demo-console', target: 'form-service', path: '/form/v1/forms?mine=true' },
+    callbackUrl: `${base}/token-handler/clients/demo-console/callback`,
+  };
+  const question = {
+    ...{ url: `http://127.0.0.1:${port}`, host: `localhost:${port}`, insecure: false, access: `${base}/auth`, signIn },
+    ...{ register: {}, direct: { forms: direct, tokenHandler: direct } },
+  };
+  const file = join(directory, 'question.json');
+  await writeFile(file, JSON.stringify(question));
+  const env = { TEST_USERNAME: 'admin@example.com', TEST_PASSWORD: password, TEST_RETRY_MS: '0' };
+  const script = run('../charts/formgate/files/test.mjs', [file], env);
+  await new Promise((done) => script.child.on('close', done));
+  return { code: script.child.exitCode, output: script.output() };
+}
+
 /** Returns the messages about processes that ended. */
 const exitsIn = ({ output }: Started) => output().match(/The [a-z ]+ exited \([^)]*\)/g) ?? [];
 
@@ -127,6 +152,18 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
       expect(output).toContain(line);
     expect(output).not.toMatch(/eyJ[\w-]{20}/);
     expect(output).not.toMatch(/(?:code|state|nonce)=[\w%-]{20}|(?:formgate_session|XSRF-TOKEN)=[\w%.-]{20}/);
+    expect(await helmTest({ access: true, db: true })).toEqual({
+      code: 0,
+      output: expect.stringContaining(
+        'passed  admin@example.com signs in with demo-console and calls the target form-service, and signs out',
+      ),
+    });
+    expect(await helmTest({ access: false, db: true, redis: false }, 'wrong')).toEqual({
+      code: 1,
+      output: expect.stringMatching(
+        /failed {2}the form service reaches what it needs: it cannot use: access, redis; its log says why[\s\S]*failed {2}admin@example.com signs in/,
+      ),
+    });
     await expectReconcilerRuns(started);
     expect(started.output()).toContain('Stopped.');
     await expect(ask('/health')).rejects.toThrow();

@@ -29,6 +29,9 @@ beforeAll(async () => {
         tenant: 'demo',
         clientId: 'demo-console',
         callbackUrl: `${world.url}/token-handler/clients/demo-console/callback`,
+        person: { existingSecret: { name: 'tester' } },
+        target: 'form-service',
+        path: '/form/v1/forms?mine=true',
       },
       register: {
         tenantId: 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6',
@@ -38,6 +41,8 @@ beforeAll(async () => {
   };
   await world.install(values);
   await writeWorldData(world);
+  const person = { username: 'alice@example.com', password: 'alice' };
+  await world.apply([{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tester' }, stringData: person }]);
 }, 900_000);
 afterAll(async () => {
   await passage?.close();
@@ -58,8 +63,11 @@ describe('a trial installation', () => {
     expect(await demo()).toContain('The session has ended');
   });
 
-  it('passes helm test through the ingress, including the redirect of a sign-in and a register without a token', async () => {
-    expect(await world.helm('test', release)).toContain('Phase:          Succeeded');
+  it('passes helm test through the ingress: its dependencies, a register without a token, and a person who signs in and calls a target', async () => {
+    const said = await world.helm('test', release, '--logs');
+    expect(said).toContain('Phase:          Succeeded');
+    expect(said).toContain('passed  alice@example.com signs in with demo-console and calls the target form-service');
+    expect(said).not.toContain('failed');
   });
 
   it('has only pods that satisfy the Pod Security level restricted', async () => {
