@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { keycloakOfRun } from './test/keycloak/keycloak-of-run.ts';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { leftOut } from './test/support/system-parts.ts';
@@ -8,7 +9,11 @@ export default defineConfig({
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
     // Those need a cluster: npm run test:kubernetes, npm run test:cluster.
-    exclude: ['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
+    exclude: [
+      ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
+      // Needs a real Keycloak: npm run test:keycloak.
+      ...(keycloakOfRun() ? [] : ['test/keycloak/setup.test.ts']),
+    ],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/leaks.ts'],
     // Tests wait for timers, sockets and processes more than they compute.

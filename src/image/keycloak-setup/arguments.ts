@@ -1,0 +1,75 @@
+// Parses the arguments of the command `keycloak-setup`.
+import { parseArgs } from 'node:util';
+
+export interface SetupCommand {
+  /** Keycloak's base URL, without `/realms` and without a final slash. */
+  url: string;
+  /** An administrator of the realm master. */
+  user: string;
+  urnPrefix: string;
+  /** Realms of the tenants. */
+  tenants: string[];
+  /** Email of a person who gets all administrator roles in each tenant's realm; undefined for none. */
+  admin: string | undefined;
+  /** Client id of an intake application in each tenant's realm; undefined for none. */
+  intake: string | undefined;
+  /** Uses of the initial access token of each tenant's realm; 0 creates none. */
+  registrations: number;
+  /** Where the secrets are written. */
+  output: string;
+}
+
+/** Reports invalid arguments. It is printed in one line, without a stack. */
+export class UsageError extends Error {}
+
+export const help = `Creates in Keycloak what Formgate needs: the realm core with the services' accounts, and for each tenant a realm with
+roles, audiences, and optionally an administrator, an intake application and a token to register clients. It adds what is
+missing, and changes and deletes nothing else, so it can be repeated. docs/keycloak.md describes what it creates.
+
+Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --tenant REALM [--tenant REALM]…
+
+  --url URL            base URL of Keycloak, with /auth if it uses that path
+  --user NAME          an administrator of the realm master; the password is in KEYCLOAK_PASSWORD
+  --tenant REALM       realm of a tenant; may be repeated
+  --urn-prefix PREFIX  URN prefix of Formgate (urn:example)
+  --admin EMAIL        a person with all administrator roles in each tenant's realm, with a temporary password
+  --intake ID          an intake application in each tenant's realm, with this client id
+  --registrations N    a token for N registrations of clients in each tenant's realm, valid for a day
+  --output FILE        file for the secrets, as a Kubernetes Secret (formgate-keycloak.yaml). An existing file is not
+                       overwritten
+
+Exit code 0; 1 if Keycloak refuses or cannot be reached; 2 for invalid arguments.`;
+
+/** Throws UsageError. Returns undefined if help is requested. */
+export function parseSetupArguments(args: string[]): SetupCommand | undefined {
+  const values = parse(args);
+  if (values.help || args.length === 0) return undefined;
+  const { url = '', user = '', tenant = [], registrations = '0' } = values;
+  if (!/^https?:\/\/[^\s?#]+$/.test(url)) throw new UsageError('--url must be an http or https URL. See --help.');
+  if (user === '') throw new UsageError('--user is required. See --help.');
+  const wrong = tenant.find((realm) => !/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/.test(realm) || realm === 'master');
+  if (wrong !== undefined) throw new UsageError(`--tenant ${JSON.stringify(wrong)} is no name of a realm. See --help.`);
+  if (!/^\d{1,3}$/.test(registrations)) throw new UsageError('--registrations must be 0 to 999. See --help.');
+  return {
+    ...{ url: url.replace(/\/+$/, ''), user, tenants: [...new Set(tenant)] },
+    urnPrefix: values['urn-prefix'] ?? 'urn:example',
+    admin: values.admin,
+    intake: values.intake,
+    registrations: Number(registrations),
+    output: values.output ?? 'formgate-keycloak.yaml',
+  };
+}
+
+function parse(args: string[]) {
+  const text = { type: 'string' } as const;
+  const options = {
+    ...{ url: text, user: text, 'urn-prefix': text, admin: text, intake: text, registrations: text, output: text },
+    tenant: { type: 'string', multiple: true },
+    help: { type: 'boolean' },
+  } as const;
+  try {
+    return parseArgs({ args, options, strict: true }).values;
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
+  }
+}
