@@ -1,7 +1,7 @@
 // Kills the form service between any two statements. The process kills itself at a chosen step (see
 // test/support/crash-points.ts), and a new one starts on the same database without such a step. Then both sides are
-// checked: the forms, and the events that the platform received. Requests are killed at every third step, beginning
-// with one of the first three; CRASH_STEPS=all kills them at every step.
+// checked: the forms, and the events that the platform received. Requests are killed at every fifth step, beginning
+// with one of the first five; CRASH_STEPS=all kills them at every step.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { codeFor, draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -59,7 +59,7 @@ interface Walk<C> {
   judge(repeat: Answered, context: C): Promise<void>;
 }
 
-const stride = process.env.CRASH_STEPS === 'all' ? 1 : 3;
+const stride = process.env.CRASH_STEPS === 'all' ? 1 : 5;
 
 /**
  * Crashes before one step after another, until the request has fewer steps and completes. Returns the number of its
