@@ -19,6 +19,8 @@ export interface Behaviour {
   /** Returns the key by which a repeated event is recognised. */
   eventKey(context: Record<string, unknown>): string | undefined;
   findOrCreate(database: Queryable): FindOrCreate;
+  /** True if a code works once; false if it works until it expires. */
+  codesWorkOnce: boolean;
   /** Returns how many notices are still to be sent to a subscriber; undefined if the service does not show it. */
   pendingNotices(database: Queryable): (tenant: string, id: string) => Promise<number | undefined>;
   jobs(options: DeliveryOptions, jobs: DeliveryJobs): DeliveryJobs;
@@ -34,6 +36,7 @@ export const ownBehaviour: Behaviour = {
   changes: (_options, changes) => changes,
   eventKey: idempotencyKey,
   findOrCreate: (database) => createSubscriberStore(database).findOrCreate,
+  codesWorkOnce: true,
   pendingNotices: (database) => createSubscriberStore(database).pendingNotices,
   jobs: (_options, jobs) => jobs,
   render: (render) => render,

@@ -211,7 +211,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       pendingNotices: base.behaviour.pendingNotices(pool),
       subscriptions: createSubscriptionStore(pool),
       subscribing: createSubscribing({ pool, clock, findOrCreate: base.behaviour.findOrCreate }),
-      codes: createCodes({ pool, key: config.CODE_KEY, clock }),
+      codes: createCodes({ pool, key: config.CODE_KEY, clock, workOnce: base.behaviour.codesWorkOnce }),
     },
   };
 }

@@ -63,9 +63,10 @@ export interface Notifications {
   /**
    * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
    * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
-   * `failed` if the response does not contain a result.
+   * `failed` if the response does not contain a result. Checks with the same code and `idempotencyKey` are one check, so
+   * it is retried. The public platform ignores the key; it verifies a right code again until the code expires.
    */
-  checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
+  checkCode(request: CodeRequest & { code: string; idempotencyKey?: string | undefined }): Promise<boolean>;
   /**
    * Returns the ids of at most 100 subscribers whose subscription to the type names this correlation id. Requires the
    * role subscription-admin for the service's own account.
@@ -118,10 +119,16 @@ const typeSchema = z.looseObject({ events: z.array(z.looseObject({ namespace: z.
 export function createNotifications(client: Pick<PlatformClient, 'request'>, known: KnownType): Notifications {
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
 
-  function operate<T>(request: CodeRequest, operation: string, body: Record<string, string>, answer: z.ZodType<T>) {
-    const { tenantId, subscriberId, channel, address, traceparent, timeoutMs } = request;
+  function operate<T>(
+    request: CodeRequest & { idempotencyKey?: string | undefined },
+    operation: string,
+    body: Record<string, string>,
+    answer: z.ZodType<T>,
+  ) {
+    const { tenantId, subscriberId, channel, address, idempotencyKey, traceparent, timeoutMs } = request;
     return client.request({
       operation,
+      idempotencyKey,
       method: 'POST',
       path: subscriberPath(subscriberId),
       query: { tenantId },

@@ -1,8 +1,9 @@
-// Sends and verifies codes through the notification service, within Formgate's budgets. A failure of the notification
-// service does not count as a wrong code. Used and empty codes are rejected without calling it.
+// Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
+// rejected without calling it. A code that it certainly did not check does not count. If it may have checked the code,
+// but its response was lost, the code counts once, and the same code may be tried again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type Channel, codeChannel, type Form } from '../forms/form.ts';
@@ -54,8 +55,10 @@ export function createVerification(options: VerificationOptions) {
         ...{ issuer, subject, codeHash: hashes.code(form.id, code), now: clock() },
       };
       const settle = async (id: string): Promise<void> => {
-        const isRight = await check(options, request, channel).catch(async (error: unknown) => {
-          await store.refundAttempt(id, attempt);
+        const isRight = await check(options, request, channel, id).catch(async (error: unknown) => {
+          await (isUndecided(error, 'notifications')
+            ? store.leaveUndecided(id, attempt)
+            : store.refundAttempt(id, attempt));
           throw error;
         });
         const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
@@ -103,13 +106,17 @@ async function check(
   { notifications }: VerificationOptions,
   { form, code, traceparent }: CodeRequest & { code: string },
   to: Channel,
+  attempt: string,
 ): Promise<boolean> {
   // Without a subscriber, no code has been sent.
   if (!form.subscriberId) return false;
   try {
     const { tenantId, subscriberId } = form;
     const { channel, address } = to;
-    return await notifications.checkCode({ tenantId, subscriberId, channel, address, code, traceparent });
+    const idempotencyKey = `code-attempt-${attempt}`;
+    return await notifications.checkCode({
+      ...{ tenantId, subscriberId, channel, address, code, idempotencyKey, traceparent },
+    });
   } catch (error) {
     if (error instanceof PlatformError && error.kind === 'rejected') return false;
     throw error;
