@@ -63,6 +63,17 @@ describe('while the notification service is away', () => {
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
   }, 60_000);
 
+  it('a channel that the service rejects is 409 no-channel, and does not count', async () => {
+    const id = await forms.draft();
+    const subscriber = async () =>
+      (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id;
+    await expect.poll(subscriber).not.toBeNull();
+    await notifications.break(400, { at: 1 });
+    expect(await send(id)).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:no-channel' } });
+    await notifications.heal();
+    expect((await send(id)).status).toBe(202);
+  });
+
   it('forms can still be created, saved, submitted and deleted', async () => {
     await notifications.break('reset', { at: 1 });
     const id = await forms.draft();

@@ -237,7 +237,10 @@ function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Out
     expiryDates: createExpiryDates({ db: base.pools.requests, definitions, clock }),
     access: createFormAccess({ forms, definitions, clock }),
     findResponse: createFindResponse(pool),
-    verification: createVerification({ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock }),
+    verification: createVerification({
+      ...{ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock },
+      usableChannels: () => config.CODE_CHANNELS.filter((kind) => notifications.codeChannels()?.includes(kind) ?? true),
+    }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
     ...{ codes, hashes, validator, clock },

@@ -113,10 +113,11 @@ describe('while the service does not know the type', () => {
         answerJson({ errorMessage: 'no' }, 404),
         answerJson({}, 500),
         answerJson({ events: [old] }),
-        answerJson({ events: [old, current] }),
+        answerJson({ events: [old, current], codeChannels: ['email'] }),
       ),
     );
     const known = createKnownType(calls.options);
+    expect(known.codeChannels()).toBeUndefined();
     const watch = watchType({
       ...{ notifications, known, typeId: 'form-status-updates', events, signal: stopping.signal },
       tenants: { any: async () => ({ id: tenantId, name: 'Demo', realm: 'demo' }) },
@@ -125,6 +126,7 @@ describe('while the service does not know the type', () => {
     await expect.poll(() => lines('registration known to the service')).toBe(1);
     expect(lines('registration unknown to the service')).toBe(1);
     expect(lines('registration outdated at the service')).toBe(1);
+    expect(known.codeChannels()).toEqual(['email']);
     expect(sent()).toMatchObject({ method: 'GET', path: '/types/form-status-updates', query: { tenantId } });
     expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
     stopping.abort();

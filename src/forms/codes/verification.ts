@@ -6,7 +6,7 @@ import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { type Channel, codeChannel, type Form } from '../forms/form.ts';
+import { type Applicant, type Channel, codeChannel, type Form } from '../forms/form.ts';
 import type { SubscribeNow } from '../outbox/subscribe-now.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
@@ -21,6 +21,8 @@ export interface VerificationOptions {
   hashes: CodeHashes;
   notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
   subscribeNow: SubscribeNow;
+  /** Returns the kinds of channels to which the notification service can send codes. */
+  usableChannels(): readonly string[];
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
@@ -40,7 +42,16 @@ export function createVerification(options: VerificationOptions) {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
   }
 
+  /** Returns the channel that codes for an applicant are sent to. Throws `no-channel`. */
+  function requireChannel(applicant: Applicant): Channel {
+    const channel = codeChannel(applicant, options.usableChannels());
+    if (channel) return channel;
+    throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
+  }
+
   return {
+    requireChannel,
+
     /**
      * Resolves if the code has an open session for the account. Throws `invalid-code`, `too-many-requests`,
      * PlatformError.
@@ -48,7 +59,7 @@ export function createVerification(options: VerificationOptions) {
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
       const { form, code } = request;
       const { issuer, subject } = request.account;
-      const channel = codeChannel(form.applicant);
+      const channel = codeChannel(form.applicant, options.usableChannels());
       if (!channel) throw invalidCode();
       const attempt: CodeAttempt = {
         ...keysOf(form, channel),
@@ -82,17 +93,14 @@ export function createVerification(options: VerificationOptions) {
     /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
     async send(request: CodeRequest): Promise<{ channel: Channel['channel']; expires: Date }> {
       const { form, traceparent } = request;
-      const to = codeChannel(form.applicant);
-      if (!to) throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
+      const to = requireChannel(form.applicant);
       const now = clock();
       const reservation = await store.reserveSend(keysOf(form, to), now);
       if ('waitMs' in reservation)
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
       try {
         const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
-        const { channel, address } = to;
-        const code = { tenantId: form.tenantId, subscriberId, channel, address, reason, traceparent };
-        await options.notifications.sendCode(code);
+        await sendCode(options, { tenantId: form.tenantId, subscriberId, ...to, traceparent });
       } catch (error) {
         await store.refundSend(reservation.id, keysOf(form, to));
         throw error;
@@ -119,6 +127,19 @@ async function check(
     });
   } catch (error) {
     if (error instanceof PlatformError && error.kind === 'rejected') return false;
+    throw error;
+  }
+}
+
+type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason'>;
+
+async function sendCode({ notifications }: VerificationOptions, request: SendRequest): Promise<void> {
+  try {
+    await notifications.sendCode({ ...request, reason });
+  } catch (error) {
+    // The subscriber has the channel, so a 400 means that the service has no provider for it.
+    if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)
+      throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;
   }
 }

@@ -120,7 +120,8 @@ describe('the applicant', () => {
   });
 
   it('may have an sms channel', async () => {
-    expect((await ask({ channels: [{ channel: 'sms', address: '+1 (555) 010-9999' }] })).status).toBe(201);
+    const sms = { channel: 'sms', address: '+1 (555) 010-9999' };
+    expect((await ask({ channels: [sms, { channel: 'email', address: 'and@example.org' }] })).status).toBe(201);
   });
 
   it('is the caller by default, unless the caller is an intake application', async () => {

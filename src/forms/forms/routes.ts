@@ -74,7 +74,10 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       400: { description: 'The body is invalid, or an intake application names no channel of the applicant' },
       403: { description: 'The caller may not create forms of this definition' },
       404: { description: 'There is no such definition' },
-      409: { description: 'The definition cannot be used, or the applicant already has a form of it: `formId`' },
+      409: {
+        description:
+          'The definition cannot be used, the applicant already has a form of it (`formId`), or codes cannot be sent to any channel of an applicant without an account',
+      },
       422: { description: 'The idempotency key was used with another body' },
       ...failures,
     },
@@ -89,6 +92,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       const scope = { tenantId, issuer, subject, route: `POST ${collection}`, body, now };
       const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
       const applicant = applicantOf(role, caller, body.applicant);
+      // Without a code, an applicant without an account could never read the draft.
+      if (role === 'intake') options.verification.requireChannel(applicant);
       const form: NewForm = {
         id: randomUUIDv7(),
         tenantId,

@@ -107,6 +107,8 @@ describe('types', () => {
     };
     expect((await send('GET', 'types')).body).toMatchObject([shown]);
     expect((await send('GET', `types/${type}`)).body).toMatchObject(shown);
+    const { codeChannels } = (await send('GET', `types/${type}`)).body as { codeChannels?: string[] };
+    expect(codeChannels).toEqual(isReferenceRun ? undefined : ['email']);
     expect((await send('GET', 'types/none')).status).toBe(404);
     expect((await send('POST', 'types/none/subscriptions', request())).status).toBe(404);
   });

@@ -125,8 +125,9 @@ export const problemTypes = {
   'no-channel': {
     status: 409,
     title: 'The applicant has no channel to send to',
-    meaning: 'The form has no email address or telephone number to which a code can be sent.',
-    action: 'Create a form whose applicant has a channel.',
+    meaning:
+      'The applicant has no email address or telephone number to which a code can be sent, or only one that the platform cannot send to.',
+    action: 'Create a form whose applicant has another channel, such as an email address.',
   },
   'registration-required': {
     status: 409,
