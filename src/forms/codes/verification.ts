@@ -19,10 +19,10 @@ export interface CodeRequest {
 export interface VerificationOptions {
   store: CodeStore;
   hashes: CodeHashes;
-  notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
+  notifications: Pick<Notifications, 'sendCode' | 'checkCode' | 'codeChannels'>;
   subscribeNow: SubscribeNow;
-  /** Returns the kinds of channels to which the notification service can send codes. */
-  usableChannels(): readonly string[];
+  /** The kinds of channels that the operator allows for codes. */
+  channels: readonly string[];
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
@@ -44,7 +44,7 @@ export function createVerification(options: VerificationOptions) {
 
   /** Returns the channel that codes for an applicant are sent to. Throws `no-channel`. */
   function requireChannel(applicant: Applicant): Channel {
-    const channel = codeChannel(applicant, options.usableChannels());
+    const channel = codeChannel(applicant, usableChannels(options));
     if (channel) return channel;
     throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
   }
@@ -59,7 +59,7 @@ export function createVerification(options: VerificationOptions) {
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
       const { form, code } = request;
       const { issuer, subject } = request.account;
-      const channel = codeChannel(form.applicant, options.usableChannels());
+      const channel = codeChannel(form.applicant, usableChannels(options));
       if (!channel) throw invalidCode();
       const attempt: CodeAttempt = {
         ...keysOf(form, channel),
@@ -108,6 +108,12 @@ export function createVerification(options: VerificationOptions) {
       return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
     },
   };
+}
+
+/** The kinds of channels to which codes can be sent. A service that does not say so can use all that are allowed. */
+function usableChannels({ channels, notifications }: VerificationOptions): string[] {
+  const served = notifications.codeChannels();
+  return channels.filter((kind) => served?.includes(kind) ?? true);
 }
 
 async function check(

@@ -147,7 +147,7 @@ describe('bodies of a create', () => {
     ['a number for definitionId', { definitionId: 7 }, '/definitionId'],
     ['51 characters of definitionId', { definitionId: 'x'.repeat(51) }, '/definitionId'],
     ['a colon in definitionId', { definitionId: 'a:b' }, '/definitionId'],
-    ['an unknown field', { definitionId: 'permit', data: {} }, '/data'],
+    ['an unknown field', { definitionId: 'permit', status: 'Draft' }, '/status'],
     ['an array', [], ''],
   ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
     const response = await forms.ask('POST', '', { as: 'intake', body });
