@@ -110,10 +110,16 @@ export function largeCreates(limits: RateLimits): Guard {
   return {
     name: limit.name,
     check(request, response) {
-      const size = Number(request.headers['content-length'] ?? (hasBody(request) ? Number.POSITIVE_INFINITY : 0));
-      if (size > smallBody && !callerOf(response).roles.has(intakeRole)) return limit.check(request, response);
+      if (mayBeLarge(request) && !callerOf(response).roles.has(intakeRole)) return limit.check(request, response);
     },
   };
+}
+
+/** True unless the headers show that the body is small. A body that is compressed or sent in chunks may be large. */
+function mayBeLarge(request: Request): boolean {
+  if (!hasBody(request)) return false;
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  return length === undefined || encoding !== undefined || Number(length) > smallBody;
 }
 
 /**
