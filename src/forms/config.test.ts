@@ -15,6 +15,7 @@ describe('the configuration', () => {
   it('has defaults for everything except addresses and secrets', () => {
     expect(parseConfig(configSchema, env)).toMatchObject({
       CODE_LIFETIME: 600_000,
+      CODE_CHANNELS: ['email', 'sms'],
       SUBSCRIBER_REMOVAL_DELAY: 900_000,
       DELETE_FILES: false,
       ANONYMOUS_READ_LIMIT: 300,
@@ -31,6 +32,7 @@ describe('the configuration', () => {
         ...env,
         CODE_KEY: 'too-short-canary',
         CODE_LIFETIME: 'ten minutes',
+        CODE_CHANNELS: 'email, pigeon',
         ANONYMOUS_READ_LIMIT: '0',
         ANONYMOUS_READ_WINDOW: 'PT2H',
         DATABASE_URL: '',
@@ -43,6 +45,7 @@ describe('the configuration', () => {
     expect(problems.map(({ name }) => name).sort()).toEqual([
       'ANONYMOUS_READ_LIMIT',
       'ANONYMOUS_READ_WINDOW',
+      'CODE_CHANNELS',
       'CODE_KEY',
       'CODE_LIFETIME',
       'DATABASE_URL',

@@ -22,6 +22,11 @@ const settings = z.object({
   CODE_LIFETIME: isoDuration('PT10M').describe(
     'Lifetime of the codes that the notification service sends. send-code returns the expiry that follows from it; the notification service itself decides when a code expires',
   ),
+  CODE_CHANNELS: csv('email,sms')
+    .pipe(z.array(z.enum(['email', 'sms'])).min(1, 'must name at least one channel'))
+    .describe(
+      'Channels to which the notification service can send codes. An applicant without an account who has none of them cannot create a form. Set it to email if the platform has no provider for text messages. A channel is also left out if the notification service says that it sends no codes there',
+    ),
   SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
     'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice. The time grows with NOTICE_TIME if the service cannot say whether it has sent the notice',
   ),

@@ -1,7 +1,7 @@
 // Outages of the form service's dependencies: checks its responses, and its recovery without a restart.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
-import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
+import { type Fault, type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
 import { anonymous, startTestForms, type TestForms } from '../../test/support/forms.ts';
 
 let forms: TestForms;
@@ -32,36 +32,26 @@ const tries = async (id: string) =>
   (await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id])).rowCount;
 
 describe('while the notification service is away', () => {
-  it.each([500, 'reset', 'hang', 'half an answer'] as const)(
-    '(%s) checking a code fails with a problem and does not count as a wrong code',
-    async (fault) => {
-      const id = await forms.draft();
-      const code = await forms.code(id);
-      await notifications.break(fault, { at: 1 });
-      const response = await read(id, code);
-      expect([502, 503, 504]).toContain(response.status);
-      expect(response.headers.get('content-type')).toContain('application/problem+json');
-      expect(await tries(id)).toBe(0);
-      // After half a response, the notification service has checked and used up the code.
-      await notifications.heal();
-      if (fault === 'half an answer') return;
-      await expect.poll(async () => (await read(id, code)).status).toBe(200);
-    },
-  );
-
-  it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
+  it('a code that the service did not get does not count', async () => {
     const id = await forms.draft();
-    await expect
-      .poll(
-        async () =>
-          (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id,
-      )
-      .not.toBeNull();
-    await notifications.break(503, { at: 1 });
-    for (let nth = 0; nth < 3; nth += 1) expect([502, 503]).toContain((await send(id)).status);
+    const code = await forms.code(id);
+    await notifications.break('refused', { at: 1 });
+    expect((await read(id, code)).status).toBe(502);
+    expect(await tries(id)).toBe(0);
     await notifications.heal();
-    await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
+    await expect.poll(async () => (await read(id, code)).status, { interval: 100, timeout: 20_000 }).toBe(200);
   }, 60_000);
+
+  it('a channel that the service rejects is 409 no-channel, and does not count', async () => {
+    const id = await forms.draft();
+    const subscriber = async () =>
+      (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id;
+    await expect.poll(subscriber).not.toBeNull();
+    await notifications.break(400, { at: 1 });
+    expect(await send(id)).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:no-channel' } });
+    await notifications.heal();
+    expect((await send(id)).status).toBe(202);
+  });
 
   it('forms can still be created, saved, submitted and deleted', async () => {
     await notifications.break('reset', { at: 1 });
@@ -86,6 +76,98 @@ describe('while the notification service is away', () => {
     await platform.end();
     expect(subscribers).toEqual([{ id: rows[0].subscriber_id }]);
   }, 60_000);
+
+  it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
+    const id = await forms.draft();
+    await expect
+      .poll(
+        async () =>
+          (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id,
+      )
+      .not.toBeNull();
+    await notifications.break(503, { at: 1 });
+    let response = await send(id);
+    // Each failure of the service is 502, also when it is no longer called.
+    for (let asked = 0; asked < 20 && response.headers.get('retry-after') === null; asked += 1) {
+      expect(response).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
+      response = await send(id);
+    }
+    expect(response).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
+    expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+    await notifications.heal();
+    await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
+  }, 60_000);
+});
+
+describe('if the response to the check of a code is lost', () => {
+  const lost = ['lost answer', 'lost in silence', 'lost as 502', 'lost as 504', 'half an answer', 500] as const;
+  /** Loses all responses of the notification service while the codes are read. Returns the statuses. */
+  async function readAndLose(id: string, codes: string[], fault: Fault = 'lost answer'): Promise<number[]> {
+    await notifications.break(fault, { at: 1 });
+    const statuses: number[] = [];
+    for (const code of codes) statuses.push((await read(id, code)).status);
+    await notifications.heal();
+    return statuses;
+  }
+  /** Reads when the service is called again. */
+  async function readAgain(id: string, code: string): Promise<number> {
+    let status = 0;
+    const again = async () => {
+      ({ status } = await read(id, code));
+      return status;
+    };
+    await expect.poll(again, { interval: 100, timeout: 20_000 }).toBeLessThan(500);
+    return status;
+  }
+
+  it.each(lost)(
+    '(%s) the same code works afterwards and does not count',
+    async (fault) => {
+      const id = await forms.draft();
+      const code = await forms.code(id);
+      const [status] = await readAndLose(id, [code], fault);
+      expect([502, 504]).toContain(status);
+      expect(await tries(id)).toBe(1);
+      expect(await readAgain(id, code)).toBe(200);
+      expect(await tries(id)).toBe(0);
+    },
+    30_000,
+  );
+
+  it('another account can use the code instead', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    await readAndLose(id, [code]);
+    expect(await readAgain(id, 'WRONG1')).toBe(403);
+    const other = () => forms.ask('GET', `/${id}/data`, { as: 'otherIntake', headers: { 'x-form-code': code } });
+    await expect.poll(async () => (await other()).status).toBe(200);
+    expect(await readAgain(id, code)).toBe(403);
+  }, 30_000);
+
+  it('a wrong code counts once however often it is tried, and each other code counts', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    await readAndLose(id, ['WRONG1', 'WRONG1', 'WRONG2', 'WRONG1']);
+    expect(await tries(id)).toBe(2);
+    expect(await readAgain(id, 'WRONG1')).toBe(403);
+    expect(await tries(id)).toBe(2);
+    await readAndLose(id, ['WRONG3', 'WRONG4', 'WRONG5']);
+    expect(await tries(id)).toBe(5);
+    expect(await readAgain(id, code)).toBe(429);
+    expect(await readAgain(id, 'WRONG5')).toBe(403);
+    expect(await readAgain(id, 'WRONG5')).toBe(429);
+    expect(await tries(id)).toBe(5);
+  }, 60_000);
+
+  it('because the process died, the same code works a minute later and does not count', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    await readAndLose(id, [code]);
+    await forms.pool.query('UPDATE code_attempts SET undecided = false WHERE form_id = $1', [id]);
+    forms.advance(61_000);
+    expect(await readAgain(id, code)).toBe(200);
+    expect(await tries(id)).toBe(0);
+  }, 30_000);
 });
 
 it('while the notification service does not know the notification type, codes are 503 with the reason, and nothing is quarantined', async () => {
@@ -116,14 +198,14 @@ describe('while the configuration service is away', () => {
   const create = () =>
     forms.ask('POST', '', { as: 'intake', body: { definitionId: 'permit', applicant: anonymous() } });
 
-  it('a definition read within five minutes still decides; after that, a create is 502 or 503 with a problem', async () => {
+  it('a definition read within five minutes still decides; after that, a create is 502 with a problem', async () => {
     await forms.draft();
     await configuration.break(503, { at: 1 });
     forms.advance(4 * 60_000);
     expect((await create()).status).toBe(201);
     forms.advance(2 * 60_000);
     const response = await create();
-    expect([502, 503]).toContain(response.status);
+    expect(response.status).toBe(502);
     expect(response.headers.get('content-type')).toContain('application/problem+json');
   });
 

@@ -7,6 +7,9 @@ import { events, eventTypesOf } from './outbox/event-catalogue.ts';
 const texts = { type: 'array', items: { type: 'string' } };
 const duration = { type: 'string', pattern: '^P(?=.)(\\d+W)?(\\d+D)?(T(?=.)(\\d+H)?(\\d+M)?(\\d+(\\.\\d+)?S)?)?$' };
 
+const date = { type: ['string', 'null'], format: 'date-time' };
+const intakeWindow = { type: 'object', properties: { opens: date, closes: date } };
+
 /**
  * The schema of a form definition (draft-07). It has no defaults, because the configuration service would write them
  * into the tenant's configuration. Formgate fills in missing members when it reads a definition, so only id and name
@@ -28,6 +31,7 @@ export const definitionSchema = {
     uiSchema: { type: 'object' },
     formDraftUrlTemplate: { type: ['string', 'null'], pattern: '^https?://' },
     includeDataInSubmission: { type: 'boolean' },
+    intake: { anyOf: [{ type: 'null' }, intakeWindow, { type: 'array', minItems: 1, items: intakeWindow }] },
     retention: {
       type: 'object',
       properties: { warnBefore: duration, lockAfter: duration, deleteAfter: duration },

@@ -31,7 +31,7 @@ import { createDefinitionSource, type DefinitionSource } from './definitions/sou
 import { createExpiryDates } from './expiry/dates.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
-import { createFormAccess } from './forms/access.ts';
+import { createFormAccess, largeCreates } from './forms/access.ts';
 import { createCreationStore } from './forms/creation-store.ts';
 import { createDataStore } from './forms/data-store.ts';
 import { createFindResponse } from './forms/idempotency.ts';
@@ -194,7 +194,10 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
       },
       clock,
     },
-    forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
+    forms: {
+      ...{ bearer: ownBearer, tenant: callTenant(tenants), changed, largeCreates: largeCreates(limits) },
+      ...createFormServices(base, pool, outbox),
+    },
     definitions: {
       ...guards,
       check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
@@ -240,7 +243,9 @@ function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Out
     expiryDates: createExpiryDates({ db: base.pools.requests, definitions, clock }),
     access: createFormAccess({ forms, definitions, clock }),
     findResponse: createFindResponse(pool),
-    verification: createVerification({ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock }),
+    verification: createVerification({
+      ...{ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock, channels: config.CODE_CHANNELS },
+    }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
     ...{ codes, hashes, validator, clock },

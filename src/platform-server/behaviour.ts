@@ -19,6 +19,10 @@ export interface Behaviour {
   /** Returns the key by which a repeated event is recognised. */
   eventKey(context: Record<string, unknown>): string | undefined;
   findOrCreate(database: Queryable): FindOrCreate;
+  /** The channels to which codes can be sent; undefined if the service does not show them. */
+  codeChannels: string[] | undefined;
+  /** True if a code works once; false if it works until it expires. */
+  codesWorkOnce: boolean;
   /** Returns how many notices are still to be sent to a subscriber; undefined if the service does not show it. */
   pendingNotices(database: Queryable): (tenant: string, id: string) => Promise<number | undefined>;
   jobs(options: DeliveryOptions, jobs: DeliveryJobs): DeliveryJobs;
@@ -34,6 +38,8 @@ export const ownBehaviour: Behaviour = {
   changes: (_options, changes) => changes,
   eventKey: idempotencyKey,
   findOrCreate: (database) => createSubscriberStore(database).findOrCreate,
+  codeChannels: ['email'],
+  codesWorkOnce: true,
   pendingNotices: (database) => createSubscriberStore(database).pendingNotices,
   jobs: (_options, jobs) => jobs,
   render: (render) => render,

@@ -209,9 +209,10 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       ...{ typesOf: base.typesOf, senderOf: base.senderOf, sendMail: mailer.send },
       subscribers: createSubscriberStore(pool),
       pendingNotices: base.behaviour.pendingNotices(pool),
+      codeChannels: base.behaviour.codeChannels,
       subscriptions: createSubscriptionStore(pool),
       subscribing: createSubscribing({ pool, clock, findOrCreate: base.behaviour.findOrCreate }),
-      codes: createCodes({ pool, key: config.CODE_KEY, clock }),
+      codes: createCodes({ pool, key: config.CODE_KEY, clock, workOnce: base.behaviour.codesWorkOnce }),
     },
   };
 }

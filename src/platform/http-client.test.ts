@@ -323,7 +323,7 @@ describe('the circuit', () => {
     server.behave(status(500));
     for (let call = 0; call < 5; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
     const asked = server.requests.length;
-    await expect(get()).rejects.toMatchObject({ kind: 'open', status: 503, headers: { 'Retry-After': '1' } });
+    await expect(get()).rejects.toMatchObject({ kind: 'open', status: 502, headers: { 'Retry-After': '1' } });
     expect(server.requests).toHaveLength(asked);
     server.behave(fine);
     await pause(250);

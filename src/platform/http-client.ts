@@ -31,8 +31,13 @@ export interface PlatformRequest<T> extends CallOptions {
   body?: unknown;
   /** Sent as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
-  /** True if repeating the call does no harm. Default true for GET, PUT and DELETE, false for POST and PATCH. */
+  /**
+   * True if repeating the call does no harm. Default true for GET, PUT and DELETE and for calls with an idempotency key,
+   * false for other calls of POST and PATCH.
+   */
   idempotent?: boolean | undefined;
+  /** The header Idempotency-Key. Must contain no secret. */
+  idempotencyKey?: string | undefined;
   /**
    * Schema of the response, which should accept unknown fields (`z.looseObject`). An empty body is parsed as undefined.
    */
@@ -84,9 +89,13 @@ interface Call {
   url: URL;
   signal: AbortSignal;
   attempts: number;
+  /** True if a try failed that the service may have processed. */
+  wasLost: boolean;
 }
 
 const retries = 2;
+
+const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(method);
 
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics } = options;
@@ -99,7 +108,8 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
     const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'formgate', ...rest };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
     if (request.traceparent !== undefined) headers.traceparent = request.traceparent;
-    const mayRepeat = request.idempotent ?? ['GET', 'PUT', 'DELETE'].includes(request.method);
+    if (request.idempotencyKey !== undefined) headers['idempotency-key'] = request.idempotencyKey;
+    const mayRepeat = request.idempotent ?? (isIdempotent(request.method) || request.idempotencyKey !== undefined);
     for (let retry = 0; ; retry += 1) {
       call.attempts += 1;
       try {
@@ -109,6 +119,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
         if (response.status < 500) return response;
         throw responseError(service, response);
       } catch (error) {
+        if (error instanceof PlatformError) call.wasLost ||= error.mayHaveProcessed;
         if (!mayRepeat || retry === retries || !isTransient(error)) throw error;
       }
       await pause(retryDelay(retry + 1, { first: options.retryDelayMs ?? 200, cap: 10_000 }), call.signal, service);
@@ -127,7 +138,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
   async function request<T>(request: PlatformRequest<T>): Promise<T> {
     const started = performance.now();
     const signal = AbortSignal.timeout(request.timeoutMs ?? options.timeoutMs ?? 10_000);
-    const call: Call = { url: blankUrl, signal, attempts: 0 };
+    const call: Call = { url: blankUrl, signal, attempts: 0, wasLost: false };
     try {
       circuit.refuseIfOpen();
       const base = await before(signal, options.baseUrl(), service);
@@ -138,6 +149,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       return value;
     } catch (error) {
       const failure = error instanceof PlatformError ? error : unexpected(service, error);
+      failure.mayHaveProcessed ||= call.wasLost && failure.service === service;
       if (failure.service === service && failure.kind === 'failed') isSuspect = true;
       report(options, request, call, failure, performance.now() - started);
       throw failure;

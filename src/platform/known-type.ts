@@ -11,8 +11,17 @@ export interface KnownType {
   missing(): PlatformError;
   /** Records that the service knows the type, perhaps an old version of it. */
   found(): void;
-  /** Records the events that the type has at the service. Returns true if these are all that it should have. */
-  compare(found: readonly EventName[], wanted: readonly EventName[]): boolean;
+  /** Records the type as the service has it. Returns true if it has all events that it should have. */
+  compare(found: FoundType, wanted: readonly EventName[]): boolean;
+  /** Returns the channels to which the service sends codes. Undefined if it did not say so. */
+  codeChannels(): readonly string[] | undefined;
+}
+
+/** A notification type as the service has it. */
+export interface FoundType {
+  events: readonly EventName[];
+  /** The channels to which the service sends codes. Only the platform server of this repository returns them. */
+  codeChannels?: readonly string[] | undefined;
 }
 
 export interface EventName {
@@ -39,6 +48,7 @@ export function createKnownType(options: {
 }): KnownType {
   const { metrics, log } = options;
   let state: State = 'current';
+  let codeChannels: readonly string[] | undefined;
   metrics.registrationUnknown.set({ service }, 0);
   const change = (next: State) => {
     if (next === state) return;
@@ -55,9 +65,11 @@ export function createKnownType(options: {
     found() {
       if (state === 'missing') change('current');
     },
+    codeChannels: () => codeChannels,
     compare(found, wanted) {
+      ({ codeChannels } = found);
       const has = (event: EventName) =>
-        found.some(({ namespace, name }) => namespace === event.namespace && name === event.name);
+        found.events.some(({ namespace, name }) => namespace === event.namespace && name === event.name);
       const isCurrent = wanted.every(has);
       change(isCurrent ? 'current' : 'outdated');
       return isCurrent;

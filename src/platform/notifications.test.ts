@@ -10,6 +10,7 @@ import {
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
 import { createKnownType } from './known-type.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
+import { isUndecided } from './platform-error.ts';
 import { watchType } from './watch-type.ts';
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
@@ -112,10 +113,11 @@ describe('while the service does not know the type', () => {
         answerJson({ errorMessage: 'no' }, 404),
         answerJson({}, 500),
         answerJson({ events: [old] }),
-        answerJson({ events: [old, current] }),
+        answerJson({ events: [old, current], codeChannels: ['email'] }),
       ),
     );
     const known = createKnownType(calls.options);
+    expect(known.codeChannels()).toBeUndefined();
     const watch = watchType({
       ...{ notifications, known, typeId: 'form-status-updates', events, signal: stopping.signal },
       tenants: { any: async () => ({ id: tenantId, name: 'Demo', realm: 'demo' }) },
@@ -124,6 +126,7 @@ describe('while the service does not know the type', () => {
     await expect.poll(() => lines('registration known to the service')).toBe(1);
     expect(lines('registration unknown to the service')).toBe(1);
     expect(lines('registration outdated at the service')).toBe(1);
+    expect(known.codeChannels()).toEqual(['email']);
     expect(sent()).toMatchObject({ method: 'GET', path: '/types/form-status-updates', query: { tenantId } });
     expect(await text()).toContain('platform_registration_unknown{service="notifications"} 0');
     stopping.abort();
@@ -170,6 +173,37 @@ describe('checking a code', () => {
       address: 'ana@example.org',
       code: 'K2TPX4',
     });
+  });
+
+  it('with an idempotency key is retried, and is undecided if any try may have reached the service', async () => {
+    const check = { ...code, idempotencyKey: 'check-1' };
+    server.behave(inTurn(reset, answerJson({}, 502), answerJson({ verified: true })));
+    expect(await notifications.checkCode(check)).toBe(true);
+    expect(server.requests.map(({ headers }) => headers['idempotency-key'])).toEqual(Array(3).fill('check-1'));
+    server.behave(inTurn(reset, answerJson({}, 429)));
+    const lost = await notifications.checkCode(check).catch((error: unknown) => error);
+    expect(isUndecided(lost, 'notifications')).toBe(true);
+    expect(isUndecided(lost, 'directory')).toBe(false);
+  });
+
+  it.each([
+    ['rejects it', answerJson({ errorMessage: 'no' }, 400), false],
+    ['denies access', answerJson({}, 403), false],
+    ['refuses more calls', answerJson({}, 429), false],
+    ['fails', answerJson({}, 500), true],
+    ['says nothing', answerJson({}), true],
+    ['resets the connection', reset, true],
+    ['hangs', hang, true],
+  ])('if the service %s, its outcome is unknown: $2', async (_, fault, isUnknown) => {
+    server.behave(fault);
+    const error = await notifications.checkCode(code).catch((thrown: unknown) => thrown);
+    expect(isUndecided(error, 'notifications')).toBe(isUnknown);
+  });
+
+  it('has no unknown outcome if nothing listens', async () => {
+    await server.close();
+    const error = await notifications.checkCode(code).catch((thrown: unknown) => thrown);
+    expect(isUndecided(error, 'notifications')).toBe(false);
   });
 
   it.each(['', ' ', '\t\n'])('throws for an empty code without a call', async (empty) => {

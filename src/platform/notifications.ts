@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
-import type { KnownType } from './known-type.ts';
+import type { FoundType, KnownType } from './known-type.ts';
 import { pathOf } from './url-path.ts';
 
 export interface Channel {
@@ -49,8 +49,10 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Returns the events of a notification type, as the service knows them now; undefined if it lacks the type. */
-  eventsOfType(tenantId: string, typeId: string): Promise<{ namespace: string; name: string }[] | undefined>;
+  /** Returns a notification type as the service knows it now; undefined if it lacks the type. */
+  readType(tenantId: string, typeId: string): Promise<FoundType | undefined>;
+  /** Returns the channels to which the service sends codes. Undefined if it did not say so, or was not asked yet. */
+  codeChannels(): readonly string[] | undefined;
   /**
    * Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber, unless
    * the two calls overlap. Throws PlatformError `unregistered` while the service does not know the notification type.
@@ -63,9 +65,10 @@ export interface Notifications {
   /**
    * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
    * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
-   * `failed` if the response does not contain a result.
+   * `failed` if the response does not contain a result. Checks with the same code and `idempotencyKey` are one check, so
+   * it is retried. The public platform ignores the key; it verifies a right code again until the code expires.
    */
-  checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
+  checkCode(request: CodeRequest & { code: string; idempotencyKey?: string | undefined }): Promise<boolean>;
   /**
    * Returns the ids of at most 100 subscribers whose subscription to the type names this correlation id. Requires the
    * role subscription-admin for the service's own account.
@@ -113,15 +116,24 @@ const subscriptionsSchema = z.looseObject({
     }),
   ),
 });
-const typeSchema = z.looseObject({ events: z.array(z.looseObject({ namespace: z.string(), name: z.string() })) });
+const typeSchema = z.looseObject({
+  events: z.array(z.looseObject({ namespace: z.string(), name: z.string() })),
+  codeChannels: z.array(z.string()).optional(),
+});
 
 export function createNotifications(client: Pick<PlatformClient, 'request'>, known: KnownType): Notifications {
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
 
-  function operate<T>(request: CodeRequest, operation: string, body: Record<string, string>, answer: z.ZodType<T>) {
-    const { tenantId, subscriberId, channel, address, traceparent, timeoutMs } = request;
+  function operate<T>(
+    request: CodeRequest & { idempotencyKey?: string | undefined },
+    operation: string,
+    body: Record<string, string>,
+    answer: z.ZodType<T>,
+  ) {
+    const { tenantId, subscriberId, channel, address, idempotencyKey, traceparent, timeoutMs } = request;
     return client.request({
       operation,
+      idempotencyKey,
       method: 'POST',
       path: subscriberPath(subscriberId),
       query: { tenantId },
@@ -134,6 +146,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
 
   return {
     ...createTypeCalls(client, known),
+    codeChannels: () => known.codeChannels(),
     async sendCode(request) {
       const body = { operation: 'send-code', reason: request.reason };
       await operate(request, 'send code', body, z.looseObject({ sent: z.literal(true) }));
@@ -173,7 +186,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
 function createTypeCalls(
   client: Pick<PlatformClient, 'request'>,
   known: KnownType,
-): Pick<Notifications, 'eventsOfType' | 'subscribe' | 'subscribersOf'> {
+): Pick<Notifications, 'readType' | 'subscribe' | 'subscribersOf'> {
   return {
     async subscribersOf(tenantId, typeId, correlationId) {
       const { results } = await client.request({
@@ -187,17 +200,15 @@ function createTypeCalls(
       const own = results.filter(({ criteria }) => criteria.some((one) => one.correlationId === correlationId));
       return own.map(({ subscriberId }) => subscriberId);
     },
-    async eventsOfType(tenantId, typeId) {
-      const type = await client.request<z.output<typeof typeSchema> | undefined>({
+    readType: (tenantId, typeId) =>
+      client.request<FoundType | undefined>({
         operation: 'read notification type',
         method: 'GET',
         path: pathOf('notifications', 'types', typeId),
         query: { tenantId },
         answer: typeSchema,
         notFound: () => undefined,
-      });
-      return type?.events;
-    },
+      }),
     async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
       const subscription = await client.request<Subscription | undefined>({
         operation: 'subscribe',

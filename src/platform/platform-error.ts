@@ -25,7 +25,8 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
     slug: 'unavailable',
     says: 'has not read the registration of this service yet; it may have to be restarted',
   },
-  open: { slug: 'unavailable', says: 'has been failing; retry in a few seconds' },
+  // The same status as while the service is still called, so that an outage has one status. Retry-After tells when to retry.
+  open: { slug: 'dependency-failed', says: 'has been failing; retry in a few seconds' },
 };
 
 export interface PlatformErrorOptions {
@@ -46,6 +47,8 @@ export class PlatformError extends Problem {
   readonly upstreamStatus: number | undefined;
   readonly reason: string | undefined;
   readonly rejection: string | undefined;
+  /** True if the service may have processed the request, in this try or in an earlier one. */
+  mayHaveProcessed: boolean;
 
   constructor(service: string, kind: PlatformErrorKind, options: PlatformErrorOptions = {}) {
     const { slug, says } = kinds[kind];
@@ -58,12 +61,31 @@ export class PlatformError extends Problem {
     this.upstreamStatus = options.upstreamStatus;
     this.reason = options.reason;
     this.rejection = options.rejection;
+    this.mayHaveProcessed = mayHaveProcessed(kind, options);
   }
 }
 
 /** True if an older response may be served instead, because the service fails or does not accept our account. */
 export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
+}
+
+/** Codes of errors that occur before a connection exists. */
+const unconnected = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
+]);
+
+function mayHaveProcessed(kind: PlatformErrorKind, { reason, upstreamStatus }: PlatformErrorOptions): boolean {
+  if (kind === 'unreachable') return !unconnected.has(reason ?? '');
+  return kind === 'timeout' || (kind === 'failed' && upstreamStatus !== 429);
+}
+
+/**
+ * True if the outcome of a call to this service is unknown. False if the service rejected the call or was not called,
+ * for example because the directory or the identity provider failed first.
+ */
+export function isUndecided(error: unknown, service: string): boolean {
+  return error instanceof PlatformError && error.service === service && error.mayHaveProcessed;
 }
 
 /** Returns log fields for a failure that may come from a platform service. */

@@ -12,7 +12,7 @@ export interface WatchPace {
 }
 
 export interface TypeWatchOptions {
-  notifications: Pick<Notifications, 'eventsOfType'>;
+  notifications: Pick<Notifications, 'readType'>;
   tenants: Pick<TenantDirectory, 'any'>;
   known: KnownType;
   typeId: string;
@@ -33,7 +33,7 @@ export async function watchType(options: TypeWatchOptions): Promise<void> {
     try {
       // The type is the same for every tenant, but each call concerns one tenant.
       const tenant = await tenants.any();
-      const found = tenant && (await notifications.eventsOfType(tenant.id, typeId));
+      const found = tenant && (await notifications.readType(tenant.id, typeId));
       if (found) isCurrent = known.compare(found, events);
       else if (tenant) known.missing();
     } catch {

@@ -2,6 +2,8 @@
 // that routes use only when they are called are missing.
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
+import { largeCreates } from '../../src/forms/forms/access.ts';
+import { createDataBody } from '../../src/forms/forms/schema.ts';
 import { pageNames } from '../../src/forms/pages/page.ts';
 import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
 import { type PlatformRoutesOptions, platformRoutes } from '../../src/platform-server/app.ts';
@@ -9,7 +11,7 @@ import { createConfigurationGuards } from '../../src/platform-server/configurati
 import { bearer, callTenant, callTenantOrAll } from '../../src/service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenants } from '../../src/service/auth/identity.ts';
 import type { Route } from '../../src/service/http/http-app.ts';
-import { addressLimit, type RateLimiter, rateLimit } from '../../src/service/limits/rate-limit.ts';
+import { addressLimit, type RateLimiter, type RateLimits, rateLimit } from '../../src/service/limits/rate-limit.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
 import { cookieScheme } from '../../src/token-handler/sessions/cookies.ts';
@@ -21,6 +23,7 @@ const urns = createUrns('urn:example');
 const verifier = (() => Promise.reject(new Error('no request comes here'))) as unknown as BearerVerifier;
 const tenants = {} as Tenants;
 const limiter = (name: string) => ({ name, most: 1, window: 1_000 }) as RateLimiter;
+const limits = { local: ({ name }) => limiter(name) } as RateLimits;
 const signedIn = (service: string) => ({
   bearer: bearer(verifier, [urns.service(service)]),
   tenant: callTenant(tenants),
@@ -31,7 +34,7 @@ function formServiceRoutes(): Route[] {
   return formsRoutes({
     about: {},
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
-    forms: { ...signedIn('form-service') },
+    forms: { ...signedIn('form-service'), largeCreates: largeCreates(limits), dataBody: createDataBody('urn:example') },
     pages: { pages: pageNames },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     registers: { urns, ...registerGuards },

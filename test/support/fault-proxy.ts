@@ -12,9 +12,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * - `half an answer`: the service processed the call, but its response stops halfway
  * - `late answer`: the response arrives a second late
  * - `lost answer`: the service processed the call, but the connection breaks before its response
+ * - `lost in silence`, `lost as 502`, `lost as 504`: as before, but there is no response, or that of a gateway
  * - a number: a response with that status and a platform error as its body; the service never received the call
  */
-export type Fault = 'refused' | 'reset' | 'hang' | 'half an answer' | 'late answer' | 'lost answer' | number;
+export type Fault =
+  | ('refused' | 'reset' | 'hang' | 'half an answer' | 'late answer' | 'lost answer')
+  | ('lost in silence' | 'lost as 502' | 'lost as 504')
+  | number;
 
 export interface FaultProxy {
   url: string;
@@ -80,6 +84,9 @@ export async function startFaultProxy(
     const passed = await pass(target, call);
     if (fault === 'late answer') await sleep(1_000);
     if (fault === 'lost answer') return void response.socket?.resetAndDestroy();
+    if (fault === 'lost in silence') return;
+    if (fault === 'lost as 502' || fault === 'lost as 504')
+      return void response.writeHead(Number(fault.slice(-3))).end('<html>bad gateway</html>');
     const headers = { ...passed.headers, ...(call.close && { connection: 'close' }) };
     response.writeHead(passed.status, { ...headers, 'content-length': passed.body.length });
     if (fault === undefined || fault === 'late answer') return void response.end(passed.body);

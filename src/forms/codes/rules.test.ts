@@ -4,14 +4,18 @@ import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
+import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
 
 const minute = 60_000;
+const textOnly = { channels: [{ channel: 'sms', address: '+15550109998' }] };
 
 let forms: TestForms;
 let database: pg.Client;
 let notifications: Server;
 /** The `traceparent` of each call to the notification service. */
 const traces: unknown[] = [];
+/** The path of each call to the notification service. */
+const calls: string[] = [];
 
 beforeAll(async () => {
   forms = await startTestForms({
@@ -19,6 +23,7 @@ beforeAll(async () => {
       notifications = createServer((incoming, response) => {
         const { method, headers } = incoming;
         traces.push(headers.traceparent);
+        calls.push(incoming.url ?? '');
         const passed = request(`${url}${incoming.url}`, { method, headers }, (upstream) => {
           response.writeHead(upstream.statusCode ?? 502, upstream.headers);
           upstream.pipe(response);
@@ -27,7 +32,11 @@ beforeAll(async () => {
       });
       await new Promise<void>((resolve) => notifications.listen(0, '127.0.0.1', resolve));
       const { port } = notifications.address() as AddressInfo;
-      return { DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `http://127.0.0.1:${port}/subscription/v1` };
+      return {
+        DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `http://127.0.0.1:${port}/subscription/v1`,
+        // The public platform's service cannot be asked.
+        ...(isReferenceRun && { CODE_CHANNELS: 'email' }),
+      };
     },
   });
   database = new pg.Client({ connectionString: forms.platform.databaseUrl });
@@ -58,14 +67,15 @@ describe('a used code', () => {
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
     expect((await read(id, code)).status).toBe(200);
-    // Restores the code, to imitate a notification service that does not consume codes.
-    expect((await keptCode(id)).digest).toBeNull();
+    // Restores the code, to imitate a notification service that does not consume codes, as in the reference behaviour.
+    if (!isReferenceRun) expect((await keptCode(id)).digest).toBeNull();
     await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
     forms.advance(30 * minute);
     expect((await read(id, code)).status).toBe(403);
     // A call would have used up the code. It is still stored, so the notification service was not called.
     expect((await keptCode(id)).digest).toEqual(digest);
+    expect(calls.filter((path) => path.includes(subscriber)).length).toBe(2);
   });
 });
 
@@ -99,14 +109,36 @@ describe('a code that is sent', () => {
     expect(Number(sixth.headers.get('retry-after'))).toBeGreaterThan(49 * 60);
   });
 
-  it('goes to the sms channel if there is no email; if text messages are not delivered, the request fails and does not count', async () => {
-    const id = await forms.draft({ applicant: { channels: [{ channel: 'sms', address: '+15550109998' }] } });
+  it('goes to the sms channel if there is no email; if the platform has no text messages, that is 409 and does not count', async () => {
+    // A signed-in applicant needs no code, so this form can be created on any platform.
+    const id = await forms.draft({ as: 'alice', applicant: textOnly });
+    await forms.pool.query('UPDATE forms SET anonymous_applicant = true WHERE id = $1', [id]);
     const response = await send(id);
-    expect(response).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
+    expect(response).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:no-channel' } });
     expect(response.text).not.toContain('0109998');
     const { rowCount } = await forms.pool.query('SELECT FROM code_sends WHERE form_id = $1', [id]);
     expect(rowCount).toBe(0);
   });
+});
+
+describe('an applicant without an account whose only channel gets no codes', () => {
+  const create = (as: 'intake' | 'clerk' = 'intake', channels: object[] = textOnly.channels) =>
+    forms.ask('POST', '', { as, body: { definitionId: 'permit', applicant: { channels } } });
+
+  it('gets 409 no-channel at create, once the notification service has said so or because CODE_CHANNELS does', async () => {
+    await expect.poll(async () => (await create()).status, { timeout: 20_000 }).toBe(409);
+    const before = await count();
+    expect(await create()).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:no-channel' } });
+    expect(await count()).toBe(before);
+    expect((await create('clerk')).status).toBe(201);
+    const both = [...textOnly.channels, { channel: 'email', address: 'both@example.org' }];
+    expect((await create('intake', both)).status).toBe(201);
+  });
+
+  async function count(): Promise<number> {
+    const { rows } = await forms.pool.query<{ count: number }>('SELECT count(*)::int AS count FROM forms');
+    return rows[0]?.count ?? 0;
+  }
 });
 
 describe('the header X-Form-Code', () => {

@@ -26,7 +26,10 @@ export interface CodeAttempt extends BudgetKeys, Account {
 }
 
 export type AttemptReservation =
-  /** The code may be checked; the result settles the reservation. */
+  /**
+   * The code may be checked; the result settles the reservation. If an earlier check of the same code was not decided,
+   * the id is that of the earlier reservation.
+   */
   | { outcome: 'reserved'; id: string }
   /** The code already has a read session for this account. */
   | { outcome: 'session' }
@@ -71,7 +74,12 @@ export function createCodeStore(pool: SharedPool) {
     settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
 
-    /** Removes an attempt whose check failed, so that it does not count. */
+    /** Keeps an attempt whose code may have been checked. It counts, and its code may be tried again. */
+    async leaveUndecided(id: string, keys: BudgetKeys): Promise<void> {
+      await pool.query(claimOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);
+    },
+
+    /** Removes an attempt whose code was certainly not checked, so that it does not count. */
     async refundAttempt(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
     },
@@ -106,6 +114,8 @@ interface AttemptRow {
   wrong: boolean;
   of_form: boolean;
   of_address: boolean;
+  /** The id, if this is an attempt of the same form and code whose outcome is unknown. */
+  repeatable: string | null;
   same: boolean;
 }
 
@@ -117,10 +127,15 @@ async function reserveAttempt(client: pg.PoolClient, attempt: CodeAttempt): Prom
   const values = [formId, addressHash, anHourAgo, codeHash, issuer, subject, before(now, abandoned)];
   const { rows } = await client.query<AttemptRow>(attemptsSql, values);
   if (rows.some((row) => row.same)) return { outcome: 'underway' };
-  const counted = (budget: 'of_form' | 'of_address') => rows.filter((row) => row[budget]);
+  const repeated = rows.find((row) => row.repeatable)?.repeatable;
+  const counted = (budget: 'of_form' | 'of_address') => rows.filter((row) => row[budget] && !row.repeatable);
   const waitMs = Math.max(attemptWait(counted('of_form'), now), attemptWait(counted('of_address'), now));
   if (waitMs > 0) return { outcome: 'spent', waitMs };
   if (used) return { outcome: 'used' };
+  if (repeated) {
+    await client.query(repeatSql, [repeated, issuer, subject, now]);
+    return { outcome: 'reserved', id: repeated };
+  }
   const inserted = await client.query<{ id: string }>(
     `INSERT INTO code_attempts (form_id, address_hash, code_hash, issuer, subject, attempted)
     SELECT id, $2, $3, $4, $5, $6 FROM forms WHERE id = $1 RETURNING id`,
@@ -194,10 +209,15 @@ const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
  */
 const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,
-  coalesce(form_id = $1, false) AND NOT wrong AND code_hash = $4 AND issuer = $5 AND subject = $6 AND attempted > $7 AS same
+  CASE WHEN form_id = $1 AND NOT wrong AND code_hash = $4 AND (undecided OR attempted <= $7) THEN id END AS repeatable,
+  coalesce(form_id = $1, false) AND NOT wrong AND NOT undecided AND code_hash = $4 AND issuer = $5 AND subject = $6
+    AND attempted > $7 AS same
 FROM code_attempts
 WHERE (form_id = $1 OR address_hash = $2) AND attempted > $3
 ORDER BY attempted DESC`;
+
+/** $1 reservation, $2 issuer, $3 subject, $4 now. */
+const repeatSql = 'UPDATE code_attempts SET undecided = false, issuer = $2, subject = $3, attempted = $4 WHERE id = $1';
 
 /** $1 reservation, $2 form, $3 code, $4 issuer, $5 subject, $6 end of the session, $7 now. */
 const rightSql = `

@@ -1,11 +1,12 @@
-// Sends and verifies codes through the notification service, within Formgate's budgets. A failure of the notification
-// service does not count as a wrong code. Used and empty codes are rejected without calling it.
+// Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
+// rejected without calling it. A code that it certainly did not check does not count. If it may have checked the code,
+// but its response was lost, the code counts once, and the same code may be tried again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { type Channel, codeChannel, type Form } from '../forms/form.ts';
+import { type Applicant, type Channel, codeChannel, type Form } from '../forms/form.ts';
 import type { SubscribeNow } from '../outbox/subscribe-now.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
@@ -18,8 +19,10 @@ export interface CodeRequest {
 export interface VerificationOptions {
   store: CodeStore;
   hashes: CodeHashes;
-  notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
+  notifications: Pick<Notifications, 'sendCode' | 'checkCode' | 'codeChannels'>;
   subscribeNow: SubscribeNow;
+  /** The kinds of channels that the operator allows for codes. */
+  channels: readonly string[];
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
@@ -39,7 +42,16 @@ export function createVerification(options: VerificationOptions) {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
   }
 
+  /** Returns the channel that codes for an applicant are sent to. Throws `no-channel`. */
+  function requireChannel(applicant: Applicant): Channel {
+    const channel = codeChannel(applicant, usableChannels(options));
+    if (channel) return channel;
+    throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
+  }
+
   return {
+    requireChannel,
+
     /**
      * Resolves if the code has an open session for the account. Throws `invalid-code`, `too-many-requests`,
      * PlatformError.
@@ -47,15 +59,17 @@ export function createVerification(options: VerificationOptions) {
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
       const { form, code } = request;
       const { issuer, subject } = request.account;
-      const channel = codeChannel(form.applicant);
+      const channel = codeChannel(form.applicant, usableChannels(options));
       if (!channel) throw invalidCode();
       const attempt: CodeAttempt = {
         ...keysOf(form, channel),
         ...{ issuer, subject, codeHash: hashes.code(form.id, code), now: clock() },
       };
       const settle = async (id: string): Promise<void> => {
-        const isRight = await check(options, request, channel).catch(async (error: unknown) => {
-          await store.refundAttempt(id, attempt);
+        const isRight = await check(options, request, channel, id).catch(async (error: unknown) => {
+          await (isUndecided(error, 'notifications')
+            ? store.leaveUndecided(id, attempt)
+            : store.refundAttempt(id, attempt));
           throw error;
         });
         const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
@@ -79,17 +93,14 @@ export function createVerification(options: VerificationOptions) {
     /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
     async send(request: CodeRequest): Promise<{ channel: Channel['channel']; expires: Date }> {
       const { form, traceparent } = request;
-      const to = codeChannel(form.applicant);
-      if (!to) throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
+      const to = requireChannel(form.applicant);
       const now = clock();
       const reservation = await store.reserveSend(keysOf(form, to), now);
       if ('waitMs' in reservation)
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
       try {
         const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
-        const { channel, address } = to;
-        const code = { tenantId: form.tenantId, subscriberId, channel, address, reason, traceparent };
-        await options.notifications.sendCode(code);
+        await sendCode(options, { tenantId: form.tenantId, subscriberId, ...to, traceparent });
       } catch (error) {
         await store.refundSend(reservation.id, keysOf(form, to));
         throw error;
@@ -99,19 +110,42 @@ export function createVerification(options: VerificationOptions) {
   };
 }
 
+/** The kinds of channels to which codes can be sent. A service that does not say so can use all that are allowed. */
+function usableChannels({ channels, notifications }: VerificationOptions): string[] {
+  const served = notifications.codeChannels();
+  return channels.filter((kind) => served?.includes(kind) ?? true);
+}
+
 async function check(
   { notifications }: VerificationOptions,
   { form, code, traceparent }: CodeRequest & { code: string },
   to: Channel,
+  attempt: string,
 ): Promise<boolean> {
   // Without a subscriber, no code has been sent.
   if (!form.subscriberId) return false;
   try {
     const { tenantId, subscriberId } = form;
     const { channel, address } = to;
-    return await notifications.checkCode({ tenantId, subscriberId, channel, address, code, traceparent });
+    const idempotencyKey = `code-attempt-${attempt}`;
+    return await notifications.checkCode({
+      ...{ tenantId, subscriberId, channel, address, code, idempotencyKey, traceparent },
+    });
   } catch (error) {
     if (error instanceof PlatformError && error.kind === 'rejected') return false;
+    throw error;
+  }
+}
+
+type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason'>;
+
+async function sendCode({ notifications }: VerificationOptions, request: SendRequest): Promise<void> {
+  try {
+    await notifications.sendCode({ ...request, reason });
+  } catch (error) {
+    // The subscriber has the channel, so a 400 means that the service has no provider for it.
+    if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)
+      throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;
   }
 }

@@ -12,6 +12,7 @@ export function contradictionsOf(definition: FormDefinition): FieldError[] {
     ...retentionProblems(definition),
     ...applicantProblems(definition),
     ...linkProblems(definition),
+    ...calendarProblems(definition),
   ];
 }
 
@@ -45,6 +46,13 @@ function applicantProblems({ anonymousApply, applicantRoles, clerkRoles }: FormD
   if (anonymousApply || applicantRoles.length > 0 || clerkRoles.length > 0) return [];
   const detail = 'names no role, and anonymousApply is not set: nobody can create forms';
   return [{ pointer: '/applicantRoles', detail }];
+}
+
+/** The older platform takes the windows from its calendar service. */
+function calendarProblems({ scheduledIntakes, intake }: FormDefinition): FieldError[] {
+  if (scheduledIntakes !== true || intake) return [];
+  const detail = 'has no effect: list the windows in intake, otherwise forms can be created at any time';
+  return [{ pointer: '/scheduledIntakes', detail }];
 }
 
 function linkProblems({ formDraftUrlTemplate: template }: FormDefinition): FieldError[] {

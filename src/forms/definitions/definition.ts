@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
+import { intakeSchema } from './intake.ts';
 
 /** The configuration service allows the same characters and length in names. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
@@ -39,6 +40,8 @@ const definitionSchema = z.looseObject({
   uiSchema: z.record(z.string(), z.unknown()).nullish(),
   formDraftUrlTemplate: z.string().nullish(),
   includeDataInSubmission: z.boolean().nullish(),
+  /** The windows in which forms can be created and submitted. Without them, always. */
+  intake: intakeSchema,
   retention: z
     .looseObject({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })
     .nullish(),

@@ -55,9 +55,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
       suspended.inc();
       log.warn({ tenant: tenantId, definition: definition.id, until: suspension.until }, 'data schema suspended');
     }
-    return unusable(definition.id, 'Its data schema takes too much time or memory.', {
-      errors: [{ pointer: '/dataSchema', detail: 'takes too much time or memory' }],
-    });
+    return tooExpensive(definition);
   }
 
   /** Only compiles the schema if there is no data. */
@@ -78,6 +76,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   }
 
   const compiled = new LRUCache<string, Promise<SchemaResult>>({ max: 5_000 });
+  const validate = async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<Findings> =>
+    requireFindings(definition, await run(form, definition, data));
 
   return {
     /**
@@ -85,8 +85,11 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
      * if the schema is invalid or suspended, and `busy` if too many validations are waiting or this one waited too
      * long.
      */
-    validate: async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<Findings> =>
-      requireValid(definition, await run(form, definition, data)),
+    validate,
+
+    /** Throws as `validate` does, and Problem `invalid-request` with the invalid fields if there are any. */
+    requireValid: async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<void> =>
+      refuseProblems(await validate(form, definition, data)),
 
     /**
      * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be submitted.
@@ -101,16 +104,14 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
         compiled.set(key, result);
         result.catch(() => compiled.delete(key));
       }
-      requireValid(definition, await result);
+      requireFindings(definition, await result);
     },
 
     /** Lists what is wrong with the schemas of a definition, which may be any JSON. Throws Problem `busy`. */
     async inspect(tenantId: string, definition: unknown): Promise<SchemaNotes> {
       const job: InspectionJob = { definition: JSON.stringify(definition), urnPrefix };
       const reply = await workers.run({ tenant: tenantId, member: 'inspection' }, job);
-      if ('done' in reply) return reply.done as SchemaNotes;
-      const detail = 'failed' in reply ? 'is nested too deeply' : 'takes too much time or memory';
-      return { errors: [{ pointer: '/dataSchema', detail }], warnings: [], registers: [] };
+      return 'done' in reply ? (reply.done as SchemaNotes) : uninspected(reply);
     },
     close: () => workers.close(),
   };
@@ -137,10 +138,26 @@ function keyOf(tenantId: string, { id, schemaKey }: FormDefinition): string {
   return `${tenantId}\0${id}\0${schemaKey}`;
 }
 
-function requireValid(definition: FormDefinition, result: SchemaResult): Findings {
+function requireFindings(definition: FormDefinition, result: SchemaResult): Findings {
   if (!('unusable' in result)) return result;
   const errors = result.unusable.map(({ pointer, detail }) => ({ pointer: `/dataSchema${pointer}`, detail }));
   throw unusable(definition.id, 'Its data schema is not valid.', { errors });
+}
+
+function uninspected(reply: JobReply<unknown>): SchemaNotes {
+  const detail = 'failed' in reply ? 'is nested too deeply' : 'takes too much time or memory';
+  return { errors: [{ pointer: '/dataSchema', detail }], warnings: [], registers: [] };
+}
+
+function tooExpensive({ id }: FormDefinition): Problem {
+  const detail = 'takes too much time or memory';
+  return unusable(id, `Its data schema ${detail}.`, { errors: [{ pointer: '/dataSchema', detail }] });
+}
+
+function refuseProblems({ errors, truncated }: Findings): void {
+  if (errors.length === 0) return;
+  const members = truncated ? { truncated } : {};
+  throw new Problem('invalid-request', 'The form data does not match the form definition.', { errors, members });
 }
 
 function suspendedProblem({ id }: FormDefinition, { since, until }: Suspension, now: Date): Problem {

@@ -120,7 +120,8 @@ describe('the applicant', () => {
   });
 
   it('may have an sms channel', async () => {
-    expect((await ask({ channels: [{ channel: 'sms', address: '+1 (555) 010-9999' }] })).status).toBe(201);
+    const sms = { channel: 'sms', address: '+1 (555) 010-9999' };
+    expect((await ask({ channels: [sms, { channel: 'email', address: 'and@example.org' }] })).status).toBe(201);
   });
 
   it('is the caller by default, unless the caller is an intake application', async () => {
@@ -146,7 +147,7 @@ describe('bodies of a create', () => {
     ['a number for definitionId', { definitionId: 7 }, '/definitionId'],
     ['51 characters of definitionId', { definitionId: 'x'.repeat(51) }, '/definitionId'],
     ['a colon in definitionId', { definitionId: 'a:b' }, '/definitionId'],
-    ['an unknown field', { definitionId: 'permit', data: {} }, '/data'],
+    ['an unknown field', { definitionId: 'permit', status: 'Draft' }, '/status'],
     ['an array', [], ''],
   ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
     const response = await forms.ask('POST', '', { as: 'intake', body });

@@ -7,6 +7,11 @@ import { recordSql, recordValues } from './store.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;
+  /** `Submitted` if the form is submitted at once. */
+  status: 'Draft' | 'Submitted';
+  /** JSON text; undefined for an empty object. */
+  data?: string | undefined;
+  files?: string | undefined;
   /** True if the definition allows this creator only one form. */
   onePerApplicant: boolean;
   applicant: Form['applicant'];
@@ -54,23 +59,26 @@ WITH existing AS (
   RETURNING form_id
 ), form AS (
   INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
-    one_per_applicant, applicant, last_accessed)
-  SELECT $7, $1, $10, 'Draft', $9, $12, $11, $13, $15, $14, $9
+    one_per_applicant, applicant, last_accessed, submitted, data, files)
+  SELECT $7, $1, $10, $18, $9, $12, $11, $13, $15, $14, $9, CASE WHEN $18 = 'Submitted' THEN $9::timestamptz END,
+    coalesce($19::json, '{}'), coalesce($20::json, '{}')
   WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
   RETURNING id
 ), notice AS (
   ${noticeSql}
 ), judged AS (
-  SELECT id, (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
+  SELECT id, $18 = 'Draft' AND (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
 ), events AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT judged.id, $1, rows.kind, rows.facts || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END,
     $9, $9
   FROM judged CROSS JOIN LATERAL (VALUES
     (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
-    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb))
+    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb)),
+    (3, 'form-submitted', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb))
   ) AS rows (rank, kind, facts)
-  WHERE rows.rank = 2 OR jsonb_array_length($14::jsonb -> 'channels') > 0
+  WHERE CASE rows.rank WHEN 1 THEN jsonb_array_length($14::jsonb -> 'channels') > 0
+    ELSE rows.rank = CASE $18 WHEN 'Submitted' THEN 3 ELSE 2 END END
   ORDER BY rows.rank
 )
 SELECT suppressed FROM judged`;
@@ -81,8 +89,9 @@ export type CreationStore = ReturnType<typeof createCreationStore>;
 export function createCreationStore(pool: SharedPool, onSuppressed: () => void = () => undefined) {
   return {
     /**
-     * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created`. The
-     * mail of `form-created` is suppressed if an address got a mail within the last minute, or five within the hour.
+     * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created` or
+     * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or five
+     * within the hour. The mail of `form-submitted` counts, and is never suppressed.
      * Returns false if no form was created, because the idempotency key was used or the creator has a form of the
      * definition.
      */
@@ -91,7 +100,7 @@ export function createCreationStore(pool: SharedPool, onSuppressed: () => void =
       const values = [
         ...recordValues(record, { tenantId, formId: id }, created),
         ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
-        ...[onePerApplicant, record?.expired, noticeHashes],
+        ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files],
       ];
       try {
         const claim = { tenant: tenantId, member: id };

@@ -9,6 +9,8 @@ describe('codeChannel', () => {
   it('is the first email channel or, without one, the first channel', () => {
     expect(codeChannel({ channels: [sms('1'), email('a'), email('b')] })).toEqual(email('a'));
     expect(codeChannel({ channels: [sms('1'), sms('2')] })).toEqual(sms('1'));
+    expect(codeChannel({ channels: [sms('1'), email('a')] }, ['sms'])).toEqual(sms('1'));
+    expect(codeChannel({ channels: [sms('1')] }, ['email'])).toBeUndefined();
     expect(codeChannel({ channels: [] })).toBeUndefined();
   });
 });

@@ -49,9 +49,16 @@ export interface Form {
 /** The record of a deleted form. It contains nothing about the applicant. */
 export type Tombstone = Pick<Form, 'definitionId' | 'anonymousApplicant'>;
 
-/** Returns the channel that codes are sent to: the first email channel or, without one, the first channel. */
-export function codeChannel(applicant: Applicant): Channel | undefined {
-  return applicant.channels.find(({ channel }) => channel === 'email') ?? applicant.channels[0];
+/**
+ * Returns the channel that codes are sent to: the first email channel or, without one, the first channel. Only channels
+ * of the kinds in `usable` count.
+ */
+export function codeChannel(
+  { channels }: Applicant,
+  usable: readonly string[] = ['email', 'sms'],
+): Channel | undefined {
+  const used = channels.filter(({ channel }) => usable.includes(channel));
+  return used.find(({ channel }) => channel === 'email') ?? used[0];
 }
 
 /**

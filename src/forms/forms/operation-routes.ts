@@ -3,7 +3,6 @@
 import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { Findings } from '../definitions/json-schema.ts';
 import { type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import {
   describeAction,
@@ -15,6 +14,7 @@ import {
 } from './catalogue.ts';
 import { formView } from './form.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
+import { requireOpenIntake } from './policy.ts';
 import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
@@ -43,7 +43,10 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
           'The body is invalid or, for submit, the form data is: at most 20 pointers, `truncated` if there are more',
       },
       403: { description: 'The caller may not do this with this form' },
-      409: { description: 'The form has another status, or the applicant has no channel' },
+      409: {
+        description:
+          'The form has another status, the applicant has no channel, or the definition takes no applications now: `opens` and `closes`',
+      },
       ...formFailures,
       422: { description: 'The idempotency key was used with another body' },
       429: {
@@ -113,8 +116,8 @@ async function submitOnce(
     const found = await forms.peek(formRequest);
     if (!found) continue;
     const definition = await access.definitionOf(authorized.form);
-    const findings = await validator.validate(formRequest, definition, found.data);
-    if (findings.errors.length > 0) throw invalidData(findings);
+    requireOpenIntake(caller, definition, clock(), authorized.form);
+    await validator.requireValid(formRequest, definition, found.data);
     const now = clock();
     const response = { id: formId, status: operations.submit.move.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
@@ -124,11 +127,6 @@ async function submitOnce(
     return response;
   }
   throw keepsChanging();
-}
-
-function invalidData({ errors, truncated }: Findings): Problem {
-  const members = truncated ? { truncated } : {};
-  return new Problem('invalid-request', 'The form data does not match the form definition.', { errors, members });
 }
 
 function isNotDraft(error: unknown): boolean {

@@ -3,6 +3,7 @@
 // are refused.
 import type { Caller } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { type IntakeWindow, isOpen, nearestWindow } from '../definitions/intake.ts';
 import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
 import type { Form, Tombstone } from './form.ts';
 
@@ -108,6 +109,30 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
   if (action === 'read-data')
     return new Problem('forbidden', `The caller may not read the data of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
+}
+
+/**
+ * Throws Problem `intake-closed`, with the dates, if the definition takes no applications now. Clerks are not bound,
+ * because they enter what arrived in time. Neither are applicants whose submitted form was returned to them.
+ */
+export function requireOpenIntake(
+  caller: Caller,
+  definition: Pick<DefinitionRoles, 'clerkRoles'> & Intake,
+  now: Date,
+  form?: Pick<Form, 'submitted'>,
+): void {
+  const { intake, name } = definition;
+  if (!intake || isOpen(intake, now) || form?.submitted) return;
+  if (definition.clerkRoles.some((role) => caller.roles.has(role))) return;
+  const nearest = nearestWindow(intake, now);
+  const [opens, closes] = [nearest?.opens?.toISOString() ?? null, nearest?.closes?.toISOString() ?? null];
+  const dates = [opens && `from ${opens}`, closes && `until ${closes}`].filter(Boolean).join(' ');
+  throw new Problem('intake-closed', `Applications for “${name}” are taken ${dates}.`, { members: { opens, closes } });
+}
+
+interface Intake {
+  name: string;
+  intake?: readonly IntakeWindow[] | null | undefined;
 }
 
 /** The roles in which a caller can create a form. */

@@ -1,10 +1,7 @@
-// The routes that create, list, read and delete forms.
-import { randomUUIDv7 } from 'node:crypto';
-import type { Caller } from '../../service/auth/identity.ts';
+// The routes that read and delete forms, and the dependencies of all form routes.
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
-import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
@@ -12,22 +9,14 @@ import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { ReadExpiryDates } from '../expiry/dates.ts';
 import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
-import type { CreationStore, NewForm } from './creation-store.ts';
+import type { CreationStore } from './creation-store.ts';
 import type { DataStore } from './data-store.ts';
-import {
-  type Applicant,
-  type ApplicantInput,
-  addressAsProblem,
-  createdView,
-  formView,
-  normaliseApplicant,
-  noticeChannels,
-} from './form.ts';
-import { createClaim, type FindResponse, type IdempotencyClaim } from './idempotency.ts';
+import { formView } from './form.ts';
+import type { FindResponse } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
-import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
-import { createdForm, failures, formFailures, form as formResponse } from './responses.ts';
-import { codeQuery, createBody, type createDataBody, formParams, smallBody, tenantQuery } from './schema.ts';
+import { statusesOf } from './policy.ts';
+import { failures, formFailures, form as formResponse } from './responses.ts';
+import { codeQuery, type createDataBody, formParams, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
 
 /** The dependencies of the routes for forms, form data and operations. */
@@ -49,95 +38,14 @@ export interface FormRoutesOptions {
   /** Key for the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
+  /** Limits large bodies of creates, which are read before access is decided. */
+  largeCreates: Guard;
   clock: Clock;
   /** Called after each commit that wrote to the outbox. */
   changed(): void;
 }
 
 const collection = '/form/v1/forms';
-
-export function createFormRoute(options: FormRoutesOptions): Route {
-  const { bearer, tenant } = options;
-  return route({
-    method: 'post',
-    path: collection,
-    summary: 'Create a draft form',
-    description:
-      'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles.',
-    guards: [bearer, tenant],
-    query: tenantQuery,
-    body: createBody,
-    bodyLimit: smallBody,
-    headers: { 'Idempotency-Key': 'The same key and body get the same response for 24 hours' },
-    answers: {
-      201: { description: 'The draft', schema: createdForm, headers: { Location: 'Path of the form' } },
-      400: { description: 'The body is invalid, or an intake application names no channel of the applicant' },
-      403: { description: 'The caller may not create forms of this definition' },
-      404: { description: 'There is no such definition' },
-      409: { description: 'The definition cannot be used, or the applicant already has a form of it: `formId`' },
-      422: { description: 'The idempotency key was used with another body' },
-      ...failures,
-    },
-    async handle({ body }, request, response) {
-      const [caller, tenantId] = [callerOf(response), tenantOf(response).id];
-      const definition = await options.access.namedDefinition(tenantId, body.definitionId);
-      const role = decideCreate(caller, definition, body.applicant !== undefined);
-      await options.validator.requireUsable(tenantId, definition);
-      const now = options.clock();
-      const key = request.get('idempotency-key');
-      const { issuer, subject } = caller;
-      const scope = { tenantId, issuer, subject, route: `POST ${collection}`, body, now };
-      const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
-      const applicant = applicantOf(role, caller, body.applicant);
-      const form: NewForm = {
-        id: randomUUIDv7(),
-        tenantId,
-        definitionId: body.definitionId,
-        created: now,
-        createdBy: { id: subject, name: caller.name },
-        issuer,
-        anonymousApplicant: role === 'intake',
-        onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
-        applicant,
-        noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
-      };
-      const created = await create(options, form, claim);
-      response.status(201).location(`${collection}/${created.id}`).json(created);
-    },
-  });
-}
-
-function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput | undefined): Applicant {
-  if (role === 'intake' && !given?.channels?.length) {
-    const pointer = given ? '/applicant/channels' : '/applicant';
-    throw invalidRequest([{ pointer, detail: 'is required of an intake application, with at least one channel' }]);
-  }
-  const { email } = caller;
-  const channels = email === undefined ? [] : [{ channel: 'email' as const, address: email }];
-  const addressAs = addressAsProblem(caller.name) === undefined ? caller.name : undefined;
-  return normaliseApplicant(given ?? { addressAs, channels });
-}
-
-/** Creates a form. Returns the response to this create or, if the idempotency key was used before, to the first one. */
-async function create(
-  { creation, findResponse, changed }: FormRoutesOptions,
-  form: NewForm,
-  claim: IdempotencyClaim | undefined,
-): Promise<{ id: string }> {
-  const response = createdView({ ...form, status: 'Draft', lastAccessed: form.created });
-  // Retries if the conflicting form or idempotency record was deleted before it could be found.
-  for (let attempt = 0; attempt < 3; attempt += 1) {
-    if (await creation.create(form, claim && { ...claim, response })) {
-      changed();
-      return response;
-    }
-    const first = claim && (await findResponse(claim));
-    if (first) return first;
-    const formId = form.onePerApplicant ? await creation.findOfCreator(form) : undefined;
-    if (formId) throw new Problem('form-exists', undefined, { members: { formId } });
-  }
-  throw new Problem('conflict', 'The same form is being created by another request.');
-}
 
 export function readFormRoute({ bearer, tenant, access, expiryDates }: FormRoutesOptions): Route {
   return route({

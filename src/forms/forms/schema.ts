@@ -51,12 +51,21 @@ const definitionId = z
   .regex(/^[a-zA-Z0-9-_ ]{1,50}$/, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
   .meta({ examples: [example.definitionId] });
 
-export const createBody = z.strictObject({
-  definitionId,
-  applicant: applicant
-    .optional()
-    .meta({ description: 'Required of an intake application, with at least one channel. Default: the caller' }),
-});
+/** `data` and `files` are those of {@link createDataBody}. */
+export function createCreationBody({ shape: { data, files } }: ReturnType<typeof createDataBody>) {
+  return z.strictObject({
+    definitionId,
+    applicant: applicant
+      .optional()
+      .meta({ description: 'Required of an intake application, with at least one channel. Default: the caller' }),
+    data,
+    files,
+    submit: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Submit the form at once. If the data is invalid, nothing is created' }),
+  });
+}
 
 export const operationBody = z
   .strictObject({

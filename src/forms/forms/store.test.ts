@@ -38,6 +38,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
     id: randomUUID(),
     tenantId,
     definitionId: 'permit',
+    status: 'Draft',
     created: now,
     createdBy: actor,
     issuer: 'https://access.example.org/auth/realms/demo',

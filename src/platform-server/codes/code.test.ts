@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { codeAlphabet, codeLength, digestCode, generateCode, judgeCode, maxFailures } from './code.ts';
+import { codeAlphabet, codeLength, digestCheck, digestCode, generateCode, judgeCode, maxFailures } from './code.ts';
 
 const key = 'a key of tests with more than 32 characters';
 const place = { subscriberId: 'a'.repeat(24), channel: 'email', address: 'ana@example.org' };
@@ -36,19 +36,31 @@ describe('a code', () => {
 describe('a check', () => {
   const digest = digestCode(key, place, 'K2TPX4');
   const wrong = digestCode(key, place, 'K2TPX5');
+  const sent = { digest, verifiedCheck: null };
 
   it('verifies the right code before it expires', () => {
-    expect(judgeCode({ digest, expires: later, failures: 0 }, digest, now)).toBe('verified');
-    expect(judgeCode({ digest, expires: now, failures: 0 }, digest, now)).toBe('dead');
+    expect(judgeCode({ ...sent, expires: later, failures: 0 }, digest, now)).toBe('verified');
+    expect(judgeCode({ ...sent, expires: now, failures: 0 }, digest, now)).toBe('dead');
   });
 
   it('of a code that was used or removed finds nothing to compare with', () => {
-    expect(judgeCode({ digest: null, expires: later, failures: 0 }, digest, now)).toBe('dead');
+    expect(judgeCode({ ...sent, digest: null, expires: later, failures: 0 }, digest, now)).toBe('dead');
+  });
+
+  it('that used the code verifies it again until it expires; another check does not', () => {
+    const [check, other] = [digestCheck(key, digest, 'check-1'), digestCheck(key, digest, 'check-2')];
+    const used = { digest: null, verifiedCheck: check, expires: later, failures: 0 };
+    expect(judgeCode(used, digest, now, check)).toBe('repeated');
+    expect(judgeCode({ ...used, expires: now }, digest, now, check)).toBe('dead');
+    expect(judgeCode(used, digest, now, other)).toBe('dead');
+    expect(judgeCode(used, digest, now)).toBe('dead');
+    expect(judgeCode(used, wrong, now, digestCheck(key, wrong, 'check-1'))).toBe('dead');
+    expect(judgeCode({ ...used, verifiedCheck: null }, digest, now, check)).toBe('dead');
   });
 
   it('counts a wrong code as a failure, and the tenth ends the code', () => {
-    expect(judgeCode({ digest, expires: later, failures: maxFailures - 2 }, wrong, now)).toBe('failed');
-    expect(judgeCode({ digest, expires: later, failures: maxFailures - 1 }, wrong, now)).toBe('exhausted');
-    expect(judgeCode({ digest, expires: later, failures: maxFailures - 1 }, digest, now)).toBe('verified');
+    expect(judgeCode({ ...sent, expires: later, failures: maxFailures - 2 }, wrong, now)).toBe('failed');
+    expect(judgeCode({ ...sent, expires: later, failures: maxFailures - 1 }, wrong, now)).toBe('exhausted');
+    expect(judgeCode({ ...sent, expires: later, failures: maxFailures - 1 }, digest, now)).toBe('verified');
   });
 });

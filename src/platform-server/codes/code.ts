@@ -19,12 +19,14 @@ export interface CodePlace {
 /** The stored record of a code. `digest` is null after the code was used, or after too many failures. */
 export interface SentCode {
   digest: Buffer | null;
+  /** Identifies the check that used the code, if that check can be repeated. */
+  verifiedCheck: Buffer | null;
   expires: Date;
   failures: number;
 }
 
 /** The outcome of a check, which the caller must store. */
-export type CodeCheck = 'verified' | 'failed' | 'exhausted' | 'dead';
+export type CodeCheck = 'verified' | 'repeated' | 'failed' | 'exhausted' | 'dead';
 
 export function generateCode(): string {
   return Array.from({ length: codeLength }, () => codeAlphabet[randomInt(codeAlphabet.length)]).join('');
@@ -36,9 +38,19 @@ export function digestCode(key: string, { subscriberId, channel, address }: Code
     .digest();
 }
 
-/** Compares in constant time. 'dead': the code was used or has expired. 'exhausted': this was the tenth failure. */
-export function judgeCode(sent: SentCode, given: Buffer, now: Date): CodeCheck {
-  if (!sent.digest || sent.expires <= now) return 'dead';
+/** Identifies a check by its code and its idempotency key. */
+export function digestCheck(key: string, codeDigest: Buffer, idempotencyKey: string): Buffer {
+  return createHmac('sha256', key).update(codeDigest).update(idempotencyKey).digest();
+}
+
+/**
+ * Compares in constant time. 'dead': the code was used or has expired. 'exhausted': this was the tenth failure. `check`
+ * identifies the check if it can be repeated: a repeated check of a used code verifies it again.
+ */
+export function judgeCode(sent: SentCode, given: Buffer, now: Date, check?: Buffer): CodeCheck {
+  if (sent.expires <= now) return 'dead';
+  if (!sent.digest)
+    return sent.verifiedCheck && check && timingSafeEqual(sent.verifiedCheck, check) ? 'repeated' : 'dead';
   if (timingSafeEqual(sent.digest, given)) return 'verified';
   return sent.failures + 1 >= maxFailures ? 'exhausted' : 'failed';
 }

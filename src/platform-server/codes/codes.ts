@@ -1,19 +1,31 @@
 // Issues and checks codes. A code works once, within ten minutes. Ten failed checks void a code; so does a new code for
-// the same address.
+// the same address. A check with an idempotency key can be repeated, because its response may have been lost.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
-import { type CodePlace, codeLifetime, digestCode, generateCode, judgeCode } from './code.ts';
+import { type CodePlace, codeLifetime, digestCheck, digestCode, generateCode, judgeCode } from './code.ts';
 import { createCodeStore } from './store.ts';
 
 export interface Codes {
   /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
   issue(to: CodePlace): Promise<string>;
-  /** True if the code is correct; it cannot be used again. Undefined if no code was ever sent to this address. */
-  check(at: CodePlace, code: string): Promise<boolean | undefined>;
+  /**
+   * True if the code is correct; it cannot be used again, except by a check with the same idempotency key. Undefined if no
+   * code was ever sent to this address.
+   */
+  check(at: CodePlace, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
 }
 
-export function createCodes({ pool, key, clock }: { pool: pg.Pool; key: string; clock: Clock }): Codes {
+export interface CodesOptions {
+  pool: pg.Pool;
+  /** Key of the HMACs. */
+  key: string;
+  clock: Clock;
+  /** False if a code works until it expires. */
+  workOnce: boolean;
+}
+
+export function createCodes({ pool, key, clock, workOnce }: CodesOptions): Codes {
   return {
     async issue(to) {
       const code = generateCode();
@@ -22,15 +34,18 @@ export function createCodes({ pool, key, clock }: { pool: pg.Pool; key: string; 
       return code;
     },
 
-    check(at, code) {
+    check(at, code, idempotencyKey) {
       return withTransaction(pool, async (transaction) => {
         const store = createCodeStore(transaction);
         const sent = await store.lock(at);
         if (!sent) return undefined;
-        const outcome = judgeCode(sent, digestCode(key, at, code), clock());
-        if (outcome === 'verified' || outcome === 'exhausted') await store.end(at);
+        const given = digestCode(key, at, code);
+        const repeatable = idempotencyKey === undefined ? undefined : digestCheck(key, given, idempotencyKey);
+        const outcome = judgeCode(sent, given, clock(), repeatable);
+        if (outcome === 'verified' && workOnce) await store.end(at, repeatable);
+        else if (outcome === 'exhausted') await store.end(at);
         else if (outcome === 'failed') await store.countFailure(at);
-        return outcome === 'verified';
+        return outcome === 'verified' || outcome === 'repeated';
       });
     },
   };

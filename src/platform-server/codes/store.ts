@@ -12,7 +12,8 @@ export function createCodeStore(database: Queryable) {
     async replace(to: CodePlace, digest: Buffer, expires: Date): Promise<void> {
       await database.query(
         `INSERT INTO codes (subscriber_id, channel, address, digest, expires) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (subscriber_id, channel, address) DO UPDATE SET digest = $4, expires = $5, failures = 0`,
+         ON CONFLICT (subscriber_id, channel, address) DO UPDATE SET digest = $4, expires = $5, failures = 0,
+           verified_check = NULL`,
         [...values(to), digest, expires],
       );
     },
@@ -23,14 +24,18 @@ export function createCodeStore(database: Queryable) {
      */
     async lock(at: CodePlace): Promise<SentCode | undefined> {
       const { rows } = await database.query<SentCode>(
-        `SELECT digest, expires, failures FROM codes WHERE ${matchesAddress} FOR UPDATE`,
+        `SELECT digest, verified_check AS "verifiedCheck", expires, failures FROM codes WHERE ${matchesAddress} FOR UPDATE`,
         values(at),
       );
       return rows[0];
     },
 
-    async end(at: CodePlace): Promise<void> {
-      await database.query(`UPDATE codes SET digest = NULL WHERE ${matchesAddress}`, values(at));
+    /** Voids a code. `check` identifies the check that used it, if that check can be repeated. */
+    async end(at: CodePlace, check?: Buffer): Promise<void> {
+      await database.query(`UPDATE codes SET digest = NULL, verified_check = $4 WHERE ${matchesAddress}`, [
+        ...values(at),
+        check,
+      ]);
     },
 
     async countFailure(at: CodePlace): Promise<void> {

@@ -12,6 +12,7 @@ import {
   criteriaBody,
   criteriaQuery,
   deletedAnswer,
+  readTypeAnswer,
   subscribeBody,
   subscriptionAnswer,
   subscriptionParams,
@@ -33,6 +34,8 @@ export interface SubscriptionRouteOptions {
   subscribing: Subscribing;
   /** Returns the notification types of a tenant, by id. */
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
+  /** The channels to which codes can be sent; undefined if this is not shown. */
+  codeChannels: string[] | undefined;
 }
 
 export const notificationRefusals: Record<number, Answer> = {
@@ -97,16 +100,17 @@ function typesRoute({ bearer, tenant, typesOf }: SubscriptionHandling): Route {
   });
 }
 
-function typeRoute({ bearer, tenant, typeOf }: SubscriptionHandling): Route {
+function typeRoute({ bearer, tenant, typeOf, codeChannels }: SubscriptionHandling): Route {
   return route({
     method: 'get',
     path: `${types}/:typeId`,
-    summary: 'One notification type',
+    summary: 'One notification type, and the channels to which codes can be sent',
     guards: [bearer, mayUseSubscribers, tenant],
     params: typeParams,
-    answers: { 200: { description: 'The type', schema: typeAnswer }, ...notificationRefusals },
+    answers: { 200: { description: 'The type', schema: readTypeAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
-      response.json(typeAnswer.parse(await typeOf(tenantKey(tenantOf(response).id), params.typeId)));
+      const type = await typeOf(tenantKey(tenantOf(response).id), params.typeId);
+      response.json(readTypeAnswer.parse({ ...type, codeChannels }));
     },
   });
 }

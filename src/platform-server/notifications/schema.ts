@@ -70,6 +70,8 @@ export const typeAnswer = z.object({
   events: z.array(z.object({ namespace: z.string(), name: z.string() })),
 });
 
+export const readTypeAnswer = typeAnswer.extend({ codeChannels: z.array(z.string()).optional() });
+
 const subscriberAnswer = z.object({
   id: z.string(),
   urn: z.string(),

@@ -30,7 +30,7 @@ export interface SubscriberRouteOptions {
   subscribing: Subscribing;
   codes: {
     issue(to: CodeAddress): Promise<string>;
-    check(at: CodeAddress, code: string): Promise<boolean | undefined>;
+    check(at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
   /** Returns how many notices are still to be sent to a subscriber; undefined if this is not shown. */
@@ -96,12 +96,13 @@ function operationRoute(options: SubscriberRouteOptions): Route {
     guards: [bearer, mayUseSubscribers, tenant],
     params: subscriberParams,
     body: operationBody,
+    headers: { 'Idempotency-Key': 'For check-code: the same check returns the same result until the code expires' },
     answers: {
       200: { description: 'The result of the operation', schema: operationAnswer },
       ...notificationRefusals,
       500: { description: 'The code could not be sent' },
     },
-    async handle({ params, body }, _request, response) {
+    async handle({ params, body }, request, response) {
       const of = tenantOf(response);
       const subscriber = await subscriberOf(subscribers, of, params.subscriberId);
       const { channel, address } = body;
@@ -115,7 +116,7 @@ function operationRoute(options: SubscriberRouteOptions): Route {
         response.json({ sent: true });
         return;
       }
-      const isRight = await codes.check(to, body.code);
+      const isRight = await codes.check(to, body.code, request.get('idempotency-key'));
       if (isRight === undefined)
         throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent to this address' }]);
       response.json({ verified: isRight });

@@ -57,6 +57,8 @@ function createReference({ cache, event, delay }: ReferenceTimes, clock: Clock):
     // An event that is sent twice is delivered twice.
     eventKey: () => undefined,
     findOrCreate: (database) => createReferenceSubscribers(database, delay),
+    codeChannels: undefined,
+    codesWorkOnce: false,
     pendingNotices: () => async () => undefined,
     jobs: (options, jobs) => createOneByOneJobs(options, jobs, event),
     render: withoutDateStyles,

@@ -122,11 +122,19 @@ export const problemTypes = {
     meaning: 'The operation is possible only while the form is a draft. `formStatus` is the form’s status.',
     action: 'Read the form. If it was submitted, an administrator or assessor can return it to draft.',
   },
+  'intake-closed': {
+    status: 409,
+    title: 'The form definition takes no applications now',
+    meaning:
+      'Forms of this definition can be created and submitted only in certain windows. `opens` and `closes` are the dates of the next window or, if none is to come, of the last one; a missing date is null.',
+    action: 'Wait until the window opens. Drafts stay until they expire, but cannot be submitted after it has closed.',
+  },
   'no-channel': {
     status: 409,
     title: 'The applicant has no channel to send to',
-    meaning: 'The form has no email address or telephone number to which a code can be sent.',
-    action: 'Create a form whose applicant has a channel.',
+    meaning:
+      'The applicant has no email address or telephone number to which a code can be sent, or only one that the platform cannot send to.',
+    action: 'Create a form whose applicant has another channel, such as an email address.',
   },
   'registration-required': {
     status: 409,

@@ -1,0 +1,47 @@
+// The windows in which a form definition takes applications. Pure functions only.
+import { z } from 'zod';
+import { issueMessage } from '../../service/http/issue-message.ts';
+
+const moment = z.iso
+  .datetime({ offset: true, error: 'must be a date-time with a time zone, such as 2026-09-01T00:00:00-06:00' })
+  .transform((text) => new Date(text))
+  .nullish();
+
+const windowSchema = z
+  .looseObject({ opens: moment, closes: moment })
+  .refine(({ opens, closes }) => opens || closes, 'must have opens or closes')
+  .refine(({ opens, closes }) => !opens || !closes || opens < closes, {
+    path: ['closes'],
+    message: 'must be after opens',
+  });
+
+/** From `opens` until before `closes`. Without a date, the window has no beginning or no end. */
+export type IntakeWindow = z.output<typeof windowSchema>;
+
+const windowsSchema = z.array(windowSchema).min(1).max(100);
+
+/** Parses one window or a list of windows. Issues point to the value as it was given, so this is no union. */
+export const intakeSchema = z
+  .unknown()
+  .transform((value, context): IntakeWindow[] => {
+    const { data, error } = Array.isArray(value)
+      ? windowsSchema.safeParse(value, { error: issueMessage })
+      : windowSchema.transform((one) => [one]).safeParse(value, { error: issueMessage });
+    for (const { path, message } of error?.issues ?? []) context.addIssue({ code: 'custom', path, message });
+    return data ?? z.NEVER;
+  })
+  .nullish();
+
+/** True if a window is open, or if there are no windows. */
+export function isOpen(windows: readonly IntakeWindow[] | null | undefined, now: Date): boolean {
+  return !windows || windows.some(({ opens, closes }) => (!opens || opens <= now) && (!closes || now < closes));
+}
+
+/** Returns the next window or, if none is to come, the last one. Call it only while no window is open. */
+export function nearestWindow(windows: readonly IntakeWindow[], now: Date): IntakeWindow | undefined {
+  const coming = windows.filter(({ opens }) => opens && opens > now);
+  const time = (date: Date | null | undefined) => date?.getTime() ?? 0;
+  return coming.length > 0
+    ? coming.toSorted((one, other) => time(one.opens) - time(other.opens))[0]
+    : windows.toSorted((one, other) => time(other.closes) - time(one.closes))[0];
+}

@@ -1,0 +1,161 @@
+// The route that creates forms, with form data and submitted at once if the caller asks for it. Whatever is refused creates
+// nothing.
+import { randomUUIDv7 } from 'node:crypto';
+import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import type { Caller } from '../../service/auth/identity.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import type { FormDefinition } from '../definitions/definition.ts';
+import type { NewForm } from './creation-store.ts';
+import {
+  type Applicant,
+  type ApplicantInput,
+  addressAsProblem,
+  createdView,
+  normaliseApplicant,
+  noticeChannels,
+} from './form.ts';
+import { createClaim, type IdempotencyClaim } from './idempotency.ts';
+import { type CreatingRole, decideCreate, requireOpenIntake } from './policy.ts';
+import { createdForm, failures } from './responses.ts';
+import type { FormRoutesOptions } from './routes.ts';
+import { createCreationBody, tenantQuery } from './schema.ts';
+
+const collection = '/form/v1/forms';
+
+export function createFormRoute(options: FormRoutesOptions): Route {
+  const { bearer, tenant } = options;
+  return route({
+    method: 'post',
+    path: collection,
+    summary: 'Create a draft form, or submit one at once',
+    description:
+      'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles. With `submit`, the form data is validated and submitted as by the operation `submit`; if that is refused, nothing is created.',
+    guards: [bearer, tenant, options.largeCreates],
+    query: tenantQuery,
+    body: createCreationBody(options.dataBody),
+    headers: { 'Idempotency-Key': 'The same key and body get the same response for 24 hours' },
+    answers: {
+      201: { description: 'The form', schema: createdForm, headers: { Location: 'Path of the form' } },
+      400: {
+        description:
+          'The body is invalid, an intake application names no channel of the applicant or, with `submit`, the form data is invalid',
+      },
+      403: { description: 'The caller may not create forms of this definition' },
+      404: { description: 'There is no such definition' },
+      409: {
+        description:
+          'The definition cannot be used, the applicant already has a form of it (`formId`), codes cannot be sent to any channel of an applicant without an account, or the definition takes no applications now (`opens`, `closes`)',
+      },
+      422: { description: 'The idempotency key was used with another body' },
+      429: { description: 'The caller sent too many large bodies', headers: { 'Retry-After': 'Seconds' } },
+      ...failures,
+    },
+    handle: (input, request, response) =>
+      // The body is not kept while the request waits for a validation or the database.
+      prepare(options, input, request, response).then(async (prepared) => {
+        const created = await createOnce(options, prepared);
+        response.status(201).location(`${collection}/${created.id}`).json(created);
+      }),
+  });
+}
+
+/** A form that may be created, unless one of the last conditions does not hold. */
+interface Prepared {
+  form: NewForm;
+  claim: IdempotencyClaim | undefined;
+  caller: Caller;
+  definition: FormDefinition;
+}
+
+type CreationBody = z.output<ReturnType<typeof createCreationBody>>;
+type CreationInput = { body: CreationBody; bodyText(name: string): string | undefined };
+
+async function prepare(
+  options: FormRoutesOptions,
+  { body, bodyText }: CreationInput,
+  request: Request,
+  response: Response,
+): Promise<Prepared> {
+  const [caller, tenantId] = [callerOf(response), tenantOf(response).id];
+  const definition = await options.access.namedDefinition(tenantId, body.definitionId);
+  const role = decideCreate(caller, definition, body.applicant !== undefined);
+  await options.validator.requireUsable(tenantId, definition);
+  const now = options.clock();
+  const key = request.get('idempotency-key');
+  const { issuer, subject } = caller;
+  const scope = { tenantId, issuer, subject, route: `POST ${collection}`, body, now };
+  const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
+  const applicant = applicantOf(role, caller, body.applicant);
+  const form: NewForm = {
+    id: randomUUIDv7(),
+    tenantId,
+    definitionId: body.definitionId,
+    status: body.submit ? 'Submitted' : 'Draft',
+    data: bodyText('data'),
+    files: bodyText('files'),
+    created: now,
+    createdBy: { id: subject, name: caller.name },
+    issuer,
+    anonymousApplicant: role === 'intake',
+    onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
+    applicant,
+    noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
+  };
+  return { form, claim, caller, definition };
+}
+
+/** A request that was processed before gets its first response, even if the form could not be created any more. */
+async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promise<{ id: string }> {
+  const { form, claim } = prepared;
+  try {
+    await requireCreatable(options, prepared);
+  } catch (error) {
+    const first = claim && (await options.findResponse(claim));
+    if (first) return first;
+    throw error;
+  }
+  return create(options, form, claim);
+}
+
+async function requireCreatable(options: FormRoutesOptions, { form, caller, definition }: Prepared): Promise<void> {
+  requireOpenIntake(caller, definition, form.created);
+  // Without a code, an applicant without an account could never read the draft.
+  if (form.anonymousApplicant) options.verification.requireChannel(form.applicant);
+  const formOfSchema = { tenantId: form.tenantId, formId: form.id };
+  if (form.status === 'Submitted') await options.validator.requireValid(formOfSchema, definition, form.data ?? '{}');
+}
+
+function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput | undefined): Applicant {
+  if (role === 'intake' && !given?.channels?.length) {
+    const pointer = given ? '/applicant/channels' : '/applicant';
+    throw invalidRequest([{ pointer, detail: 'is required of an intake application, with at least one channel' }]);
+  }
+  const { email } = caller;
+  const channels = email === undefined ? [] : [{ channel: 'email' as const, address: email }];
+  const addressAs = addressAsProblem(caller.name) === undefined ? caller.name : undefined;
+  return normaliseApplicant(given ?? { addressAs, channels });
+}
+
+/** Creates a form. Returns the response to this create or, if the idempotency key was used before, to the first one. */
+async function create(
+  { creation, findResponse, changed }: FormRoutesOptions,
+  form: NewForm,
+  claim: IdempotencyClaim | undefined,
+): Promise<{ id: string }> {
+  const response = createdView({ ...form, lastAccessed: form.created });
+  // Retries if the conflicting form or idempotency record was deleted before it could be found.
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    if (await creation.create(form, claim && { ...claim, response })) {
+      changed();
+      return response;
+    }
+    const first = claim && (await findResponse(claim));
+    if (first) return first;
+    const formId = form.onePerApplicant ? await creation.findOfCreator(form) : undefined;
+    if (formId) throw new Problem('form-exists', undefined, { members: { formId } });
+  }
+  throw new Problem('conflict', 'The same form is being created by another request.');
+}
