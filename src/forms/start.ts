@@ -25,8 +25,8 @@ import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
-import { createDefinitionCheck } from './definitions/check.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
+import { createDefinitionServices } from './definitions/services.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { createExpiryDates } from './expiry/dates.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
@@ -194,11 +194,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
       clock,
     },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
-    definitions: {
-      ...guards,
-      check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
-      checks: limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
-    },
+    definitions: { ...guards, ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }) },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
       quarantine: createFormsQuarantine({ pool, clock }),
