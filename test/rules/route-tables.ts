@@ -31,6 +31,7 @@ function formServiceRoutes(): Route[] {
     about: {},
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service') },
+    operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     registers: { urns, ...registerGuards },
   } as unknown as FormsRoutesOptions);
