@@ -1,5 +1,6 @@
-// Writes the core clients that Formgate maintains, such as builder-preview, and the core clients that CoreClient resources describe to the core configuration of the token
-// handler. Does not change clients that it does not own. Stops writing when the run has lost its lease.
+// Writes two kinds of clients to the core configuration of the token handler: those that Formgate maintains, such as
+// builder-preview, and those that CoreClient resources describe. Does not change clients that it does not own. Stops
+// writing when the run has lost its lease.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 import { builderPreviewId, type ClientEntry, consoleId } from '../../src/service/clients/client-rules.ts';

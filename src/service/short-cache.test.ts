@@ -7,6 +7,7 @@ it('a reading is shared by concurrent and later callers for its time, separately
   const reads: string[] = [];
   const cached = createShortCache({
     freshFor: 5_000,
+    most: 10,
     clock: () => new Date(now),
     read: async (key) => reads.push(key),
   });
@@ -22,6 +23,7 @@ it('a failure is given to those who wait for it, and not kept', async () => {
   let attempts = 0;
   const cached = createShortCache({
     freshFor: 5_000,
+    most: 10,
     clock: () => new Date(0),
     read: async () => {
       attempts += 1;

@@ -5,13 +5,20 @@ import type { Clock } from './clock.ts';
 export interface ShortCacheOptions<T> {
   /** Milliseconds for which a reading is used again. */
   freshFor: number;
+  /** Keys whose readings are kept. */
+  most: number;
   clock: Clock;
   read(key: string): Promise<T>;
 }
 
-/** Keeps the readings of at most a thousand keys. Concurrent callers of a key wait for one reading. */
-export function createShortCache<T>({ freshFor, clock, read }: ShortCacheOptions<T>): (key: string) => Promise<T> {
-  const readings = new LRUCache<string, { begun: number; reading: Promise<T> }>({ max: 1_000 });
+/** Concurrent callers of a key wait for one reading. */
+export function createShortCache<T>({
+  freshFor,
+  most,
+  clock,
+  read,
+}: ShortCacheOptions<T>): (key: string) => Promise<T> {
+  const readings = new LRUCache<string, { begun: number; reading: Promise<T> }>({ max: most });
   return (key) => {
     const now = clock().getTime();
     const present = readings.get(key);

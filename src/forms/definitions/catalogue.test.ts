@@ -9,7 +9,13 @@ beforeAll(async () => {
   forms = await startTestForms();
   const broken = { id: 'broken', name: 'A broken one', dataSchema: { type: 'nonsense' } };
   await configure(forms.platform, 'form-service', 'broken', broken);
-  const own = { id: 'own', name: 'Own document', anonymousApply: false, dataSchema: { type: 'object' }, other: 1 };
+  const own = {
+    id: 'own',
+    name: `Own ${'x'.repeat(1_000)}`,
+    anonymousApply: false,
+    dataSchema: { type: 'object' },
+    other: 1,
+  };
   await configure(forms.platform, 'form-service', 'own', own);
   // In both places: the collection wins.
   await configure(forms.platform, 'form-service', 'permit', { ...permit, name: 'Hidden' });
@@ -24,7 +30,7 @@ describe('GET /form/v1/definitions', () => {
     expect(definitionList.parse((await ask()).body)).toEqual({
       results: [
         { id: 'broken', name: 'A broken one', source: 'document', anonymousApply: false },
-        { id: 'own', name: 'Own document', source: 'document', anonymousApply: false },
+        { id: 'own', name: `Own ${'x'.repeat(196)}`, source: 'document', anonymousApply: false },
         { id: 'permit', name: 'Permit', source: 'collection', anonymousApply: true },
       ],
       truncated: false,

@@ -72,6 +72,8 @@ export interface DefinitionSummaries {
 export type DefinitionList = (tenantId: string) => Promise<DefinitionSummaries>;
 
 const mostListed = 1_000;
+/** A tenant's names may be as long as its configuration. */
+const longestName = 200;
 
 /** Returns a function that lists at most a thousand definitions, and shares the list for ten seconds. */
 export function createDefinitionList(options: {
@@ -91,12 +93,14 @@ export function createDefinitionList(options: {
     const results: DefinitionSummaries['results'] = [];
     for await (const { uiSchema: _unused, ...summary } of listDefinitions(configuration, { tenantId })) {
       if (results.length === mostListed) return { results: sorted(results), truncated: true };
-      results.push(summary);
+      results.push({ ...summary, name: summary.name.slice(0, longestName) });
     }
     return { results: sorted(results), truncated: false };
   }
   return createShortCache({
     freshFor: 10_000,
+    // A list has up to 300 KB.
+    most: 50,
     clock,
     async read(tenantId) {
       const release = await queue.take({ tenant: tenantId, member: '' });

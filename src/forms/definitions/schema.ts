@@ -25,7 +25,7 @@ export const definitionList = z
     results: z.array(
       z.strictObject({
         id: z.string(),
-        name: z.string(),
+        name: z.string().meta({ description: 'At most 200 characters of it' }),
         source: z.enum(['collection', 'document']).meta({
           description:
             'Where it is configured: `collection` is `platform:form-service`, `document` is `form-service:<id>`',

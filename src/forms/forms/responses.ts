@@ -106,7 +106,7 @@ export const formHistory = z
     ),
     truncated: z
       .boolean()
-      .meta({ description: 'Some entries were dropped: a form keeps its first 20 and its last 80' }),
+      .meta({ description: 'Entries may have been dropped: a form keeps its first 20 and its last 80' }),
   })
   .meta({ id: 'FormHistory' });
 

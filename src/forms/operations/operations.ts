@@ -64,6 +64,7 @@ export function createReadOperations(options: OperationsOptions): ReadOperations
 
   const cached = createShortCache({
     freshFor: 5_000,
+    most: 1_000,
     clock,
     async read(key) {
       const tenantId = key === all ? undefined : key;
