@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createSiteBrowser } from '../test/support/site-browser.ts';
 import { listen } from './listen.ts';
 
 const longestStart = 60_000;
@@ -86,6 +87,19 @@ async function demo(): Promise<{ code: number | null; output: string }> {
   return { code: started.child.exitCode, output: started.output() };
 }
 
+/** Expects that an administrator can sign in to the console without any preparation. */
+async function expectConsoleSignIn(): Promise<void> {
+  const client = `http://localhost:${port}/token-handler/clients/formgate-console`;
+  const query = new URLSearchParams({ tenant: 'demo', callbackUrl: `${client}/callback`, returnTo: '/console/demo' });
+  const browser = createSiteBrowser();
+  const form = await browser.follow(await browser.request(`${client}/auth?${query}`));
+  const isConsole = (url: URL) => url.pathname.startsWith('/console');
+  const sent = await browser.submit(form, { username: 'admin@example.com', password: 'admin' });
+  expect((await browser.follow(sent, isConsole)).location?.pathname).toBe('/console/demo');
+  const path = `http://localhost:${port}/token-handler/targets/form-service/form/v1/operations`;
+  expect(JSON.parse((await browser.request(path)).text)).toMatchObject({ scope: 'tenant' });
+}
+
 /** Expects that `npm start` writes the environment of `npm run reconcile`, and removes it when it stops. */
 async function expectReconcilerRuns(started: Started): Promise<void> {
   const file = join(directory, 'data/reconciler.env');
@@ -164,6 +178,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
         /failed {2}the form service reaches what it needs: it cannot use: access, redis; its log says why[\s\S]*failed {2}admin@example.com signs in/,
       ),
     });
+    await expectConsoleSignIn();
     await expectReconcilerRuns(started);
     expect(started.output()).toContain('Stopped.');
     await expect(ask('/health')).rejects.toThrow();

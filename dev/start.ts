@@ -6,6 +6,7 @@ import { systemClock } from '../src/service/clock.ts';
 import { createUrns } from '../src/service/urn.ts';
 import { buildPages } from '../web/build.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
+import { registerConsole } from './demo-data/console.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway, type Gateway, type Targets } from './gateway.ts';
@@ -77,9 +78,7 @@ async function startAll(run: Run): Promise<Started> {
   await stack.add(gateway.close);
   const publicUrl = `http://localhost:${gateway.port}`;
 
-  const pages = buildPages();
-  // The start that awaits it later reports its failure.
-  pages.catch(() => undefined);
+  const pages = inBackground(buildPages());
   const secrets = await openFolder(options);
   const postgres = await startDatabase(run, secrets);
   const mailbox = await openMailbox({ directory: join(options.directory, 'mailbox'), clock: systemClock });
@@ -121,9 +120,16 @@ async function startAll(run: Run): Promise<Started> {
   await waitForNotices({ url: platformUrl, token });
   report.done('Form service');
   await children.tokenHandler.ready;
+  await registerConsole({ url: children.targets.tokenHandler, token, publicUrl });
   report.done('Token handler');
   hasData = true;
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsAddresses } };
+}
+
+/** Returns the promise, whose rejection is handled where it is awaited later. */
+function inBackground<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => undefined);
+  return work;
 }
 
 async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {

@@ -3,12 +3,15 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
+import { listDefinitionsRoute, readDefinitionRoute } from './definitions/catalogue-routes.ts';
 import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
 import { createFormRoute } from './forms/creation-routes.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
+import { readHistoryRoute } from './forms/history-routes.ts';
 import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import { deleteFormRoute, type FormRoutesOptions, readFormRoute } from './forms/routes.ts';
+import { type OperationsRouteOptions, readOperationsRoute } from './operations/routes.ts';
 import { type PageRoutesOptions, pageRoutes } from './pages/routes.ts';
 import { listQuarantineRoute, type QuarantineRoutesOptions, releaseItemRoute } from './quarantine/routes.ts';
 import type { RegisterRoutesOptions } from './registers/register-routes-options.ts';
@@ -18,6 +21,7 @@ export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
   definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
+  operations: OperationsRouteOptions;
   pages: PageRoutesOptions;
   quarantine: QuarantineRoutesOptions;
   registers: RegisterRoutesOptions;
@@ -27,17 +31,22 @@ const name = 'Form service';
 const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
-export function formsRoutes({ about, definitions, forms, pages, quarantine, registers }: FormsRoutesOptions): Route[] {
+export function formsRoutes(options: FormsRoutesOptions): Route[] {
+  const { about, definitions, forms, operations, pages, quarantine, registers } = options;
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
     listFormsRoute(forms),
     readFormRoute(forms),
+    readHistoryRoute(forms),
     operateFormRoute(forms),
     deleteFormRoute(forms),
     readDataRoute(forms),
     updateDataRoute(forms),
+    listDefinitionsRoute(definitions),
+    readDefinitionRoute(definitions),
     checkDefinitionRoute(definitions),
+    readOperationsRoute(operations),
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),

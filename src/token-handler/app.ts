@@ -96,7 +96,7 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
     clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, log },
-    sessions: { ...administrator, ...targets.guards, seenSession: seenSession(sessions), sessions },
+    sessions: { ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
     targets: targets.guards,
   };
 }

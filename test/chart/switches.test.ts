@@ -43,6 +43,25 @@ describe('by default, the chart contains', () => {
   });
 });
 
+describe('the console', () => {
+  const policyOf = (objects: KubeObject[]) =>
+    JSON.stringify(
+      objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && /token-handler$/.test(metadata.name)),
+    );
+  const peer = '"app.kubernetes.io/component":"token-handler"';
+  const peersIn = (text: string) => text.split(peer).length - 1;
+
+  test('has its URL in the token handler and the reconciler, and its pods may call each other', async () => {
+    const set = { 'tokenHandler.consoleUrl': 'https://forms.example.org' };
+    for (const component of ['token-handler', 'reconciler']) {
+      expect(await variable(component, 'CONSOLE_URL', { files, set })).toBe('https://forms.example.org');
+      expect(await variable(component, 'CONSOLE_URL', { files })).toBeUndefined();
+    }
+    const [without, withConsole] = [policyOf(await rendered()), policyOf(await rendered(set))];
+    expect(peersIn(withConsole) - peersIn(without)).toBe(2);
+  });
+});
+
 describe('the image', () => {
   const digest = `sha256:${'0'.repeat(64)}`;
   const repository = 'registry.example.org/formgate';

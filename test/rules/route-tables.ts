@@ -35,6 +35,7 @@ function formServiceRoutes(): Route[] {
     about: {},
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service'), largeCreates: largeCreates(limits), dataBody: createDataBody('urn:example') },
+    operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     pages: { pages: pageNames },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     registers: { urns, ...registerGuards },

@@ -3,7 +3,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
-import { createOutboxStore, type OutboxStore } from '../outbox/store.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import { createOperationsStore, type OperationsStore } from '../operations/store.ts';
+import { createOutboxStore, deliveryServices, type OutboxStore } from '../outbox/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import type { Policy } from './expiry.ts';
 import { type Purge, purgeBatch } from './purge-store.ts';
@@ -149,6 +151,14 @@ const outboxIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]
   ],
 ];
 
+const policy = { tenantId: 't', policies, now, grace: 0 };
+const operationsIndexes: [string, (store: OperationsStore) => Promise<unknown>, string[]][] = [
+  ['undelivered rows', (store) => store.undelivered('t', now), ['outbox_due']],
+  ['overdue drafts', (store) => store.overdue('lock', policy), ['forms_drafts_to_expire']],
+  ['overdue deletions', (store) => store.overdue('delete', policy), ['forms_locked_to_expire']],
+  ['definitions', (store) => store.definitions('t'), ['forms_drafts_to_expire', 'forms_locked_to_expire']],
+];
+
 describe.each(['of empty tables', 'of the tables as they are'])('with statistics %s', (statistics) => {
   beforeAll(async () => {
     if (statistics === 'of empty tables') {
@@ -177,6 +187,20 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     const plan = await planOf((db) => purgeBatch(db, purge, options));
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
   });
+
+  it.each(operationsIndexes)(
+    'a count of %s for administrators scans its partial index',
+    async (_name, work, indexes) => {
+      const plan = await planOf((db) => {
+        const pool: SharedPool = {
+          query: (_claim, text, values) => db.query(text, values),
+          transaction: (_claim, inTransaction) => inTransaction(db as pg.PoolClient),
+        };
+        return work(createOperationsStore(pool, deliveryServices));
+      });
+      expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
+    },
+  );
 
   it.each(outboxIndexes)('a %s of the outbox uses index lookups', async (_name, work, indexes) => {
     const plan = await planOf((db) =>

@@ -12,6 +12,7 @@ import { describeAction } from './catalogue.ts';
 import type { CreationStore } from './creation-store.ts';
 import type { DataStore } from './data-store.ts';
 import { formView } from './form.ts';
+import type { Pseudonyms } from './history.ts';
 import type { FindResponse } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
 import { statusesOf } from './policy.ts';
@@ -35,6 +36,8 @@ export interface FormRoutesOptions {
   codes: Pick<CodeStore, 'hasSession'>;
   verification: Verification;
   hashes: CodeHashes;
+  /** Names accounts in histories. */
+  pseudonyms: Pseudonyms;
   /** Key for the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;

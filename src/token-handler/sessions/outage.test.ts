@@ -2,6 +2,8 @@
 // secrets.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { listen } from '../../../dev/listen.ts';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import {
   cookieName,
   type SessionWorld,
@@ -26,6 +28,19 @@ const list = (browser: SignedInBrowser['browser'], url = world.site) => {
   const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
   return createSiteBrowser().request(`${url}/token-handler/sessions`, { headers: { cookie } });
 };
+
+it('a session is found while the tenant service does not respond; then the list does not name the tenant', async () => {
+  const silent = await listen(() => undefined);
+  onTestFinished(silent.close);
+  const env = { DIRECTORY_URL: `http://127.0.0.1:${silent.port}` };
+  const cutOff = await world.handler.startReplica({ env, log: captureLog() });
+  onTestFinished(() => cutOff.close());
+  const { browser } = await world.signIn();
+  const tenantIn = ({ text }: { text: string }) => JSON.parse(text)[0].tenant;
+  expect(tenantIn(await list(browser))).toEqual({ name: 'Demo', realm: 'demo' });
+  const found = await list(browser, cutOff.url);
+  expect([found.status, tenantIn(found)]).toEqual([200, null]);
+});
 
 describe('two replicas', () => {
   it('serve the same session, and a logout on one ends it on both', async () => {

@@ -1,8 +1,10 @@
 // Routes with which people list and end their own sessions, and administrators those of their tenant. Responses contain
 // neither tokens nor cookie values.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
+import type { Tenants } from '../../service/auth/identity.ts';
 import { type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
@@ -17,6 +19,11 @@ const time = z.iso.datetime();
 const sessionList = z.array(
   z.object({
     tenantId: z.string(),
+    tenant: z
+      .object({ name: z.string(), realm: z.string() })
+      .nullable()
+      .optional()
+      .describe('The tenant of the cookie’s session; null while the tenant service cannot be reached'),
     clientId: z.string(),
     id: z.string().describe('Public handle of the session; not the id in the cookie'),
     name: z.string(),
@@ -56,6 +63,7 @@ export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'
   /** Requires a bearer token that was issued to this service. */
   bearer: Guard;
   tenant: Guard;
+  tenants: Pick<Tenants, 'byId'>;
   sessions: Sessions;
 }
 
@@ -66,7 +74,7 @@ const refusals = {
 };
 
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, seenSession, sessionTenant, sessions } = options;
+  const { bearer, tenant, tenants, seenSession, sessionTenant, sessions } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
@@ -98,7 +106,10 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       // Restores the CSRF cookie, which scripts need, in case the browser has lost it.
       issueCsrfCookie(response, session, request.secure);
       const others = all.filter((one) => one.session.handle !== session.handle);
-      const first = { ...present(own, sessions), logoutUrl: logoutUrl(session) };
+      const first = {
+        ...{ ...present(own, sessions), tenant: await shownTenant(tenants, session.tenantId) },
+        logoutUrl: logoutUrl(session),
+      };
       response.json([first, ...others.map((one) => present(one, sessions))]);
     },
   });
@@ -129,6 +140,18 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
       response.json({ deleted: true });
     },
   });
+}
+
+/** Milliseconds. Whether there is a session must not depend on the tenant service. */
+const longestLookup = 1_000;
+
+async function shownTenant(tenants: Pick<Tenants, 'byId'>, id: string) {
+  const lookup = tenants.byId(id).catch(() => undefined);
+  const timer = new AbortController();
+  const late = delay(longestLookup, undefined, { signal: timer.signal }).catch(() => undefined);
+  const found = await Promise.race([lookup, late]);
+  timer.abort();
+  return found ? { name: found.name, realm: found.realm } : null;
 }
 
 function mayEnd({ session }: FoundSession, response: Response): boolean {

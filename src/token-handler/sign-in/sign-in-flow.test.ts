@@ -76,6 +76,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(list.status).toBe(200);
     expect(JSON.parse(list.text)[0]).toEqual({
       tenantId: world.handler.tenant.id,
+      tenant: { name: 'Demo', realm: 'demo' },
       clientId: 'web',
       id: signedIn.handle,
       name: 'Alice Applicant',
