@@ -20,6 +20,7 @@ import { createPool } from '../service/postgres/postgres.ts';
 import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
+import { startAddressIndex } from './addresses/index-walk.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
@@ -78,7 +79,8 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const pools = openPools({ config, log, metrics });
   const validator = createSchemaValidator({ metrics, log, clock, urnPrefix: urns.prefix });
   const definitions = createDefinitionSource(platform.configuration);
-  const base: Base = { config, log, clock, metrics, urns, platform, pools, validator, definitions };
+  const addresses = startAddressIndex({ secret: config.CODE_KEY, pool: pools.outbox, clock, log, metrics });
+  const base: Base = { config, log, clock, metrics, urns, platform, pools, validator, definitions, addresses };
   const outbox = startOutbox(base, pace);
   registerRunMetrics({ metrics, pool: pools.outbox, clock });
   registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock }));
@@ -104,7 +106,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
     log,
     async close() {
       readiness.stop();
-      await outbox.stop();
+      await Promise.all([outbox.stop(), addresses.stop()]);
       await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((pool) => pool.end())]);
     },
   });
@@ -121,6 +123,7 @@ interface Base {
   pools: Pools;
   validator: SchemaValidator;
   definitions: DefinitionSource;
+  addresses: ReturnType<typeof startAddressIndex>;
 }
 
 type Pools = ReturnType<typeof openPools>;
@@ -240,6 +243,7 @@ function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Out
     verification: createVerification({ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
+    addresses: base.addresses,
     ...{ codes, hashes, validator, clock },
   };
 }

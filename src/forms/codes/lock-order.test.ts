@@ -45,7 +45,12 @@ async function draft(address: string): Promise<string> {
   const id = randomUUID();
   const channels = [{ channel: 'email' as const, address }];
   const form = { id, tenantId, definitionId: 'permit', created: now, createdBy: actor, issuer: account.issuer };
-  const kinds = { anonymousApplicant: true, onePerApplicant: false, noticeHashes: [hashOf(address)] };
+  const kinds = {
+    anonymousApplicant: true,
+    onePerApplicant: false,
+    noticeHashes: [hashOf(address)],
+    addressHashes: [],
+  };
   await createCreationStore(shared).create({ ...form, ...kinds, applicant: { channels } }, undefined);
   return id;
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import type { AddressIndex } from '../addresses/index-walk.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
@@ -46,6 +47,7 @@ export interface FormRoutesOptions {
   codes: Pick<CodeStore, 'hasSession'>;
   verification: Verification;
   hashes: CodeHashes;
+  addresses: Pick<AddressIndex, 'hashes' | 'isComplete'>;
   /** Key for the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
@@ -100,6 +102,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
         onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
         applicant,
         noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
+        addressHashes: options.addresses.hashes.all(tenantId, applicant.channels),
       };
       const created = await create(options, form, claim);
       response.status(201).location(`${collection}/${created.id}`).json(created);
