@@ -22,9 +22,9 @@ export function createAddressHashes(secret: string) {
 
     one: hashOf,
 
-    /** Without duplicates. `channels` is as stored. */
-    all(tenantId: string, channels: readonly Channel[] | undefined): Buffer[] {
-      const hashes = (channels ?? []).map((channel) => hashOf(tenantId, channel));
+    /** Without duplicates. */
+    all(tenantId: string, channels: readonly Channel[]): Buffer[] {
+      const hashes = channels.map((channel) => hashOf(tenantId, channel));
       return hashes.filter((one, index) => hashes.findIndex((other) => other.equals(one)) === index);
     },
   };

@@ -1,6 +1,7 @@
 // Fills the index of applicants' addresses for forms that are not in it: created before it existed, by a pod of an older
 // version, or under another key. Walks the forms by id, in short transactions that lock no form against saves.
 import type pg from 'pg';
+import { isObject } from '../../service/json-value.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import type { Channel } from '../forms/form.ts';
 import type { AddressHashes } from './address.ts';
@@ -49,13 +50,19 @@ SELECT * FROM unnest($1::uuid[], $2::bytea[]) ON CONFLICT DO NOTHING RETURNING f
 interface WalkedForm {
   id: string;
   tenantId: string;
-  channels: Channel[] | null;
+  /** As stored, perhaps by other means than this service: one form that has no list of channels must not stop the walk. */
+  channels: unknown;
 }
+
+const isChannel = (value: unknown): value is Channel =>
+  isObject(value) && typeof value.channel === 'string' && typeof value.address === 'string';
+
+const channelsIn = (stored: unknown): Channel[] => (Array.isArray(stored) ? stored.filter(isChannel) : []);
 
 export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
   async function rehash(db: Queryable, forms: readonly WalkedForm[]): Promise<number> {
     const rows = forms.flatMap(({ id, tenantId, channels }) =>
-      hashes.all(tenantId, channels ?? []).map((hash) => ({ id, hash })),
+      hashes.all(tenantId, channelsIn(channels)).map((hash) => ({ id, hash })),
     );
     const [ids, values] = [rows.map(({ id }) => id), rows.map(({ hash }) => hash)];
     await db.query(staleSql, [forms.map(({ id }) => id), ids, values]);

@@ -96,6 +96,18 @@ describe('the index of addresses', () => {
     expect([await indexed(others), await indexed(), await rotated.isComplete()]).toEqual([count, 0, true]);
   });
 
+  it('leaves out what is no address, and goes on', async () => {
+    const broken = ['"x"', '[{}, null, {"channel": "email", "address": 1}]', '{}', 'null'];
+    const { rows } = await pool.query<{ id: string }>('SELECT id FROM forms ORDER BY id LIMIT 4');
+    const set = "UPDATE forms SET applicant = jsonb_build_object('channels', $2::jsonb) WHERE id = $1 RETURNING id";
+    const before = await pool.query('SELECT id, applicant FROM forms WHERE id = ANY ($1)', [rows.map(({ id }) => id)]);
+    for (const [nth, { id }] of rows.entries()) await pool.query(set, [id, broken[nth]]);
+    await storeOf().claim();
+    expect([await walkToEnd(), await indexed()]).toEqual([count, count - 4]);
+    for (const { id, applicant } of before.rows)
+      await pool.query('UPDATE forms SET applicant = $2 WHERE id = $1', [id, applicant]);
+  });
+
   it('does not make saves wait', async () => {
     const store = storeOf();
     await store.claim();

@@ -125,7 +125,9 @@ export function createFormList(pool: SharedPool) {
 
 const claimOf = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
 
-const addressSql = (hash: string) => `id IN (SELECT form_id FROM applicant_addresses WHERE address_hash = ${hash})`;
+/** An array, so that Postgres reads the few forms of the address first, whatever its statistics say. */
+const addressSql = (hash: string) =>
+  `id = ANY (ARRAY(SELECT form_id FROM applicant_addresses WHERE address_hash = ${hash}))`;
 
 /** The columns of the index `forms_of_creator`. */
 function creatorSql(creator: FormListQuery['creator'], bind: (value: unknown) => string): string[] {
