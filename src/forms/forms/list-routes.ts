@@ -71,9 +71,10 @@ function addressIn(header: string | undefined): Channel | undefined {
   throw invalidRequest([{ pointer: '/headers/x-applicant-address', detail }]);
 }
 
+/** Empty if the header is not ASCII: Node.js reads its bytes as Latin-1, whatever the client meant. */
 function decoded(header: string): string {
   try {
-    return decodeURIComponent(header);
+    return /^[\x20-\x7e]*$/.test(header) ? decodeURIComponent(header) : '';
   } catch {
     return '';
   }
