@@ -20,6 +20,7 @@ import { migrate } from '../service/postgres/migrate.ts';
 import { type SharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
+import { startAddressIndex } from './addresses/index-walk.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
@@ -83,10 +84,11 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const pools = openPools({ config, log, metrics });
   const validator = createSchemaValidator({ metrics, log, clock, urnPrefix: urns.prefix });
   const definitions = createDefinitionSource(platform.configuration);
+  const addresses = startAddressIndex({ secret: config.CODE_KEY, pool: pools.outbox, clock, log, metrics });
   const findPolicy = createFindPolicy({ db: pools.requests, definitions, clock });
   const refusals = createRefusals(clock);
   const base: Base = {
-    ...{ config, log, clock, metrics, urns, platform, pools, validator, definitions, findPolicy, refusals },
+    ...{ config, log, clock, metrics, urns, platform, pools, validator, definitions, findPolicy, refusals, addresses },
   };
   const outbox = startOutbox(base, pace);
   registerRunMetrics({ metrics, pool: pools.outbox, clock });
@@ -113,7 +115,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
     log,
     async close() {
       readiness.stop();
-      await outbox.stop();
+      await Promise.all([outbox.stop(), addresses.stop()]);
       await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((pool) => pool.end())]);
     },
   });
@@ -132,6 +134,7 @@ interface Base {
   definitions: DefinitionSource;
   findPolicy: FindPolicy;
   refusals: Refusals;
+  addresses: ReturnType<typeof startAddressIndex>;
 }
 
 interface Outbox extends Dispatcher {
@@ -227,6 +230,7 @@ function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outb
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
     pseudonyms: createPseudonyms(config.CODE_KEY),
+    addresses: base.addresses,
     ...{ codes, hashes, validator, clock },
   };
 }

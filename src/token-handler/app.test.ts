@@ -41,11 +41,11 @@ describe('the route table', () => {
     expect(unversioned.map((route) => [route.method, route.path, guards(route)])).toEqual(expected);
   });
 
-  it('lets only token-handler-admins list, register and update clients', () => {
+  it('lets only token-handler-admins list, read, register and update clients', () => {
     const ofClients = api.filter(({ path }) =>
       [`${root}/clients`, `${root}/clients/:clientId`, `${root}/clients/:clientId/leftovers`].includes(path),
     );
-    expect(ofClients.map(({ method }) => method)).toEqual(['get', 'post', 'put', 'get']);
+    expect(ofClients.map(({ method }) => method)).toEqual(['get', 'get', 'post', 'put', 'get']);
     for (const { guards } of ofClients)
       expect(guards.map(({ name }) => name)).toEqual(['bearer', 'role(token-handler-admin)', 'tenant']);
   });

@@ -17,6 +17,7 @@ import {
   type ClientRouteOptions,
   listClientsRoute,
   listLeftoversRoute,
+  readClientRoute,
   registerClientRoute,
   updateClientRoute,
 } from './clients/routes.ts';
@@ -64,6 +65,7 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
   const { about, clients, signIn, logout, sessions, targets } = options;
   const api = [
     listClientsRoute(clients),
+    readClientRoute(clients),
     registerClientRoute(clients),
     updateClientRoute(clients),
     listLeftoversRoute(clients),

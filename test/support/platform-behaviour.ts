@@ -1,7 +1,9 @@
 // How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite against
 // the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
 
-export const isReferenceRun = process.env.PLATFORM_BEHAVIOUR === 'reference';
+/** Also if the register suites run against a service that the environment names. */
+export const isReferenceRun =
+  process.env.PLATFORM_BEHAVIOUR === 'reference' || process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
 
 /** Environment variables of a platform server with its own behaviour. */
 export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };

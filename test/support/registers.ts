@@ -10,9 +10,12 @@
 // - REGISTER_SUITE_URN_PREFIX: if it is not urn:example
 //
 // The tokens of the API's callers always come from the test's own identity provider. Registers get unique names, and
-// `close` removes them. Run the files one after another, because they share the registers of one tenant:
+// `close` removes them. `npm run test:registers` runs the files one after another, because they share the registers of one
+// tenant.
 //
-// npx vitest run src/forms/registers --no-file-parallelism
+// The real service loses one of two concurrent edits of a document, and the definitions of all registers are in one. Tests
+// therefore prepare their registers one after another. Only what changes different registers at the same time on purpose
+// meets that limit.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';

@@ -50,6 +50,7 @@ async function draft(address: string): Promise<string> {
     anonymousApplicant: true,
     onePerApplicant: false,
     noticeHashes: [hashOf(address)],
+    addressHashes: [],
   };
   await createCreationStore(shared).create({ ...form, ...kinds, applicant: { channels } }, undefined);
   return id;

@@ -82,6 +82,12 @@ describe('validate', () => {
     ['an asynchronous schema', { $async: true, type: 'object' }, '/$async', /^is not supported/],
     ['a reference that leads out', { $ref: 'https://example.org/x' }, '/$ref', /^refers to another document/],
     ['a part that is not shared', { items: { $ref: `${shared}#/definitions/none` } }, '/items/$ref', /^names a part/],
+    [
+      'a definition of the public platform that is not shipped',
+      { properties: { home: { $ref: `${shared}#/definitions/personLivingInAlbertaHousehold` } } },
+      '/properties/home/$ref',
+      /^names a part that the shared schema does not have/,
+    ],
     ['a reference that leads nowhere', { $ref: '#/definitions/none' }, '/$ref', /does not exist$/],
     ['a pattern that is none', { properties: { a: { pattern: '(' } } }, '/properties/a/pattern', /regular expression$/],
     [

@@ -103,6 +103,7 @@ async function prepare(
     onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
     applicant,
     noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
+    addressHashes: options.addresses.hashes.all(tenantId, applicant.channels),
   };
   return { form, claim, caller, definition };
 }

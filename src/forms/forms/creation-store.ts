@@ -17,6 +17,8 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   applicant: Form['applicant'];
   /** HMACs of the addresses to which the mail about the created draft may be sent. */
   noticeHashes: Buffer[];
+  /** HMACs of all addresses, for the search by address. */
+  addressHashes: Buffer[];
 }
 
 /**
@@ -64,6 +66,8 @@ WITH existing AS (
     coalesce($19::json, '{}'), coalesce($20::json, '{}')
   WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
   RETURNING id
+), addresses AS (
+  INSERT INTO applicant_addresses (form_id, address_hash) SELECT id, hash FROM form, unnest($21::bytea[]) AS hash
 ), notice AS (
   ${noticeSql}
 ), judged AS (
@@ -96,11 +100,11 @@ export function createCreationStore(pool: SharedPool, onSuppressed: () => void =
      * definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
-      const { tenantId, id, created, onePerApplicant, noticeHashes } = form;
+      const { tenantId, id, created, onePerApplicant, noticeHashes, addressHashes } = form;
       const values = [
         ...recordValues(record, { tenantId, formId: id }, created),
         ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
-        ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files],
+        ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files, addressHashes],
       ];
       try {
         const claim = { tenant: tenantId, member: id };

@@ -1,15 +1,20 @@
 // The route that lists forms, for administrators and for people who created forms themselves.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
-import { formView } from './form.ts';
+import { parseAddress } from '../addresses/address.ts';
+import { type Channel, formView } from './form.ts';
 import { mostCounted } from './list-store.ts';
 import { adminRole } from './policy.ts';
 import { failures, formList } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { cursorOf, listQuery } from './schema.ts';
 
-export function listFormsRoute({ bearer, tenant, list, expiryDates }: FormRoutesOptions): Route {
+const addressHeader = 'X-Applicant-Address';
+
+export function listFormsRoute(options: FormRoutesOptions): Route {
+  const { bearer, tenant, list, expiryDates, addresses } = options;
   return route({
     method: 'get',
     path: '/form/v1/forms',
@@ -19,15 +24,28 @@ export function listFormsRoute({ bearer, tenant, list, expiryDates }: FormRoutes
       'forms that they created themselves.',
     guards: [bearer, mayList, tenant],
     query: listQuery,
+    headers: {
+      [addressHeader]:
+        'Only forms of the applicant with this email address or telephone number, in any spelling; to form-admin only. ' +
+        'Characters beyond ASCII, and %, are percent-encoded. A header, because access logs contain query parameters',
+    },
     answers: {
       200: { description: 'A page of forms', schema: formList },
-      403: { description: 'The caller is no form-admin, and does not ask for their own forms without form data' },
+      400: { description: 'The query or the address is not valid' },
+      403: {
+        description: 'The caller is no form-admin, and does not ask for their own forms without form data and address',
+      },
       ...failures,
     },
-    async handle({ query: { mine, tenantId: _named, ...query } }, _request, response) {
+    async handle({ query: { mine, tenantId: _named, ...query } }, request, response) {
+      const tenantId = tenantOf(response).id;
+      const address = addressIn(request.get(addressHeader));
+      // Asked before the list: a list that follows a complete index misses no form.
+      const searchIncomplete = address !== undefined && !(await addresses.isComplete());
+      const addressHash = address && addresses.hashes.one(tenantId, address);
       const { issuer, subject, roles } = callerOf(response);
       const creator = mine ? { issuer, subject } : undefined;
-      const { forms, last, total } = await list({ ...query, tenantId: tenantOf(response).id, creator });
+      const { forms, last, total } = await list({ ...query, tenantId, creator, addressHash });
       const dates = await expiryDates(forms);
       const next = last && cursorOf(last, query.sortBy === 'status' ? last.status : undefined);
       response.json({
@@ -35,10 +53,31 @@ export function listFormsRoute({ bearer, tenant, list, expiryDates }: FormRoutes
           ...formView(form, { administrator: roles.has(adminRole), dates: dates[index] }),
           ...(query.includeData && { data, files }),
         })),
-        page: { after: query.after?.text ?? null, next: next ?? null, size: forms.length, ...totalOf(total) },
+        page: {
+          ...{ after: query.after?.text ?? null, next: next ?? null, size: forms.length, ...totalOf(total) },
+          ...(searchIncomplete && { searchIncomplete }),
+        },
       });
     },
   });
+}
+
+/** Throws 400, without the address. */
+function addressIn(header: string | undefined): Channel | undefined {
+  if (header === undefined) return undefined;
+  const address = parseAddress(decoded(header));
+  if (address) return address;
+  const detail = 'must be one email address or telephone number, with characters beyond ASCII and % percent-encoded';
+  throw invalidRequest([{ pointer: '/headers/x-applicant-address', detail }]);
+}
+
+/** Empty if the header is not ASCII: Node.js reads its bytes as Latin-1, whatever the client meant. */
+function decoded(header: string): string {
+  try {
+    return /^[\x20-\x7e]*$/.test(header) ? decodeURIComponent(header) : '';
+  } catch {
+    return '';
+  }
 }
 
 function totalOf(total: number | undefined) {
@@ -48,12 +87,13 @@ function totalOf(total: number | undefined) {
 
 const isAdministrator = role(adminRole);
 
-/** Without form-admin, people may list only their own forms, without form data. */
+/** Without form-admin, people may list only their own forms, without form data, and not search for addresses. */
 const mayList: Guard = {
   name: 'mayList',
   check(request, response) {
     const { mine, includeData } = request.query;
-    const isOwn = mine === 'true' && (includeData === undefined || includeData === 'false');
+    const isPlain = (includeData === undefined || includeData === 'false') && request.get(addressHeader) === undefined;
+    const isOwn = mine === 'true' && isPlain;
     return isOwn ? undefined : isAdministrator.check(request, response);
   },
 };

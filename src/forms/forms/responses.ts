@@ -78,6 +78,9 @@ export const formList = z
         .optional()
         .meta({ description: 'With includeTotal=true: the number of forms on all pages, counted up to 10,000' }),
       totalIsMinimum: z.literal(true).optional().meta({ description: 'There are more than `total`' }),
+      searchIncomplete: z.literal(true).optional().meta({
+        description: 'With X-Applicant-Address: existing forms are still being indexed, so forms may be missing',
+      }),
     }),
   })
   .meta({ id: 'FormList' });

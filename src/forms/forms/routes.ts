@@ -2,6 +2,7 @@
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
+import type { AddressIndex } from '../addresses/index-walk.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
@@ -38,6 +39,7 @@ export interface FormRoutesOptions {
   hashes: CodeHashes;
   /** Names accounts in histories. */
   pseudonyms: Pseudonyms;
+  addresses: Pick<AddressIndex, 'hashes' | 'isComplete'>;
   /** Key for the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;

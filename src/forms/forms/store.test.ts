@@ -47,6 +47,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
     onePerApplicant: false,
     applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
     noticeHashes: [],
+    addressHashes: [],
     ...changes,
   };
 }

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
+import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
 import {
   type ListedPage,
   listPages,
@@ -10,6 +11,7 @@ import {
   type Replica,
   startRegisterBackend,
 } from '../../../test/support/registers.ts';
+import { createRegisterList } from './list-store.ts';
 import { newDefinition } from './register.ts';
 
 let backend: RegisterBackend;
@@ -38,6 +40,14 @@ async function timed(request: () => Promise<Answered>): Promise<Answered & { ms:
   const started = performance.now();
   const response = await request();
   return { ...response, ms: performance.now() - started };
+}
+
+/** How many times longer than on an idle machine this process waits for a processor at the moment; 1 if not at all. */
+function waitForProcessor(): number {
+  const [began, before] = [performance.now(), process.threadCpuUsage()];
+  while (performance.now() - began < 100);
+  const { user, system } = process.threadCpuUsage(before);
+  return (performance.now() - began) / ((user + system) / 1_000);
 }
 
 describe('At most 10,000 entries and 1 MiB', () => {
@@ -127,22 +137,58 @@ describe('The list of a tenant with many registers', () => {
     }
   }
 
-  it('1,000 registers: a page takes under 1 s and one call for each of its registers; every register is listed once', async () => {
+  it('1,000 registers: the whole list takes under 1 s, 2 s in reference mode; a page takes one call for each of its registers', async () => {
     const names = await fill(1_000, (index) => objects(20).map((entry) => ({ ...entry, of: index })));
-    await api.request('GET', '?top=100');
+    const most = isReferenceRun ? 2_000 : 1_000;
     let best = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < 20 && best >= 1_000; round += 1)
-      best = Math.min(best, (await timed(() => api.request('GET', '?top=100'))).ms);
-    expect(best).toBeLessThan(1_000);
+    for (let round = 0; round < 20 && best >= most; round += 1) {
+      const began = performance.now();
+      const listed = (await listPages(api)).flatMap(({ results }) => results.map(({ name }) => name));
+      best = Math.min(best, (performance.now() - began) / waitForProcessor());
+      expect(listed.filter((name) => names.includes(name))).toEqual(names);
+    }
+    expect(best).toBeLessThan(most);
     await withCounting(async (replica, calls) => {
       expect(((await replica.request('GET', '')).body as ListedPage).page.size).toBe(25);
       expect(calls.some((call) => call.includes('/data-register?'))).toBe(false);
       // One for the definitions, and one register more than the page has.
       expect(calls.length).toBeLessThanOrEqual(27);
     });
-    const listed = (await listPages(api)).flatMap(({ results }) => results.map(({ name }) => name));
-    expect(listed.filter((name) => names.includes(name))).toEqual(names);
-  }, 60_000);
+  }, 240_000);
+
+  it('one slow read holds up no other, and a failed one ends the reads', async () => {
+    const names = Array.from({ length: 40 }, (_, nth) => `r${String(nth).padStart(2, '0')}`);
+    const definitions = Object.fromEntries(names.map((name) => [`data-register:${name}`, newDefinition('')]));
+    const read: string[] = [];
+    const slow = Promise.withResolvers<{ latest?: { revision: number; configuration: unknown } }>();
+    const list = createRegisterList(
+      {
+        read: async (_namespace, name) => {
+          read.push(name);
+          return name === 'r00' ? ((await slow.promise) as never) : ({ latest: { configuration: [name] } } as never);
+        },
+      },
+      async () => definitions,
+    );
+    const page = list(place, { top: 30 });
+    await expect.poll(() => read.length).toBe(31);
+    slow.resolve({ latest: { revision: 0, configuration: ['slow'] } });
+    const { registers, next } = await page;
+    expect([registers.map(({ name }) => name), next]).toEqual([names.slice(0, 30), 'r29']);
+
+    read.length = 0;
+    const failing = createRegisterList(
+      {
+        read: async (_namespace, name) => {
+          read.push(name);
+          throw new Error('down');
+        },
+      },
+      async () => definitions,
+    );
+    await expect(failing(place, { top: 100 })).rejects.toThrow('down');
+    expect(read.length).toBe(16);
+  });
 
   it('large registers are listed in pages of at most 8 MiB', async () => {
     const large = 'x'.repeat(1_000_000);

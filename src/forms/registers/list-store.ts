@@ -3,7 +3,7 @@
 // fails beyond 16 MiB, and orders only its first page.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { definitionsIn, entriesOf, registerNamespace } from './register.ts';
-import { createRegisterPage, type RegisterPage } from './register-page.ts';
+import { createRegisterPage, type NamedEntries, type RegisterPage } from './register-page.ts';
 
 /** Largest size of the entries on a page, in bytes of JSON. Keeps a response small enough for memory. */
 const maxPageBytes = 8 * 1_048_576;
@@ -22,18 +22,28 @@ export function createRegisterList(
   readDefinitions: (context: TenantPlace) => Promise<unknown>,
 ): (context: TenantPlace, options: ListOptions) => Promise<RegisterPage> {
   return async (context, { top, after }) => {
-    const readOne = async (name: string) => {
+    const readOne = async (name: string): Promise<NamedEntries> => {
       return { name, entries: entriesOf(await configuration.read(registerNamespace, name, context)) };
     };
     const definitions = definitionsIn(await readDefinitions(context));
     const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
-    for (let start = 0; start < names.length && !page.isFull(); ) {
-      // One more than is missing shows whether another page follows.
-      const count = Math.min(concurrentReads, Math.max(1, top + 1 - page.size()));
-      page.add(await Promise.all(names.slice(start, start + count).map(readOne)));
-      start += count;
-    }
+    let [started, running] = [0, 0];
+    // One register more than the page has shows whether another page follows. A slow read holds up no other.
+    const isMissing = () => started < names.length && !page.isFull() && page.size() + running <= top;
+    const readSome = async () => {
+      while (isMissing()) {
+        const name = names[started] ?? '';
+        started += 1;
+        running += 1;
+        try {
+          page.add([await readOne(name)]);
+        } finally {
+          running -= 1;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(concurrentReads, top + 1) }, readSome));
     return page.result();
   };
 }

@@ -58,7 +58,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
 
     size: () => page.length,
 
-    /** True if no later name can be on the page, provided that names are added in order. */
+    /** True if no name after all that were added, or will be, can be on the page. */
     isFull: () => isCut,
 
     result(): RegisterPage {

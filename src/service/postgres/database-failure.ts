@@ -39,17 +39,10 @@ export function isOutage(error: unknown): boolean {
 
 const messages: Readonly<Record<string, string>> = { 'timeout expired': 'its host does not answer' };
 
-function explainMigration(message: string): string {
-  const [, number] = /^MD5 checksum failed for migration \[(\d+)\]/.exec(message) ?? [];
-  if (number === undefined) return message;
-  return `it belongs to another service, or migration ${number} was changed; check DATABASE_URL`;
-}
-
 /** Returns a clause with the code of the failure, such as `it refuses the user or the password (28P01)`. */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
   // An error of Formgate or of the migration tool, or an error of pg without a code.
-  if (!('code' in error) || typeof error.code !== 'string')
-    return messages[error.message] ?? explainMigration(error.message);
+  if (!('code' in error) || typeof error.code !== 'string') return messages[error.message] ?? error.message;
   return `${reasons[error.code] ?? 'it rejected a statement'} (${error.code})`;
 }

@@ -147,13 +147,9 @@ describe('migrations', () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     await run();
     write('001.do.create.sql', 'CREATE TABLE things (n bigint);');
-    await expect(run()).rejects.toThrow(
-      'it belongs to another service, or migration 1 was changed; check DATABASE_URL',
-    );
+    await expect(run()).rejects.toThrow('its migration 1 (create) is not the one of this version of the service');
     write('002.do.more.sql', 'CREATE TABLE others (n int);');
-    await expect(run()).rejects.toThrow(
-      'it belongs to another service, or migration 1 was changed; check DATABASE_URL',
-    );
+    await expect(run()).rejects.toThrow('its migration 1 (create) is not the one of this version of the service');
     expect(await tables()).toEqual(['schema_migrations', 'things']);
   });
 
@@ -167,6 +163,20 @@ describe('migrations', () => {
       [0, 1, 2],
       ['others', 'schema_migrations', 'things'],
     ]);
+  });
+
+  it('of another service are refused, also if they are more than those of this service', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    write('002.do.more.sql', 'CREATE TABLE others (n int);');
+    await run();
+    rmSync(join(directory, '002.do.more.sql'));
+    rmSync(join(directory, '001.do.create.sql'));
+    write('001.do.clients.sql', 'CREATE TABLE clients (n int);');
+    const refusal = 'it belongs to another service, whose migration 1 is create, not clients; check DATABASE_URL';
+    await expect(run()).rejects.toThrow(refusal);
+    for (const nth of [2, 3]) write(`00${nth}.do.next.sql`, `CREATE TABLE clients${nth} (n int);`);
+    await expect(run()).rejects.toThrow(refusal);
+    expect(await tables()).toEqual(['others', 'schema_migrations', 'things']);
   });
 
   it('that are missing are an error', async () => {

@@ -120,11 +120,34 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
   });
   const migrations = await postgrator.getMigrations();
   if (migrations.length === 0) throw new Error(`no migrations in ${directory}`);
+  await checkApplied(client, migrations);
   // After a rollback, an older pod works with the newer schema, because migrations only add objects.
   if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
-  // Call it even if no file is pending, because it compares the checksums of applied files.
   const applied = await postgrator.migrate();
   return applied.map(({ filename }) => filename ?? 'unnamed');
+}
+
+/**
+ * Throws if an applied migration is not the file of its number. Postgrator compares only if the database is not newer, and
+ * cannot tell a changed file from the database of another service.
+ */
+async function checkApplied(
+  client: pg.Client,
+  files: readonly { version: number; name: string; md5?: string | undefined }[],
+): Promise<void> {
+  const { rows: found } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists");
+  if (!found[0]?.exists) return;
+  const sql = 'SELECT version::int, name, md5 FROM schema_migrations WHERE version > 0 ORDER BY version';
+  const { rows } = await client.query<{ version: number; name: string; md5: string }>(sql);
+  for (const { version, name, md5 } of rows) {
+    const file = files.find((one) => one.version === version);
+    if (!file || file.md5 === md5) continue;
+    throw new Error(
+      name === file.name
+        ? `its migration ${version} (${name}) is not the one of this version of the service: the file was changed`
+        : `it belongs to another service, whose migration ${version} is ${name}, not ${file.name}; check DATABASE_URL`,
+    );
+  }
 }
 
 /** Writes only limits that differ. */

@@ -158,8 +158,44 @@ describe('GET /clients', () => {
   });
 });
 
+describe('GET /clients/{clientId}', () => {
+  it('returns a client of the tenant or of core as the list shows it, with its registration', async () => {
+    await handler.configure({ 'permits-web': permits, both: { description: 'The tenant’s' } });
+    await handler.configure({ both: { description: 'Core' } }, { core: true });
+    await handler.register('permits-web');
+    const { clientSecret, registrationAccessToken: management } = await stored('permits-web');
+    const secrets = [clientSecret, management];
+    for (const id of ['permits-web', 'both']) {
+      const { status, body, text } = await handler.api(`/clients/${id}`, { token });
+      expect(status).toBe(200);
+      expect(body).toEqual(await shown(id));
+      for (const secret of secrets) expect(text).not.toContain(secret);
+    }
+    expect(await shown('both')).toMatchObject({ core: true, description: 'Core' });
+    const core = await handler.adminToken('core');
+    const query = `?tenantId=${encodeURIComponent(handler.tenant.id)}`;
+    expect((await handler.api(`/clients/permits-web${query}`, { token: core })).body).toMatchObject({
+      registered: true,
+    });
+    expect((await handler.api('/clients/permits-web', { token: core })).status).toBe(400);
+  });
+
+  it.each(['unknown', 'constructor', '%2e%2e', 'a'.repeat(51), "x'--"])('responds with 404 to %j', async (id) => {
+    const { status, body } = await handler.api(`/clients/${encodeURIComponent(id)}`, { token });
+    expect([status, body]).toMatchObject([404, { type: expect.stringContaining('not-found') }]);
+  });
+
+  it('responds with 404 to a client of another tenant', async () => {
+    await handler.configure({ 'other-web': {} }, { tenant: handler.platform.otherTenant });
+    expect((await handler.api('/clients/other-web', { token })).status).toBe(404);
+    const bearer = await handler.adminToken('other');
+    expect((await handler.api('/clients/other-web', { token: bearer })).status).toBe(200);
+  });
+});
+
 describe.each([
   ['GET', '/clients', undefined],
+  ['GET', '/clients/permits-web', undefined],
   ['POST', '/clients/permits-web', { registrationToken }],
   ['PUT', '/clients/permits-web', { redirectUris: [] }],
   ['GET', '/clients/permits-web/leftovers', undefined],

@@ -1,4 +1,4 @@
-// Routes to list, register and update clients. Responses contain neither secrets nor tokens.
+// Routes to list, read, register and update clients. Responses contain neither secrets nor tokens.
 import { z } from 'zod';
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
@@ -10,7 +10,15 @@ import type { LeftoverClients } from './leftover-clients.ts';
 import type { ProvidedClients } from './provided-clients.ts';
 import type { Registrar } from './registrar.ts';
 import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
-import { clientParams, createBodies, leftoversResponse, listQuery, listResponse, tenantQuery } from './schema.ts';
+import {
+  clientParams,
+  clientResponse,
+  createBodies,
+  leftoversResponse,
+  listQuery,
+  listResponse,
+  tenantQuery,
+} from './schema.ts';
 
 export interface ClientRouteOptions {
   /** Requires a bearer token that was issued to this service. */
@@ -48,6 +56,28 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
       const [clients, summaries] = await Promise.all([catalog.list(caller), registrations.summaries(caller.id)]);
       const shown = clients.filter((client) => client.core || !query.core);
       response.json(shown.map((client) => present(client, summaries.get(client.id))));
+    },
+  });
+}
+
+export function readClientRoute({ bearer, tenant, catalog, registrations }: ClientRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: '/token-handler/v1/clients/:clientId',
+    summary: 'Reads a client of the tenant, or a core client, with its registration',
+    guards: [bearer, role('token-handler-admin'), tenant],
+    params: clientParams,
+    query: tenantQuery,
+    answers: {
+      200: { description: 'The client, as in the list', schema: clientResponse },
+      ...refusals,
+      404: unknownClient,
+      ...outages,
+    },
+    async handle({ params }, _request, response) {
+      const caller = tenantOf(response);
+      const client = await requireClient(catalog, caller, params.clientId);
+      response.json(present(client, (await registrations.summaries(caller.id)).get(client.id)));
     },
   });
 }

@@ -97,28 +97,28 @@ export const leftoversResponse = z.array(
     .meta({ id: 'Leftover' }),
 );
 
-export const listResponse = z.array(
-  z
-    .object({
-      id: z.string(),
-      name: z.string(),
-      description: z.string().nullable(),
-      redirectUris: z.array(z.string()).meta({ description: 'As configured' }),
-      targets: z.array(z.object({ id: z.string(), upstream: z.string() })),
-      keycloakLogout: z.boolean(),
-      core: z.boolean(),
-      registered: z.boolean(),
-      registration: z
-        .object({
-          clientId: z.string().meta({ description: 'Id of the client at the identity provider' }),
-          registeredAt: z.iso.datetime(),
-          redirectUris: z.array(z.string()).meta({ description: 'As registered' }),
-          management: z.enum(managements).meta({
-            description:
-              'kept: can be updated; lost: must be registered again before an update; unsupported: the identity provider gave no means to change it; provided: an administrator created the client, and it is never changed or deleted',
-          }),
-        })
-        .nullable(),
-    })
-    .meta({ id: 'Client' }),
-);
+export const clientResponse = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    redirectUris: z.array(z.string()).meta({ description: 'As configured' }),
+    targets: z.array(z.object({ id: z.string(), upstream: z.string() })),
+    keycloakLogout: z.boolean(),
+    core: z.boolean(),
+    registered: z.boolean(),
+    registration: z
+      .object({
+        clientId: z.string().meta({ description: 'Id of the client at the identity provider' }),
+        registeredAt: z.iso.datetime(),
+        redirectUris: z.array(z.string()).meta({ description: 'As registered' }),
+        management: z.enum(managements).meta({
+          description:
+            'kept: can be updated; lost: must be registered again before an update; unsupported: the identity provider gave no means to change it; provided: an administrator created the client, and it is never changed or deleted',
+        }),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'Client' });
+
+export const listResponse = z.array(clientResponse);

@@ -1,0 +1,109 @@
+// Fills the index of applicants' addresses for forms that are not in it: created before it existed, by a pod of an older
+// version, or under another key. Walks the forms by id, in short transactions that lock no form against saves.
+import type pg from 'pg';
+import { isObject } from '../../service/json-value.ts';
+import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import type { Channel } from '../forms/form.ts';
+import type { AddressHashes } from './address.ts';
+
+export interface WalkBatch {
+  /** Number of forms. */
+  walked: number;
+  /** Number of forms whose addresses were missing from the index. */
+  added: number;
+  /** True if no form is left, so that the walk is over. */
+  isLast: boolean;
+}
+
+export interface WalkOptions {
+  now: Date;
+  limit: number;
+  /** Milliseconds until the next walk may begin. It looks again at the forms that were created since `overlap` before. */
+  interval: number;
+  overlap: number;
+}
+
+export type AddressIndexStore = ReturnType<typeof createAddressIndexStore>;
+
+/** Starts the index again if it was built under another key. Returns true if it did. */
+const claimSql = `
+UPDATE address_index SET key_id = $1, position = DEFAULT, complete = false, next_walk = DEFAULT
+WHERE key_id IS DISTINCT FROM $1`;
+
+const dueSql = `
+SELECT position FROM address_index WHERE key_id = $1 AND next_walk <= $2 FOR UPDATE SKIP LOCKED`;
+
+// FOR KEY SHARE waits for deletions only, and keeps the forms from being deleted until their rows are written.
+const formsSql = `
+SELECT id, tenant_id AS "tenantId", applicant -> 'channels' AS channels FROM forms
+WHERE id > $1 ORDER BY id LIMIT $2 FOR KEY SHARE`;
+
+const staleSql = `
+DELETE FROM applicant_addresses a WHERE form_id = ANY ($1) AND NOT EXISTS (
+  SELECT FROM unnest($2::uuid[], $3::bytea[]) AS known (form_id, hash)
+  WHERE known.form_id = a.form_id AND known.hash = a.address_hash)`;
+
+const addSql = `
+INSERT INTO applicant_addresses (form_id, address_hash)
+SELECT * FROM unnest($1::uuid[], $2::bytea[]) ON CONFLICT DO NOTHING RETURNING form_id`;
+
+interface WalkedForm {
+  id: string;
+  tenantId: string;
+  /** As stored, perhaps by other means than this service: one form that has no list of channels must not stop the walk. */
+  channels: unknown;
+}
+
+const isChannel = (value: unknown): value is Channel =>
+  isObject(value) && typeof value.channel === 'string' && typeof value.address === 'string';
+
+const channelsIn = (stored: unknown): Channel[] => (Array.isArray(stored) ? stored.filter(isChannel) : []);
+
+export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
+  async function rehash(db: Queryable, forms: readonly WalkedForm[]): Promise<number> {
+    const rows = forms.flatMap(({ id, tenantId, channels }) =>
+      hashes.all(tenantId, channelsIn(channels)).map((hash) => ({ id, hash })),
+    );
+    const [ids, values] = [rows.map(({ id }) => id), rows.map(({ hash }) => hash)];
+    await db.query(staleSql, [forms.map(({ id }) => id), ids, values]);
+    const { rows: added } = await db.query<{ form_id: string }>(addSql, [ids, values]);
+    return new Set(added.map(({ form_id }) => form_id)).size;
+  }
+
+  return {
+    /** Makes this process's key that of the index. The pod that started last decides, so that a rotation needs no step. */
+    async claim(): Promise<boolean> {
+      return (await pool.query(claimSql, [hashes.keyId])).rowCount === 1;
+    },
+
+    /** Walks one batch. Returns undefined if no walk is due, another pod is walking, or the index has another key. */
+    walk: ({ now, limit, interval, overlap }: WalkOptions): Promise<WalkBatch | undefined> =>
+      withTransaction(pool, async (client) => {
+        const [due] = (await client.query<{ position: string }>(dueSql, [hashes.keyId, now])).rows;
+        if (!due) return undefined;
+        const { rows: forms } = await client.query<WalkedForm>(formsSql, [due.position, limit]);
+        const added = await rehash(client, forms);
+        const isLast = forms.length < limit;
+        const sets = isLast ? ', complete = true, next_walk = $2' : '';
+        const last = forms.at(-1)?.id ?? due.position;
+        const recent = firstIdAt(now.getTime() - overlap);
+        // UUIDs are compared as text, which has the same order.
+        const position = isLast && recent < last ? recent : last;
+        const next = isLast ? [new Date(now.getTime() + interval)] : [];
+        await client.query(`UPDATE address_index SET position = $1${sets}`, [position, ...next]);
+        return { walked: forms.length, added, isLast };
+      }),
+
+    /** True if the index has the addresses of all forms under this process's key. */
+    async isComplete(): Promise<boolean> {
+      const sql = 'SELECT FROM address_index WHERE complete AND key_id = $1';
+      return (await pool.query(sql, [hashes.keyId])).rowCount === 1;
+    },
+  };
+}
+
+/** The smallest UUID version 7 of a time in milliseconds (RFC 9562 section 5.7). Ids of forms begin with their creation. */
+function firstIdAt(milliseconds: number): string {
+  const hex = milliseconds.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
+}

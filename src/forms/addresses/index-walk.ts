@@ -1,0 +1,106 @@
+// Keeps the index of applicants' addresses complete, in the background of every pod of the form service; the database
+// lets one pod walk at a time. It pauses after each batch for as long as the batch took, and retries failures.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
+import { registerScrapedGauges } from '../scraped-gauges.ts';
+import { createAddressHashes } from './address.ts';
+import { type AddressIndexStore, createAddressIndexStore } from './index-store.ts';
+
+export interface AddressWalkOptions {
+  store: Pick<AddressIndexStore, 'claim' | 'walk'>;
+  clock: Clock;
+  log: Logger;
+  pace?: Partial<AddressWalkPace> | undefined;
+}
+
+/** All times in milliseconds. */
+export interface AddressWalkPace {
+  /** Forms of a batch. */
+  limit: number;
+  /** Time between two walks of all pods. Later walks find the forms that pods of an older version or with another key created. */
+  interval: number;
+  /** A walk looks again at forms that were younger than this when the last one ended. */
+  overlap: number;
+  retry: Backoff;
+}
+
+const minute = 60_000;
+const defaultPace: AddressWalkPace = {
+  limit: 500,
+  interval: 10 * minute,
+  overlap: 5 * minute,
+  retry: { first: 1_000, cap: minute },
+};
+/** Longest and shortest pause between two batches. */
+const pause = { min: 5, max: 1_000 };
+
+export function startAddressWalk({ store, clock, log, pace }: AddressWalkOptions): { stop(): Promise<void> } {
+  const { retry, ...walk } = { ...defaultPace, ...pace };
+  const ending = new AbortController();
+  const { signal } = ending;
+  const rest = (milliseconds: number) => sleep(milliseconds, undefined, { signal, ref: false }).catch(() => undefined);
+
+  async function run(): Promise<void> {
+    let [claimed, failures, walked, added] = [false, 0, 0, 0];
+    while (!signal.aborted) {
+      const began = performance.now();
+      try {
+        if (!claimed && (await store.claim())) log.info('address index restarted');
+        claimed = true;
+        const batch = await store.walk({ ...walk, now: clock() });
+        failures = 0;
+        walked += batch?.walked ?? 0;
+        added += batch?.added ?? 0;
+        if (batch?.isLast && added > 0) log.info({ forms: walked, added }, 'address index completed');
+        if (!batch || batch.isLast) {
+          [walked, added] = [0, 0];
+          await rest(Math.min(walk.interval, minute));
+        } else await rest(Math.min(Math.max(performance.now() - began, pause.min), pause.max));
+      } catch (error) {
+        failures += 1;
+        const delay = retryDelay(failures, retry);
+        log.warn({ err: error, retryInMs: delay }, 'address index not updated');
+        await rest(delay);
+      }
+    }
+  }
+
+  const running = run();
+  return {
+    async stop() {
+      ending.abort();
+      await running;
+    },
+  };
+}
+
+export interface AddressIndexOptions extends Pick<AddressWalkOptions, 'clock' | 'log'> {
+  /** The key of the HMACs. */
+  secret: string;
+  /** Not the pool of requests, so that they do not wait for the walk. */
+  pool: pg.Pool;
+  metrics: Pick<Metrics, 'registry'>;
+}
+
+export type AddressIndex = ReturnType<typeof startAddressIndex>;
+
+export function startAddressIndex({ secret, pool, metrics, clock, log }: AddressIndexOptions) {
+  const hashes = createAddressHashes(secret);
+  const store = createAddressIndexStore(pool, hashes);
+  const { isComplete } = store;
+  registerScrapedGauges({
+    registry: metrics.registry,
+    read: isComplete,
+    gauges: {
+      formgate_address_index_complete: {
+        help: '1 if the search by address finds every form; 0 while the addresses of existing forms are being indexed',
+        samples: (complete) => [{ labels: {}, value: Number(complete) }],
+      },
+    },
+  });
+  return { hashes, isComplete, ...startAddressWalk({ store, clock, log }) };
+}
