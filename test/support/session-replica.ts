@@ -42,6 +42,8 @@ export interface SessionReplica {
   /** Opens another session like this one, without calling the identity provider. */
   reopen(like: Session, tokens: Omit<TokenSet, 'roles'>): Promise<OpenedSession>;
   read(cookie: string): Promise<LiveSession | undefined>;
+  /** As `GET /sessions` reads a session: without extending it. */
+  see(cookie: string): Promise<LiveSession | undefined>;
   /** Returns the access token that a call with this cookie would forward, or `refused` for 401. */
   call(cookie: string): Promise<string>;
   /** Outcomes of this replica's token requests, in their order. */
@@ -162,6 +164,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
       return begin({ ...like, handle: handleOf(id) }, id, { ...tokens, roles: [] });
     },
     read,
+    see: async (header) => sessions.see(requestWith(header)),
     async call(header) {
       const live = await read(header);
       if (!live) return 'refused';
