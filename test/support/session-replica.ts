@@ -5,6 +5,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData } from 'express-session';
+import { createSigningKeys } from '../../src/service/auth/signing-keys.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
@@ -27,6 +28,7 @@ import {
 } from '../../src/token-handler/sessions/session.ts';
 import { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import type { SessionStore } from '../../src/token-handler/sessions/store.ts';
+import { createProviderCache } from '../../src/token-handler/sign-in/provider-cache.ts';
 import { createRelyingParty, type RelyingParty } from '../../src/token-handler/sign-in/relying-party.ts';
 import type { TestAccess } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
@@ -115,8 +117,10 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     accessPublicUrl: access.url,
   });
   const discover = createProviderDiscovery({ addresses, log, timeout: 10_000 });
+  const providers = createProviderCache({ addresses, discover, timeout: 10_000 });
+  const signingKeys = createSigningKeys({ urlOf: providers.keysUrl, log, metrics });
   const { refreshTimeout = 30 } = options;
-  const relyingParty = createRelyingParty({ addresses, discover, metrics, timeout: 10_000, refreshTimeout });
+  const relyingParty = createRelyingParty({ addresses, providers, signingKeys, metrics, refreshTimeout });
   const real = options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh;
   const refresh: Refresh = async (...args) => {
     const outcome = await real(...args);

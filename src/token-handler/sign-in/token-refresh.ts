@@ -18,7 +18,7 @@ export interface TokenRefreshOptions {
   addresses: ProviderAddresses;
   configure(client: OidcClient): Promise<oidc.Configuration>;
   /** Verifies JWTs with the realm's keys. */
-  verifier(realm: string): Promise<VerifyJwt>;
+  verifier(realm: string): VerifyJwt;
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
   refreshTimeout: number;
@@ -46,7 +46,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
         configuration.timeout = refreshTimeout;
         configuration[oidc.customFetch] = exchange.fetch;
         const { issuer } = configuration.serverMetadata();
-        const verify = await verifier(client.realm);
+        const verify = verifier(client.realm);
         const expected = { issuer, clientId: client.oidcClientId, now: clock(), original, verify };
         await preloadKeys(expected);
         const response: TokenResponse = await oidc.refreshTokenGrant(configuration, refreshToken);
