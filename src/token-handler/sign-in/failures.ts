@@ -89,7 +89,7 @@ function isTimeout(cause: unknown): boolean {
  * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). If it rejects HTTP Basic, it
  * may send a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
  */
-export function isUnknownClient(error: unknown): boolean {
+function isUnknownClient(error: unknown): boolean {
   if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;
   return (
     error instanceof oidc.ResponseBodyError &&
