@@ -14,7 +14,7 @@ import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { createUrns } from '../service/urn.ts';
 import { createTokenHandlerListener, type TokenHandler } from './app.ts';
-import { startClients } from './clients/clients.ts';
+import { changeConnections, startClients } from './clients/clients.ts';
 import type { UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { createKeyRing } from './keys/key-ring.ts';
@@ -56,7 +56,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const redis = connectRedis(config, log, metrics);
   const database = { url: config.DATABASE_URL, log, metrics };
   const pool = createPool({ ...database, name: 'requests', size: config.DATABASE_POOL_SIZE });
-  const changePool = createPool({ ...database, name: 'registrations', size: 3 });
+  const changePool = createPool({ ...database, name: 'registrations', size: changeConnections });
   const agent = createHttpAgent();
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;

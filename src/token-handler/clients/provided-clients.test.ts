@@ -120,8 +120,8 @@ describe('a client of another identity provider', () => {
     for (const feature of ['end-session endpoint', 'back-channel logout', 'dynamic registration']) {
       const lines = handler.log
         .lines()
-        .filter(({ realm, msg }) => realm === 'other' && String(msg).startsWith(`identity provider has no ${feature}`));
-      expect(lines).toMatchObject([{ level: 'warn' }]);
+        .filter(({ msg }) => String(msg).startsWith(`identity provider has no ${feature}`));
+      expect(lines).toMatchObject([{ level: 'warn', realm: 'other' }]);
     }
   });
 

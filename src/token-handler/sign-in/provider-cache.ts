@@ -38,9 +38,15 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
       if (addresses.insecure) oidc.allowInsecureRequests(configuration);
       return configuration;
     },
-    /** Returns the URL of the realm's key set at the address that this process calls. */
+    /**
+     * Returns the URL of the realm's key set at the address that this process calls: `jwks_uri` of the discovery document,
+     * which every sign-in and refresh reads first. Until then, callers' tokens need no discovery of the platform's own
+     * identity provider: their keys are at Keycloak's path.
+     */
     async keysUrl(realm: string): Promise<string> {
-      const { jwks_uri: url } = await providers.forceFetch(realm);
+      const isMapped = addresses.mappedIssuer(realm) !== undefined;
+      const metadata = isMapped ? await providers.forceFetch(realm) : providers.get(realm);
+      const url = metadata ? metadata.jwks_uri : `${addresses.issuer(realm).href}/protocol/openid-connect/certs`;
       if (url === undefined) throw new TypeError('the identity provider publishes no keys');
       return addresses.rebase(url).href;
     },
