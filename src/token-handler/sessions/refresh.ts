@@ -66,17 +66,14 @@ export class Refresher {
     return shared(this.#waits, handle, () => this.#settle(handle));
   }
 
-  /** True if the access token has expired while another replica refreshes it, which may have died. */
-  isInDoubt({ session, tokens, state }: FoundSession): boolean {
-    return state.intent !== undefined && !this.#running.has(session.handle) && !isUsable(tokens, this.#now());
-  }
-
-  /** True if `isInDoubt`, and the other replica shows no sign of life. Ends such a session. */
-  async endIfAbandoned(found: FoundSession): Promise<boolean> {
-    const { session, state } = found;
+  /**
+   * True if the access token has expired and the replica that may have presented the refresh token shows no sign of
+   * life. Ends such a session.
+   */
+  async endIfAbandoned({ session, tokens, state: { intent } }: FoundSession): Promise<boolean> {
     const { handle } = session;
-    if (state.intent === undefined || !this.isInDoubt(found)) return false;
-    if (!(await this.#options.tokens.abandon(handle, state.intent))) return false;
+    if (intent === undefined || this.#running.has(handle) || isUsable(tokens, this.#now())) return false;
+    if (!(await this.#options.tokens.abandon(handle, intent))) return false;
     this.#attempts.count('abandoned');
     this.#options.log.warn({ session: handle }, 'session ended: the replica that refreshed its tokens has died');
     // Removes the index entries as well.

@@ -96,7 +96,8 @@ export class Sessions {
     const handle = this.cookie.handleOf(headers.cookie);
     if (handle === undefined) return undefined;
     const cached = this.cached(handle);
-    return cached && !this.#refresher.isInDoubt(cached) ? cached : this.#unlessAbandoned(cached ?? this.read(handle));
+    const isRefreshing = cached?.state.intent !== undefined;
+    return cached && !isRefreshing ? cached : this.#unlessAbandoned(cached ?? this.read(handle));
   }
 
   async #unlessAbandoned(reading: FoundSession | Promise<FoundSession | undefined>): Promise<FoundSession | undefined> {
