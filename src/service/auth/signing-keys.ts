@@ -1,6 +1,6 @@
-// Verifies tokens with the public keys of the realms that issued them: of callers, and ID tokens. A key that a realm publishes is found within 2 s,
-// however many tokens name keys that do not exist: these cause one download a second and realm, and a bounded number for
-// all realms. The tokens that wait for downloads are bounded too.
+// Verifies tokens of callers, and ID tokens, with the public keys of the realms that issued them. A key that a realm
+// publishes is found within 2 s, however many tokens name keys that do not exist: these cause one download a second and
+// realm, and a bounded number for all realms. The tokens that wait for downloads are bounded too.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
