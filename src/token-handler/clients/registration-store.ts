@@ -69,10 +69,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /**
-   * Pool for changes and replacements. It is separate, because a change holds a connection during calls to the identity
-   * provider, and a replacement waits for it.
-   */
+  /** Pool for changes, which hold a connection during calls to the identity provider, and for work that waits for them. */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
@@ -89,11 +86,8 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
   const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);
   return {
     async find(tenantId, clientId) {
-      const { rows } = await pool.query<StoredRegistration>(claimOf({ tenantId, clientId }), findSql, [
-        tenantId,
-        clientId,
-      ]);
-      return openCurrent(rows);
+      const claim = claimOf({ tenantId, clientId });
+      return openCurrent((await pool.query<StoredRegistration>(claim, findSql, [tenantId, clientId])).rows);
     },
     async summaries(tenantId) {
       type Row = RegistrationSummary & Pick<Registration, 'realm' | 'issuer'> & { id: string };
