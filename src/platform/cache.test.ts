@@ -399,10 +399,25 @@ describe('a value that lacks what the caller looks for', () => {
   });
 });
 
+describe('a look at the cache', () => {
+  it('returns only what a read would return without a call', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    expect(cache.peek('key')).toBeUndefined();
+    await cache.get('key', source.load);
+    expect(cache.peek('key', { permission: true })).toBe('a');
+    now += cacheTimes().fresh;
+    expect(cache.peek('key')).toBeUndefined();
+    cache.invalidate('key');
+    expect(cache.peek('key')).toBeUndefined();
+    expect(source.calls).toBe(1);
+  });
+});
+
 describe('a flood of made-up names', () => {
   const lacks = (value: unknown) => value === undefined;
   const ask = (cache: ReturnType<typeof createTestCache>, source: ReturnType<typeof createSource>, share: string) =>
-    cache.get(`${share}-${Math.random()}`, source.load, { lacks, share, isChosen: true });
+    cache.get(`${share}-${Math.random()}`, source.load, { lacks, isChosen: true }, share);
   const reads = async (outcome: string) =>
     (await metrics.missReads.get()).values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0;
 
@@ -438,7 +453,7 @@ describe('a flood of made-up names', () => {
   it('does not concern names that are known', async () => {
     const source = createSource('a');
     const cache = createTestCache(10_000);
-    const known = () => cache.get('known', source.load, { lacks, share: 'loud', isChosen: true });
+    const known = () => cache.get('known', source.load, { lacks, isChosen: true }, 'loud');
     await known();
     source.set(undefined);
     await Promise.allSettled(Array.from({ length: 1_000 }, () => ask(cache, source, 'loud')));

@@ -33,6 +33,8 @@ export interface CacheTimes {
 }
 
 const minutes = 60_000;
+/** Returns the old value while a new one is fetched. */
+const anyAge = { allowStale: true };
 
 /** The times that decisions.md specifies under "Platform clients". */
 export function cacheTimes(fresh = minutes): CacheTimes {
@@ -72,8 +74,6 @@ export interface ReadOptions<V> {
    * most once a second and within the budget, so that something new is found at once. Throws if it cannot be fetched.
    */
   lacks?: ((value: V) => boolean) | undefined;
-  /** The tenant that the budget charges. The default is one share for the whole service. */
-  share?: string | undefined;
   /**
    * True if callers choose the key, so that they could make up any number of keys. The budget then charges the first
    * fetch too. Throws Problem `busy` beyond it.
@@ -84,9 +84,11 @@ export interface ReadOptions<V> {
 export interface Cache<V> {
   /**
    * Returns the value of a key. If a new value equals the cached one, the cached object stays, so that results compiled
-   * from the object stay valid.
+   * from the object stay valid. `share`: the tenant that the budget charges; the default is one share for the service.
    */
-  get(key: string, load: () => Promise<V>, options?: ReadOptions<V>): Promise<V>;
+  get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
+  /** Returns a value that `get` would return without a call; undefined if it would wait. Allocates nothing. */
+  peek(key: string, options?: Pick<ReadOptions<V>, 'permission'>): V | undefined;
   /** Returns the item that `pick` selects from the value of a key; see `lacks`. */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
   /** Removes a key after a write. A response to a request that was sent before the write is not cached. */
@@ -114,7 +116,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
   const misses = createCacheMisses<Entry<V>>({ ...names, clock, budget, maxEntries, interval: times.miss });
   const reportStale = staleReporter(clock, names);
   const now = () => clock().getTime();
-  const { since, isFresh, mayServe } = createAges(now, times);
+  const { since, limitOf, isFresh, mayServe } = createAges(now, times);
 
   async function fetchEntry(load: () => Promise<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
     const at = now();
@@ -128,11 +130,11 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
   }
 
   // The type of `fetch` allows undefined, which fetchEntry never returns.
-  const refresh = (key: string, load: () => Promise<V>, allowStale = false) =>
-    entries.fetch(key, { context: load, forceRefresh: true, allowStale }) as Promise<Entry<V>>;
+  const refresh = (key: string, context: () => Promise<V>, allowStale = false) =>
+    entries.fetch(key, { context, forceRefresh: true, allowStale }) as Promise<Entry<V>>;
 
   async function read(key: string, load: () => Promise<V>, limit: number): Promise<Entry<V>> {
-    const known = entries.get(key, { allowStale: true });
+    const known = entries.get(key, anyAge);
     const usable = known && since(known.at) < limit ? known : undefined;
     const entry = usable && isFresh(usable) ? usable : await refresh(key, load, usable && mayServe(usable));
     if (!entry.failure) return entry;
@@ -143,13 +145,13 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
 
   /** Nearly every read returns here, so this path is kept short. */
   const freshEntry = (key: string, limit: number) => {
-    const known = entries.get(key, { allowStale: true });
+    const known = entries.get(key, anyAge);
     return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
   };
 
-  async function readUnknown(key: string, load: () => Promise<V>, limit: number, options: ReadOptions<V>) {
-    const known = entries.get(key, { allowStale: true });
-    if (options.isChosen && known?.value === undefined) misses.charge(options.share ?? names.service);
+  async function readChosen(key: string, load: () => Promise<V>, limit: number, share = names.service) {
+    const known = entries.get(key, anyAge);
+    if (known?.value === undefined) misses.charge(share);
     return read(key, load, limit);
   }
 
@@ -158,19 +160,20 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     return isFailing ? known : misses.fetch(key, known, share, () => refresh(key, load));
   }
 
-  async function get(key: string, load: () => Promise<V>, options: ReadOptions<V> = {}): Promise<V> {
-    const limit = options.permission ? times.permission : times.stale;
+  async function get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V> {
+    const limit = limitOf(options);
     const fresh = freshEntry(key, limit);
-    if (fresh && !options.lacks?.(fresh.value)) return fresh.value;
+    if (fresh && !options?.lacks?.(fresh.value)) return fresh.value;
     const asked = now();
-    const entry = fresh ?? (await readUnknown(key, load, limit, options));
-    if (!options.lacks?.(entry.value) || (!fresh && entry.at >= asked)) return entry.value;
-    const later = await readAgain(key, load, entry, options.share);
+    const entry = fresh ?? (await (options?.isChosen ? readChosen : read)(key, load, limit, share));
+    if (!options?.lacks?.(entry.value) || (!fresh && entry.at >= asked)) return entry.value;
+    const later = await readAgain(key, load, entry, share);
     if (later.failure && options.lacks(later.value)) throw later.failure;
     return later.value;
   }
 
-  return { get, find: createFind(get), invalidate: (key) => entries.delete(key) };
+  const peek: Cache<V>['peek'] = (key, options) => freshEntry(key, limitOf(options))?.value;
+  return { get, peek, find: createFind(get), invalidate: (key) => entries.delete(key) };
 }
 
 function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
@@ -181,7 +184,7 @@ function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
       picked = pick(value);
       return picked === undefined;
     };
-    const value = await get(key, load, { share: key, lacks });
+    const value = await get(key, load, { lacks }, key);
     return picked ?? pick(value);
   };
 }
@@ -196,6 +199,8 @@ function createAges(now: () => number, times: CacheTimes) {
   };
   return {
     since,
+    /** Returns the age up to which a value is served. */
+    limitOf: (options?: { permission?: boolean | undefined }) => (options?.permission ? times.permission : times.stale),
     isFresh: ({ value, checkedAt, failure }: Entry<unknown>) =>
       since(checkedAt) < (failure ? times.retry : value === undefined ? times.negative : times.fresh),
     /** True if the entry may be served while a new one is fetched. */

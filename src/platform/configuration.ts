@@ -26,7 +26,7 @@ import { pathOf, type Query } from './url-path.ts';
 export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
 
 /** The owner of the configuration is charged for what it lacks. */
-export type Lookup = Omit<ReadOptions<Revision | undefined>, 'share'>;
+export type Lookup = ReadOptions<Revision | undefined>;
 
 export interface ListOptions {
   /** 1–1000. The service's default is 10. */
@@ -54,6 +54,8 @@ export interface Configuration {
   activeOrLatest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
   /** Returns the latest revision. Cached. */
   latest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
+  /** Returns what `latest` would return without a call, for hot paths; undefined if it would wait. */
+  peekLatest(namespace: string, name: string, owner: Owner, read?: Pick<Lookup, 'permission'>): Revision | undefined;
 
   /**
    * Merges into the latest revision by top-level key: objects are merged one level deep, arrays of strings are
@@ -146,13 +148,17 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             // The service's API description documents a 404, but its code returns an empty body.
             notFound: () => undefined,
           }),
-        { ...options, share: owner.tenantId },
+        options,
+        owner.tenantId,
       ),
     latest: (namespace, name, owner, options) =>
-      cache.get(cacheKey('latest', namespace, name, owner), async () => (await read(namespace, name, owner)).latest, {
-        ...options,
-        share: owner.tenantId,
-      }),
+      cache.get(
+        cacheKey('latest', namespace, name, owner),
+        async () => (await read(namespace, name, owner)).latest,
+        options,
+        owner.tenantId,
+      ),
+    peekLatest: (namespace, name, owner, options) => cache.peek(cacheKey('latest', namespace, name, owner), options),
     ...createWrites(write),
   };
 }

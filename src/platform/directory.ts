@@ -90,16 +90,20 @@ export function createDirectory(options: DirectoryOptions): Directory {
     return { namespace, own, serviceUrn, exact, apiPath, path: path ? `/${path.replace(/^\/+/, '')}` : '' };
   }
 
+  const find = (lookup: Lookup) =>
+    cache.find(
+      lookup.namespace,
+      () => load(lookup.namespace),
+      (entries) => urlIn(entries, lookup),
+    );
+
   return {
     async resolve(urn) {
       const lookup = lookups.memo(urn);
       const { namespace, own, path } = lookup;
       if (own !== undefined) return own + path;
-      const url = await cache.find(
-        namespace,
-        () => load(namespace),
-        (entries) => urlIn(entries, lookup),
-      );
+      const known = cache.peek(namespace);
+      const url = (known && urlIn(known, lookup)) ?? (await find(lookup));
       if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
       if (url !== undefined) return url + path;
       log.warn({ dependency: 'directory', urn }, 'no directory entry');

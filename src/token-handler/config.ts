@@ -146,7 +146,7 @@ const settings = z.object({
   ...databaseFields,
   BODY_LIMIT: processFields.BODY_LIMIT.describe('Largest request body, in bytes; does not apply to proxied requests'),
   DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
-    'Postgres connections that requests to this process share; changes of registrations open up to 3 more',
+    'Postgres connections that requests to this process share; changes of registrations open up to 4 more',
   ),
   ...platformFields,
   ...clientFields,

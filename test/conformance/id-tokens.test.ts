@@ -80,6 +80,29 @@ it('a sign-in is 502 while the keys cannot be fetched, is counted, and succeeds 
   await expectAccepted(run, browser);
 });
 
+describe('the keys of ID tokens', () => {
+  const downloads = ({ realm }: Awaited<ReturnType<typeof world.module>>) =>
+    realm.calls.filter((call) => call === 'certs').length;
+
+  it('are downloaded at most once a second for ID tokens of unknown keys', async () => {
+    const run = await world.module({ header: { kid: randomUUID() } });
+    const began = performance.now();
+    for (let round = 0; round < 4; round += 1) await expectRejected(run, browser);
+    expect(downloads(run)).toBeLessThanOrEqual(1 + (performance.now() - began) / 1_000);
+  });
+
+  it('stay when the identity provider publishes an empty key set', async () => {
+    const run = await world.module();
+    await expectAccepted(run, createSiteBrowser());
+    await run.realm.publish([]);
+    run.realm.script = { header: { kid: randomUUID() } };
+    await expectRejected(run, createSiteBrowser());
+    expect(downloads(run)).toBe(2);
+    run.realm.script = {};
+    await expectAccepted(run, createSiteBrowser());
+  });
+});
+
 describe('a callback is 400, costs no attempt and is not counted as a failure, if', () => {
   it.each<{ rule: string; change: (query: URLSearchParams) => void; pointer: string }>([
     { rule: 'it has two codes', change: (query) => query.append('code', 'x'), pointer: '/query/code' },

@@ -5,6 +5,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData } from 'express-session';
+import { createSigningKeys } from '../../src/service/auth/signing-keys.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
@@ -27,6 +28,7 @@ import {
 } from '../../src/token-handler/sessions/session.ts';
 import { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import type { SessionStore } from '../../src/token-handler/sessions/store.ts';
+import { createProviderCache } from '../../src/token-handler/sign-in/provider-cache.ts';
 import { createRelyingParty, type RelyingParty } from '../../src/token-handler/sign-in/relying-party.ts';
 import type { TestAccess } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
@@ -42,6 +44,8 @@ export interface SessionReplica {
   /** Opens another session like this one, without calling the identity provider. */
   reopen(like: Session, tokens: Omit<TokenSet, 'roles'>): Promise<OpenedSession>;
   read(cookie: string): Promise<LiveSession | undefined>;
+  /** As `GET /sessions` reads a session: without extending it. */
+  see(cookie: string): Promise<LiveSession | undefined>;
   /** Returns the access token that a call with this cookie would forward, or `refused` for 401. */
   call(cookie: string): Promise<string>;
   /** Outcomes of this replica's token requests, in their order. */
@@ -113,8 +117,10 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     accessPublicUrl: access.url,
   });
   const discover = createProviderDiscovery({ addresses, log, timeout: 10_000 });
+  const providers = createProviderCache({ addresses, discover, timeout: 10_000 });
+  const signingKeys = createSigningKeys({ urlOf: providers.keysUrl, log, metrics });
   const { refreshTimeout = 30 } = options;
-  const relyingParty = createRelyingParty({ addresses, discover, metrics, timeout: 10_000, refreshTimeout });
+  const relyingParty = createRelyingParty({ addresses, providers, signingKeys, metrics, refreshTimeout });
   const real = options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh;
   const refresh: Refresh = async (...args) => {
     const outcome = await real(...args);
@@ -162,6 +168,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
       return begin({ ...like, handle: handleOf(id) }, id, { ...tokens, roles: [] });
     },
     read,
+    see: async (header) => sessions.see(requestWith(header)),
     async call(header) {
       const live = await read(header);
       if (!live) return 'refused';

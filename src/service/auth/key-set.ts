@@ -50,7 +50,9 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
+/** Algorithms as which keys are imported that name none, by `kty` or `crv`. */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
+const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 
 /** RFC 7517 sections 4.2 to 4.4. A set may also contain keys for encryption, or of algorithms that are not accepted. */
 function isForSignatures(key: unknown, algorithms: readonly string[]): key is PublishedKey {
@@ -65,7 +67,7 @@ async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
   // A symmetric or private key must not be published, and does not verify signatures here.
   if ('d' in key || 'k' in key) return [];
   try {
-    await jose.importJWK(key, key.alg ?? keyTypes[key.kty]);
+    await jose.importJWK(key, key.alg ?? curves[key.crv ?? ''] ?? keyTypes[key.kty]);
     return [key];
   } catch {
     return [];

@@ -28,12 +28,18 @@ export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
 }
 
+/**
+ * Who sent a token: a caller of this service, or the identity provider itself, from its token endpoint. Each waits in
+ * places of its own, so that callers with invented keys cannot make a sign-in fail.
+ */
+export type TokenSource = 'caller' | 'provider';
+
 export interface RealmKeys {
   /**
    * Returns the key of a token, and the keys to which it belongs. Downloads the keys if they are old or lack the key.
    * Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if that is unknown.
    */
-  find(...query: KeyQuery): Promise<FoundKey>;
+  find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
   /** False if the realm has published other keys since, or may have. Tokens must then be verified again. */
   areCurrent(keys: KeySet): boolean;
 }
@@ -51,8 +57,8 @@ export interface RealmKeysOptions {
   /** Reserves a download within the budget of all realms, and returns in how many milliseconds it may start. */
   reserve(): number;
   /** Counts a token that waits for a download. Returns false if too many wait already. */
-  enter(): boolean;
-  leave(): void;
+  enter(source: TokenSource): boolean;
+  leave(source: TokenSource): void;
   /** Remembers when the download began that lacked the key of a token. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
@@ -79,20 +85,24 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
 
   return {
     areCurrent: (keys) => kept.usable() === keys,
-    async find(...query) {
+    async find(source, ...query) {
       const usable = kept.usable();
       const found = await lookFor(query, usable);
       if (found) return found;
       const missedAt = usable ? misses.get(query) : undefined;
       if (missedAt !== undefined && now() - missedAt < pace.missed) throw new jose.errors.JWKSNoMatchingKey();
-      if (!enter()) {
+      if (!enter(source)) {
         // The download finds the key all the same, and the next token with it passes.
         downloads.request();
         throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
       }
       const late = new KeysUnavailable('the download of the keys takes too long');
       // Leaves when the wait ends, not when the caller gives up, so that the number of waiting tokens is exact.
-      return within(findAfterDownload(query).finally(leave), pace.patience, late);
+      return within(
+        findAfterDownload(query).finally(() => leave(source)),
+        pace.patience,
+        late,
+      );
     },
   };
 }

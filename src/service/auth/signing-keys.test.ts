@@ -1,7 +1,7 @@
 // Tests key rotations at the provider, with attackers whose tokens name keys that do not exist, and with a provider that
 // responds badly. The times are short; a rule of one download a second becomes one in 50 ms.
 import { randomUUID } from 'node:crypto';
-import type { JWTPayload } from 'jose';
+import { type JWTPayload, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
@@ -149,6 +149,19 @@ describe('tokens of unknown keys', () => {
     await Promise.all(all);
   });
 
+  it('do not keep an ID token from finding a new key', async () => {
+    const keys = create();
+    await outcomeOf(keys, await tokenOf(key));
+    const release = server.hold('demo');
+    const flood = Array.from({ length: 300 }, () => outcomeOf(keys, bogus()));
+    const rotated = await tokenOf(await addKey());
+    expect(await outcomeOf(keys, rotated)).toBe('invalid');
+    const verified = jwtVerify(rotated, keys.ofRealm('demo', 'provider'));
+    release();
+    expect(await verified).toMatchObject({ payload: { sub: 'somebody' } });
+    await Promise.all(flood);
+  });
+
   it('of many realms wait in a bounded number in total, and each realm is asked once at a time', async () => {
     const keys = create();
     const realms = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -193,6 +206,20 @@ describe('tokens of unknown keys', () => {
     const keys = create({ spacing: 0 });
     for (const kid of ['', 'x'.repeat(10_000), '__proto__', '\u0000', 7, null, {}])
       expect(await outcomeOf(keys, bogus(kid as string))).toBe('invalid');
+  });
+});
+
+describe('a key of an algorithm that only ID tokens may have', () => {
+  it.each(['ES384', 'ES512', 'Ed25519'])('verifies ID tokens (%s), and no token of a caller', async (alg) => {
+    const keys = create();
+    const signer = await server.addKey('demo', alg);
+    const token = await signToken(signer, claims());
+    expect(await jwtVerify(token, keys.ofRealm('demo', 'provider'))).toMatchObject({ protectedHeader: { alg } });
+    const { alg: _, ...withoutAlg } = signer.jwk;
+    server.publish('demo', [withoutAlg]);
+    ahead = 3_600_000;
+    expect(await jwtVerify(token, keys.ofRealm('demo', 'provider'))).toMatchObject({ protectedHeader: { alg } });
+    expect(await outcomeOf(keys, token)).toBe('invalid');
   });
 });
 

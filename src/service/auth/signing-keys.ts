@@ -1,6 +1,6 @@
-// Verifies tokens with the public keys of the realms that issued them. A key that a realm publishes is found within 2 s,
-// however many tokens name keys that do not exist: these cause one download a second and realm, and a bounded number for
-// all realms. The tokens that wait for downloads are bounded too.
+// Verifies tokens of callers, and ID tokens, with the public keys of the realms that issued them. A key that a realm
+// publishes is found within 2 s, however many tokens name keys that do not exist: these cause one download a second and
+// realm, and a bounded number for all realms. The tokens that wait for downloads are bounded too.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -8,10 +8,15 @@ import { startBudget } from '../limits/paced-call.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { downloadKeySet, type KeySet } from './key-set.ts';
-import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys } from './realm-keys.ts';
+import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type TokenSource } from './realm-keys.ts';
 
-/** Algorithms that a token may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
+/** Algorithms that a token of a caller may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** As `signatureAlgorithms`, for ID tokens. Everyone who knows a client's secret could forge an HMAC. */
+export const idTokenAlgorithms = ['RS', 'PS', 'ES'].flatMap((family) =>
+  ['256', '384', '512'].map((size) => family + size),
+);
+idTokenAlgorithms.push('EdDSA', 'Ed25519');
 
 export interface SigningKeysPace extends KeyPace {
   /** Longest download in milliseconds. */
@@ -35,7 +40,7 @@ const usualPace: SigningKeysPace = {
   perSecond: 100,
 };
 
-/** Tokens that wait for a download, and what is remembered. */
+/** Tokens of one source that wait for a download, and what is remembered. */
 const mostWaiting = { realm: 250, total: 1_000 };
 const mostRealms = 5_000;
 const mostMisses = 10_000;
@@ -63,7 +68,7 @@ export interface SigningKeys {
    */
   verify(realm: string, token: string, options: Omit<jose.JWTVerifyOptions, 'algorithms'>): Promise<VerifiedJwt>;
   /** Returns the function with which jose finds the key of a realm's token. It throws as `verify` does. */
-  ofRealm(realm: string): jose.JWTVerifyGetKey;
+  ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 
 /** Create one for a process, so that its parts share the downloads and their limits. */
@@ -72,10 +77,10 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const pace = { ...usualPace, ...options.pace };
   const reserve = startBudget(pace.perSecond, now);
   const misses = new LRUCache<string, number>({ max: mostMisses });
-  let waiting = 0;
+  const waiting = { caller: 0, provider: 0 };
 
   function openRealm(realm: string): RealmKeys {
-    let waitingHere = 0;
+    const waitingHere = { caller: 0, provider: 0 };
     return createRealmKeys({
       ...{ reserve, pace, now },
       download: () => downloadFor(realm, pace.timeout, options),
@@ -83,15 +88,15 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
         get: (query) => misses.get(missOf(realm, query)),
         set: (query, at) => void misses.set(missOf(realm, query), at),
       },
-      enter() {
-        if (waitingHere >= mostWaiting.realm || waiting >= mostWaiting.total) return false;
-        waitingHere += 1;
-        waiting += 1;
+      enter(source) {
+        if (waitingHere[source] >= mostWaiting.realm || waiting[source] >= mostWaiting.total) return false;
+        waitingHere[source] += 1;
+        waiting[source] += 1;
         return true;
       },
-      leave() {
-        waitingHere -= 1;
-        waiting -= 1;
+      leave(source) {
+        waitingHere[source] -= 1;
+        waiting[source] -= 1;
       },
     });
   }
@@ -99,14 +104,14 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
 
   return {
     ofRealm:
-      (realm) =>
+      (realm, source = 'caller') =>
       async (...query) =>
-        (await realms.memo(realm).find(...query)).key,
+        (await realms.memo(realm).find(source, ...query)).key,
     async verify(realm, token, claims) {
       const realmKeys = realms.memo(realm);
       let used: KeySet | undefined;
       const findKey = async (...query: KeyQuery) => {
-        const { key, keys } = await realmKeys.find(...query);
+        const { key, keys } = await realmKeys.find('caller', ...query);
         used = keys;
         return key;
       };
@@ -117,13 +122,13 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
 }
 
 /** True if the token is invalid; false if the identity provider or the network failed. */
-export function isTokenFault(error: unknown): boolean {
+export function isTokenFault(error: unknown): error is jose.errors.JOSEError {
   return error instanceof jose.errors.JOSEError;
 }
 
 async function downloadFor(realm: string, timeout: number, options: SigningKeysOptions): Promise<KeySet> {
   try {
-    return await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: signatureAlgorithms });
+    return await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: idTokenAlgorithms });
   } catch (error) {
     options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
     options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');

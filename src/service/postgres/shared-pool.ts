@@ -1,5 +1,5 @@
-// A pool of Postgres connections with fair shares. One member (such as a form) and one tenant can hold only a part of
-// the connections, and wait for more in a bounded queue.
+// A pool of Postgres connections with fair shares. One member (such as a form or a client) and one tenant can hold only a
+// part of the connections, and wait for more in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
@@ -20,6 +20,8 @@ export interface SharedPoolOptions {
   name: string;
   /** Details of the problem `busy`: `busy` if no connection became free in time, `locked` if a row stayed locked. */
   details: { busy: string; locked: string };
+  /** Connections that one member may hold; 2 by default, and at most the tenant's share. */
+  perMember?: number;
   metrics: Metrics;
 }
 
@@ -28,12 +30,13 @@ const waiting = { total: 400, perTenant: 200, perMember: 100 };
 /** Milliseconds; the same limit as in `createPool`. */
 const longestWait = 5_000;
 
-/** Limits one member to two connections, and one tenant to half of the connections. */
-export function createSharedPool({ pool, size, name, details, metrics }: SharedPoolOptions): SharedPool {
+/** Limits one tenant to half of the connections. */
+export function createSharedPool(options: SharedPoolOptions): SharedPool {
+  const { pool, size, name, details, perMember = 2, metrics } = options;
   const { postgresPools } = metrics;
   const half = Math.max(1, Math.floor(size / 2));
   const queue = createFairQueue({
-    slots: { total: size, perTenant: half, perMember: Math.min(2, half) },
+    slots: { total: size, perTenant: half, perMember: Math.min(perMember, half) },
     waiting,
     waitMs: longestWait,
     detail: details.busy,

@@ -171,11 +171,17 @@ describe('the clients of a tenant', () => {
 
 it('a client with an unknown field works, and the log names the field once for each revision', async () => {
   await write({});
-  await write({ clients: { a: { targts: [{ id: 'secret' }], name: 'A' } } }, test.tenant.id);
+  const targets = [
+    { id: 'files', upstream: 'file-service' },
+    { id: 'forms', upstream: 'form-service', pth: 'secret' },
+  ];
+  await write({ clients: { a: { targts: [{ id: 'secret' }], name: 'A', targets } } }, test.tenant.id);
   expect(await ids()).toEqual(['a']);
   expect(await ids()).toEqual(['a']);
   const lines = log.lines().filter(({ msg }) => String(msg).startsWith('client has unknown fields'));
-  expect(lines).toMatchObject([{ level: 'warn', client: 'a', tenant: test.tenant.id, fields: ['targts'] }]);
+  expect(lines).toMatchObject([
+    { level: 'warn', client: 'a', tenant: test.tenant.id, fields: ['targts', 'targets.forms.pth'] },
+  ]);
   expect(log.text()).not.toContain('secret');
 });
 

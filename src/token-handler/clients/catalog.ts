@@ -24,7 +24,7 @@ export interface ClientCatalog {
 }
 
 export interface CatalogOptions {
-  configuration: Pick<Configuration, 'latest'>;
+  configuration: Pick<Configuration, 'latest' | 'peekLatest'>;
   urns: Pick<Urns, 'prefix'>;
   redirectUriRules: RedirectUriRules;
   log: Logger;
@@ -58,6 +58,10 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const latest = (place: { core: true } | { tenantId: string }, read: Lookup = permission) =>
     configuration.latest(clientsNamespace, clientsName, place, read);
 
+  /** Proxied requests read the cached document without promises. */
+  const peek = (place: { core: true } | { tenantId: string }) =>
+    configuration.peekLatest(clientsNamespace, clientsName, place, permission);
+
   /** Reads a document again if it lacks the client, so that a new client works at once. */
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
@@ -88,9 +92,11 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
     async find(tenant, clientId) {
-      const core = entriesOf(await latest(corePlace), undefined);
+      const core = entriesOf(peek(corePlace) ?? (await latest(corePlace)), undefined);
       // A tenant cannot use an id of a core client, even if the core entry is invalid.
       if (core.has(clientId)) return core.get(clientId);
+      const known = entriesOf(peek({ tenantId: tenant.id }), tenant.id);
+      if (known.has(clientId)) return known.get(clientId);
       const own = entriesOf(await latestWith(clientId, tenant.id), tenant.id);
       if (own.has(clientId)) return own.get(clientId);
       return entriesOf(await latestWith(clientId), undefined).get(clientId);

@@ -95,7 +95,20 @@ export function parseClient(key: string, entry: unknown, rules: ClientRules): Pa
   const client = { ...parsed.data, redirectUris, name: parsed.data.name ?? key, core: rules.core };
   // Accepts unknown fields, because clients of the older platform have more, but reports them: one may be misspelt.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
-  return { client, unknownFields, leftOut };
+  return { client, unknownFields: [...unknownFields, ...unknownTargetFields(entry as RawEntry)], leftOut };
+}
+
+/** An entry that the schema accepts. */
+interface RawEntry {
+  targets?: object | null;
+}
+
+function unknownTargetFields({ targets }: RawEntry): string[] {
+  return Object.entries(targets ?? {}).flatMap(([key, target]: [string, unknown]) =>
+    Object.keys(isObject(target) ? target : {})
+      .filter((field) => field !== 'id' && field !== 'upstream')
+      .map((field) => `targets.${(target as Partial<Target>).id ?? key}.${field}`),
+  );
 }
 
 /**

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { Dispatcher } from 'undici';
 import { maintainedClients } from '../../service/clients/client-rules.ts';
 import { redirectUriRules } from '../../service/clients/redirect-uri.ts';
+import { createSharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
 import { createClientCatalog } from './catalog.ts';
@@ -24,15 +25,36 @@ export interface ClientsOptions extends Foundation {
 
 export type Clients = ReturnType<typeof startClients>;
 
+/** Connections of the pool for changes of registrations. */
+export const changeConnections = 4;
+
+type Pools = Pick<ClientsOptions, 'pool' | 'changePool' | 'metrics'> & {
+  config: Pick<ClientsOptions['config'], 'DATABASE_POOL_SIZE'>;
+};
+
+/** Keeps one tenant from taking all connections (decision 0032). */
+export function sharePools({ config, pool, changePool, metrics }: Pools) {
+  const busy = 'Too many requests of this tenant are running.';
+  const locked = 'The registration is being changed by another request.';
+  const common = { details: { busy, locked }, metrics };
+  const size = config.DATABASE_POOL_SIZE;
+  return {
+    // A sign-in waits for no lock, so that the clients of a tenant need no shares.
+    pool: createSharedPool({ ...common, pool, size, name: 'requests', perMember: size }),
+    changePool: createSharedPool({ ...common, pool: changePool, size: changeConnections, name: 'registrations' }),
+  };
+}
+
 export function startClients(options: ClientsOptions) {
-  const { config, platform, log, clock, addresses, pool } = options;
+  const { config, platform, log, clock, addresses } = options;
   const { configuration, events } = platform;
   const catalog = createClientCatalog({ ...options, configuration, redirectUriRules: redirectUriRules(config) });
   const timeout = config.PLATFORM_TIMEOUT;
   const provider = createProviderRegistration({ ...options, timeout });
   const { mappedIssuer } = addresses;
-  const store = createRegistrationStore({ ...options, mappedIssuer });
-  const leftovers = createLeftoverClients(pool);
+  const pools = sharePools(options);
+  const store = createRegistrationStore({ ...options, ...pools, mappedIssuer });
+  const leftovers = createLeftoverClients(pools.pool);
   const upkeep = startUpkeep({ ...options, provider, events, leftovers });
   const background = createBackgroundTasks(log);
   const publicUrl = config.PUBLIC_URL;

@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createLeftoverClients, type LeftoverClients } from './leftover-clients.ts';
 
@@ -21,7 +22,7 @@ let leftovers: LeftoverClients;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
   pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  leftovers = createLeftoverClients(pool);
+  leftovers = createLeftoverClients(unsharedPool(pool));
 });
 afterAll(async () => {
   await pool.end();

@@ -1,7 +1,7 @@
 // Stores the clients of our own attempts that may exist at the identity provider and that nothing manages, so that an
 // administrator can find and delete them. A row is only deleted when its client is, or when it is older than the records
 // are kept. Names are never used to find a client: only a recorded URI identifies one.
-import type pg from 'pg';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
 /**
@@ -58,36 +58,42 @@ const mostListed = 100;
 /** Largest number of deletions that one registration tries. */
 const mostDeleted = 10;
 
-export function createLeftoverClients(pool: pg.Pool) {
+/** Statements for no single tenant. */
+const background = { tenant: '', member: '' };
+
+export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
   return {
     /** Lists at most 100 leftovers of a client, newest first. */
     async list(tenantId: string, clientId: string): Promise<LeftoverClient[]> {
-      return (await pool.query<LeftoverClient>(listSql, [tenantId, clientId, mostListed])).rows;
+      const claim = { tenant: tenantId, member: clientId };
+      return (await pool.query<LeftoverClient>(claim, listSql, [tenantId, clientId, mostListed])).rows;
     },
     /** Records the attempts that failed or started before `before`. Each is returned to one pod only. */
     async recordLostAttempts(before: Date): Promise<LostAttempt[]> {
-      return (await pool.query<LostAttempt>(lostSql, [before])).rows;
+      return (await pool.query<LostAttempt>(background, lostSql, [before])).rows;
     },
     /** Records a replaced client whose token the identity provider refused. */
     async recordRefused(deletion: RefusedDeletion, now: Date): Promise<void> {
       const { tenantId, clientId, realm, issuer, clientName, oidcClientId, registrationClientUri } = deletion;
       const name = clientName ?? clientId;
-      await pool.query(refusedSql, [tenantId, clientId, realm, issuer, name, oidcClientId, registrationClientUri, now]);
+      const values = [tenantId, clientId, realm, issuer, name, oidcClientId, registrationClientUri, now];
+      await pool.query(background, refusedSql, values);
     },
     /** Returns at most 10 leftovers whose URI is recorded and that are not registered. */
     async deletable({ tenantId, clientId, realm, issuer }: Owner): Promise<DeletableClient[]> {
       const parameters = [tenantId, clientId, realm, issuer, mostDeleted];
-      return (await pool.query<DeletableClient>(deletableSql, parameters)).rows;
+      return (await pool.query<DeletableClient>({ tenant: tenantId, member: clientId }, deletableSql, parameters)).rows;
     },
     async forget(id: string): Promise<void> {
-      await pool.query('DELETE FROM client_leftovers WHERE id = $1', [id]);
+      await pool.query(background, 'DELETE FROM client_leftovers WHERE id = $1', [id]);
     },
     async count(): Promise<number> {
-      const { rows } = await pool.query<{ count: number }>('SELECT count(*)::int AS count FROM client_leftovers');
+      const sql = 'SELECT count(*)::int AS count FROM client_leftovers';
+      const { rows } = await pool.query<{ count: number }>(background, sql, []);
       return rows[0]?.count ?? 0;
     },
     async forgetOlderThan(before: Date): Promise<void> {
-      await pool.query('DELETE FROM client_leftovers WHERE created < $1', [before]);
+      await pool.query(background, 'DELETE FROM client_leftovers WHERE created < $1', [before]);
     },
   };
 }

@@ -56,7 +56,7 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const metadata = clientMetadata(client, { name: clientName, redirectUris }, publicUrl);
       const outcome = await provider.register(tenant.realm, metadata, registrationToken);
       if (outcome.kind !== 'registered') {
-        await settleAttempt(options, id, outcome);
+        await settleAttempt(options, owner, id, outcome);
         throw registrationProblem(outcome);
       }
       const authentication = 'client_secret_basic' as const;
@@ -90,9 +90,10 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
 }
 
 /** If an attempt cannot be settled, upkeep records it later, and the only consequence may be an unnecessary record. */
-async function settleAttempt({ store, changed }: RegistrarOptions, attemptId: string, outcome: RegisterOutcome) {
+async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
+  const { store, changed } = options;
   const mayExist = outcome.kind === 'failed' && outcome.mayExist;
-  await (mayExist ? store.giveUp(attemptId) : store.forget(attemptId)).catch(() => undefined);
+  await (mayExist ? store.giveUp(attemptId, owner) : store.forget(attemptId, owner)).catch(() => undefined);
   if (mayExist) changed();
 }
 

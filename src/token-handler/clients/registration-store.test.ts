@@ -1,14 +1,17 @@
 // Tests registrations in Postgres: storage, encryption of secrets, and key rotation.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
+import { createPool } from '../../service/postgres/postgres.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { createKeyRing, KeyRingError } from '../keys/key-ring.ts';
 import { migrationsDirectory } from '../start.ts';
+import { changeConnections, sharePools } from './clients.ts';
 import { createLeftoverStore } from './leftover-store.ts';
-import { openToken, type Registration } from './registration.ts';
+import { openToken, type Registration, type StoredRegistration } from './registration.ts';
 import { createRegistrationStore, type RegistrationStore } from './registration-store.ts';
 
 const key = (name: string) => `${name}:${randomBytes(32).toString('base64')}`;
@@ -47,10 +50,9 @@ beforeEach(() => pool.query('TRUNCATE client_registrations, client_deletions, cl
 
 const { log, lines } = captureLog();
 const metrics = createMetrics();
-const storeWith = (keys: string) =>
+const storeWith = (keys: string, pools = { pool: unsharedPool(pool), changePool: unsharedPool(pool) }) =>
   createRegistrationStore({
-    pool,
-    changePool: pool,
+    ...pools,
     keys: createKeyRing(keys),
     log,
     metrics,
@@ -174,6 +176,40 @@ describe('a change', () => {
     const failing = store.change(registration.tenantId, registration.clientId, () => Promise.reject(new Error('no')));
     await expect(failing).rejects.toThrow('no');
     expect(await find()).toMatchObject(registration);
+  });
+});
+
+describe('changes that wait for a slow identity provider', () => {
+  it('keep no other tenant from signing in, and from changing its clients', async () => {
+    const size = 4;
+    const open = (connections: number) => createPool({ url: database.url, size: connections, log, metrics });
+    const [requests, changes] = [open(size), open(changeConnections)];
+    const config = { DATABASE_POOL_SIZE: size };
+    const shared = storeWith(first, sharePools({ config, pool: requests, changePool: changes, metrics }));
+    const other = { ...registration, tenantId: `${registration.tenantId}-other` };
+    await replace();
+    await replace(other);
+    const { tenantId, clientId } = registration;
+    const [began, response] = [Promise.withResolvers<StoredRegistration>(), Promise.withResolvers<void>()];
+    const slow = shared.change(tenantId, clientId, async (present) => {
+      if (present) began.resolve(present);
+      await response.promise;
+      return { result: undefined };
+    });
+    const present = await began.promise;
+    const waiting = Array.from({ length: 8 }, (_, index) => [
+      shared.replace({ ...registration, oidcClientId: `next-${index}` }, undefined, event),
+      shared.save(present),
+    ]);
+    const settled = Promise.allSettled([slow, ...waiting.flat()]);
+    onTestFinished(async () => {
+      response.resolve();
+      await settled;
+      await Promise.all([requests.end(), changes.end()]);
+    });
+    expect(await shared.find(other.tenantId, clientId)).toMatchObject(other);
+    const result = await shared.change(other.tenantId, clientId, async (found) => ({ result: found?.tenantId }));
+    expect(result).toBe(other.tenantId);
   });
 });
 

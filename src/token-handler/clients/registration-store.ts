@@ -1,11 +1,12 @@
 // Stores registrations in Postgres. Caches nothing, so every pod uses the latest registration. Replaces a registration
 // and schedules the work that follows in one transaction.
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
+import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import {
   type Management,
@@ -24,9 +25,9 @@ export interface RegistrationStore {
   /** Records the start of an attempt to register. */
   begin(attempt: Owner & { started: Date }): Promise<Attempt>;
   /** Removes an attempt that created no client at the identity provider. */
-  forget(attemptId: string): Promise<void>;
+  forget(attemptId: string, owner: ClientKey): Promise<void>;
   /** Records that an attempt failed, and may have created a client. */
-  giveUp(attemptId: string): Promise<void>;
+  giveUp(attemptId: string, owner: ClientKey): Promise<void>;
   /** Stores a registration and its event, and schedules the deletion of the registration that it replaces. */
   replace(
     registration: Registration,
@@ -45,6 +46,8 @@ export interface RegistrationStore {
 }
 
 export type Owner = Pick<Registration, 'tenantId' | 'clientId' | 'realm' | 'issuer'>;
+
+type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
 
 export interface Attempt {
   id: string;
@@ -65,9 +68,9 @@ export type ChangeWork<T> = (
 ) => Promise<{ result: T; changed?: StoredRegistration | undefined }>;
 
 export interface RegistrationStoreOptions {
-  pool: pg.Pool;
-  /** Pool for changes. It is separate, because a change holds a connection during calls to the identity provider. */
-  changePool: pg.Pool;
+  pool: SharedPool;
+  /** Pool for changes, which hold a connection during calls to the identity provider, and for work that waits for them. */
+  changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
@@ -80,30 +83,32 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
   // A registration at another identity provider does not count, so that its secret is not sent to this one.
   const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
     issuer === (mappedIssuer(realm) ?? null);
-  const read = async (client: Queryable, tenantId: string, clientId: string, lock = '') => {
-    const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 ${lock}`;
-    const { rows } = await client.query<StoredRegistration>(sql, [tenantId, clientId]);
-    return rows[0] && isCurrent(rows[0]) ? open(options, rows[0]) : undefined;
-  };
+  const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);
   return {
-    find: (tenantId, clientId) => read(pool, tenantId, clientId),
+    async find(tenantId, clientId) {
+      const claim = claimOf({ tenantId, clientId });
+      return openCurrent((await pool.query<StoredRegistration>(claim, findSql, [tenantId, clientId])).rows);
+    },
     async summaries(tenantId) {
       type Row = RegistrationSummary & Pick<Registration, 'realm' | 'issuer'> & { id: string };
-      const { rows } = await pool.query<Row>(summariesSql, [tenantId]);
+      const { rows } = await pool.query<Row>(claimOf({ tenantId, clientId: '' }), summariesSql, [tenantId]);
       return new Map(rows.filter(isCurrent).map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
     },
     async begin({ tenantId, clientId, realm, issuer, started }) {
       const id = randomUUID();
       const clientName = `${clientId} (registration ${id})`;
-      await pool.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
+      const values = [id, tenantId, clientId, realm, issuer, clientName, started];
+      await pool.query(claimOf({ tenantId, clientId }), beginSql, values);
       return { id, clientName };
     },
-    forget: (attemptId) => forgetAttempt(pool, attemptId),
-    async giveUp(attemptId) {
-      await pool.query('UPDATE registration_attempts SET failed = true WHERE id = $1', [attemptId]);
+    async forget(attemptId, owner) {
+      await pool.query(claimOf(owner), forgetSql, [attemptId]);
+    },
+    async giveUp(attemptId, owner) {
+      await pool.query(claimOf(owner), 'UPDATE registration_attempts SET failed = true WHERE id = $1', [attemptId]);
     },
     replace: (registration, attemptId, event) =>
-      withTransaction(pool, async (client) => {
+      changePool.transaction(claimOf(registration), async (client) => {
         const { tenantId, clientId, registeredAt } = registration;
         await lockClient(client, registration);
         await client.query(replaceSql, [tenantId, clientId, registeredAt, registration.oidcClientId]);
@@ -111,26 +116,31 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
         await client.query(insertSql, [asJson(keys, registration)]);
         const { name, payload } = event;
         await client.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
-        if (attemptId !== undefined) await forgetAttempt(client, attemptId);
+        if (attemptId !== undefined) await client.query(forgetSql, [attemptId]);
       }),
     discard: (registration, attemptId, now) =>
-      withTransaction(pool, async (client) => {
+      changePool.transaction(claimOf(registration), async (client) => {
         // Waits for a commit of `replace` whose result was lost. It holds this lock while it runs.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
-        await forgetAttempt(client, attemptId);
+        await client.query(forgetSql, [attemptId]);
       }),
     change: (tenantId, clientId, work) =>
-      withTransaction(changePool, async (client) => {
+      changePool.transaction(claimOf({ tenantId, clientId }), async (client) => {
         await waitLonger(client);
-        const { result, changed } = await work(await read(client, tenantId, clientId, 'FOR UPDATE'));
+        const { rows } = await client.query<StoredRegistration>(`${findSql} FOR UPDATE`, [tenantId, clientId]);
+        const { result, changed } = await work(openCurrent(rows));
         if (changed) await saveRegistration(client, keys, changed, 1);
         return result;
       }),
-    save: (registration) => saveRegistration(pool, keys, registration, 1),
+    async save(registration) {
+      await pool.query(claimOf(registration), saveSql, [asJson(keys, registration), 1]);
+    },
   };
 }
+
+const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
 /** Adds `step` to the revision: 0 if only the key changes. Does nothing if the stored revision is different. */
 export async function saveRegistration(
@@ -154,6 +164,10 @@ function open({ keys, log, metrics }: RegistrationStoreOptions, row: StoredRegis
     throw new Problem('unavailable', detail, { cause: error });
   }
 }
+
+const findSql = `SELECT ${registrationColumns} FROM client_registrations WHERE tenant_id = $1 AND client_id = $2`;
+
+const forgetSql = 'DELETE FROM registration_attempts WHERE id = $1';
 
 const beginSql =
   'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, issuer, client_name, started) VALUES ($1, $2, $3, $4, $5, $6, $7)';
@@ -230,8 +244,4 @@ async function lockClient(client: Queryable, { tenantId, clientId }: Registratio
   await waitLonger(client);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
   await client.query(sql, [tenantId, clientId]);
-}
-
-async function forgetAttempt(client: Queryable, id: string): Promise<void> {
-  await client.query('DELETE FROM registration_attempts WHERE id = $1', [id]);
 }

@@ -23,35 +23,42 @@ export interface SessionCookie {
   handleOf(cookieHeader: string | undefined): string | undefined;
 }
 
+interface VerifiedCookie {
+  value: string;
+  handle: string;
+}
+
 /** Values of one cookie name that are verified. Another host of the domain can set any number of them. */
 const mostValues = 4;
 
 export function createSessionCookie(name: string, keys: KeyRing): SessionCookie {
   const secrets = keys.hmacs(name, 'session cookie');
-  const verified = new LRUCache<string, string>({ max: 10_000 });
-  const handleIn = (value: string) => {
-    const found = verified.get(value);
-    if (found !== undefined) return found;
+  const cache = new LRUCache<string, VerifiedCookie>({ max: 10_000 });
+  const verify = (value: string) => {
+    const found = cache.get(value);
+    if (found) return found;
     const id = unsign(value, secrets);
     if (id === undefined) return undefined;
-    const handle = handleOf(id);
-    verified.set(value, handle);
-    return handle;
+    const verified = { value, handle: handleOf(id) };
+    cache.set(value, verified);
+    return verified;
   };
-  const valueIn = (header = '') => {
+  const onlyVerifiedIn = (header = '') => {
     const values = cookieValues(header, name);
     if (values.length > mostValues) return undefined;
-    const [own, second] = values.filter((value) => handleIn(value) !== undefined);
-    return second === undefined ? own : undefined;
+    let only: VerifiedCookie | undefined;
+    for (const value of values) {
+      const verified = verify(value);
+      if (verified && only) return undefined;
+      only ??= verified;
+    }
+    return only;
   };
   return {
     name,
     secrets,
-    valueIn,
-    handleOf(header) {
-      const value = valueIn(header);
-      return value === undefined ? undefined : handleIn(value);
-    },
+    valueIn: (header) => onlyVerifiedIn(header)?.value,
+    handleOf: (header) => onlyVerifiedIn(header)?.handle,
   };
 }
 
@@ -87,11 +94,30 @@ export function cookiePairs(header: string): [name: string, value: string][] {
   return pairs;
 }
 
-/** Returns the different values of a cookie: a browser sends several if hosts or paths of the domain share the name. */
+/**
+ * Returns the different values of a cookie: a browser sends several if hosts or paths of the domain share the name.
+ * Runs for every proxied request, so it creates no strings for other cookies.
+ */
 export function cookieValues(header: string, name: string): string[] {
   const values: string[] = [];
-  for (const [other, value] of cookiePairs(header)) if (other === name && !values.includes(value)) values.push(value);
+  for (let start = 0, end = 0; start < header.length; start = end + 1) {
+    const semicolon = header.indexOf(';', start);
+    end = semicolon < 0 ? header.length : semicolon;
+    const nameAt = afterBlanks(header, start);
+    if (!header.startsWith(name, nameAt)) continue;
+    const equals = afterBlanks(header, nameAt + name.length);
+    if (header[equals] !== '=') continue;
+    const value = header.slice(equals + 1, end).trim();
+    if (!values.includes(value)) values.push(value);
+  }
   return values;
+}
+
+/** Returns the position of the first character that is not a space or a tab, from `start` on. */
+function afterBlanks(text: string, start: number): number {
+  let at = start;
+  while (text[at] === ' ' || text[at] === '\t') at += 1;
+  return at;
 }
 
 // Reads the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.

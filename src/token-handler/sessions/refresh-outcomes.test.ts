@@ -64,6 +64,8 @@ const ambiguous: [string, RefreshFate][] = [
   ['504 with Retry-After', { status: 504, headers: { 'retry-after': '1' } }],
   ['503 without Retry-After', { status: 503 }],
   ['400 of another kind', { status: 400, error: 'invalid_request' }],
+  ['401 of a gateway', { status: 401, body: 'no', headers: { 'www-authenticate': 'Basic realm="gateway"' } }],
+  ['401 of another kind', { status: 401, error: 'access_denied' }],
   ['404', { status: 404, body: 'not here' }],
   ['a redirect', { status: 307, headers: { location: '/elsewhere' } }],
   ['a time-out', 'hang'],
@@ -78,6 +80,8 @@ const unprocessed: [string, RefreshFate | 'refused connection', number][] = [
   ['429', { status: 429 }, 2],
   ['429 with Retry-After', { status: 429, headers: { 'retry-after': '5' } }, 2],
   ['503 with Retry-After', { status: 503, headers: { 'retry-after': '5' } }, 2],
+  ['401 invalid_client', { status: 401, error: 'invalid_client', headers: { 'www-authenticate': 'Basic' } }, 2],
+  ['401 unauthorized_client, with which Keycloak refuses a secret', { status: 401, error: 'unauthorized_client' }, 2],
   ['a refused connection', 'refused connection', 1],
 ];
 

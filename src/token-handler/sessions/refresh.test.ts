@@ -210,6 +210,7 @@ describe('on several replicas', () => {
     // The attempt is running for ever in this process, and its signs of life no longer arrive.
     dying.redis?.close();
     pass(10);
+    await until(async () => (await other.see(cookie)) === undefined);
     expect(await other.call(cookie)).toBe('refused');
     expect(await other.read(cookie)).toBeUndefined();
     expect(await redis.command('EXISTS', `{sess:${session.handle}}:tokens`)).toBe(0);

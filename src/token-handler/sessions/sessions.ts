@@ -1,7 +1,6 @@
 // Starts, finds, lists and ends sessions. Other folders use sessions through this class. A session is found only if the
 // store has its record and tokens, both have not expired, and a key of the ring decrypts both. Sessions stay in a cache
 // until the store reports a change, so that most requests need no round trip.
-import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
@@ -23,6 +22,7 @@ import {
   type SessionLimits,
   type TokenSet,
 } from './session.ts';
+import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
 import type { Marks, SealedTokens, SessionStore } from './store.ts';
 
 export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'tokens'> {
@@ -81,21 +81,28 @@ export class Sessions {
    * reached. Records at most one request a minute, and starts a refresh before the access token expires.
    */
   async ofRequest(request: IncomingMessage): Promise<LiveSession | undefined> {
-    const found = await this.see(request);
+    const seen = this.see(request);
+    // Most sessions are cached. An await would cost each of their requests a promise.
+    const found = seen instanceof Promise ? await seen : seen;
     if (!found) return undefined;
     const now = this.#now();
     if (now - found.state.touched >= this.#touchInterval) this.#touch(found, now);
-    if (isRefreshDue(found.tokens, found.session.handle, now)) {
-      if (await this.#refresher.endIfAbandoned(found)) return undefined;
-      this.#refresher.begin(found);
-    }
+    if (isRefreshDue(found.tokens, found.session.handle, now)) this.#refresher.begin(found);
     return found;
   }
 
   /** Like `ofRequest`, but does not extend the session: records no request, and starts no refresh. */
   see({ headers }: IncomingMessage): FoundSession | undefined | Promise<FoundSession | undefined> {
     const handle = this.cookie.handleOf(headers.cookie);
-    return handle === undefined ? undefined : (this.cached(handle) ?? this.read(handle));
+    if (handle === undefined) return undefined;
+    const cached = this.cached(handle);
+    const isRefreshing = cached?.state.intent !== undefined;
+    return cached && !isRefreshing ? cached : this.#unlessAbandoned(cached ?? this.read(handle));
+  }
+
+  async #unlessAbandoned(reading: FoundSession | Promise<FoundSession | undefined>): Promise<FoundSession | undefined> {
+    const found = await reading;
+    return found && !(await this.#refresher.endIfAbandoned(found)) ? found : undefined;
   }
 
   /** Returns a live session from the cache, if the store has not reported a change since it was read. */
@@ -236,14 +243,3 @@ export class Sessions {
 }
 
 const tokensContext = (handle: string) => `tokens of session ${handle}`;
-
-// Index names are digests, so that a copy of the store does not reveal who is signed in.
-const digest = (...parts: string[]) => hash('sha256', parts.join('\n'), 'base64url');
-const tenantIndex = (tenantId: string) => `tenant:${digest(tenantId)}`;
-const userIndex = (tenantId: string, userId: string) => `user:${digest(tenantId, userId)}`;
-const providerIndex = (tenantId: string, clientId: string, sid: string) => `sid:${digest(tenantId, clientId, sid)}`;
-
-function indexesOf({ tenantId, clientId, user, sid }: Session): string[] {
-  const indexes = [tenantIndex(tenantId), userIndex(tenantId, user.id)];
-  return sid === undefined ? indexes : [...indexes, providerIndex(tenantId, clientId, sid)];
-}

@@ -1,7 +1,7 @@
 // Turns failures at the identity provider into problems for the person who signs in. The problems contain no text, code
 // or token of the identity provider.
-import { errors } from 'jose';
 import * as oidc from 'openid-client';
+import { KeysUnavailable } from '../../service/auth/realm-keys.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { IdTokenFault } from './id-token.ts';
@@ -72,18 +72,24 @@ export function signInProblem(cause: unknown): unknown {
       'The identity provider no longer accepts this client. An administrator has to register the client again.';
     return new Problem('registration-required', detail, { cause });
   }
-  if ((cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT') || cause instanceof errors.JWKSTimeout)
+  if (isTimeout(cause))
     return new Problem('dependency-timeout', 'The identity provider did not respond in time.', { cause });
   if (isOfAnotherSignIn(cause))
     return invalidRequest([{ pointer: '/query', detail: 'is not the response to this sign-in' }]);
   return new Problem('dependency-failed', 'The identity provider failed.', { cause });
 }
 
+function isTimeout(cause: unknown): boolean {
+  if (cause instanceof KeysUnavailable)
+    return cause.cause instanceof DOMException && cause.cause.name === 'TimeoutError';
+  return cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT';
+}
+
 /**
  * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). If it rejects HTTP Basic, it
  * may send a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
  */
-export function isUnknownClient(error: unknown): boolean {
+function isUnknownClient(error: unknown): boolean {
   if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;
   return (
     error instanceof oidc.ResponseBodyError &&

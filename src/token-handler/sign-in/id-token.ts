@@ -1,8 +1,9 @@
 // Verifies ID tokens from the token endpoint, at sign-in (OpenID Connect Core 1.0, section 3.1.3.7) and after a refresh
 // (section 12.2). Accepts no other JWT of the same issuer in the place of an ID token.
 import { hash } from 'node:crypto';
-import { errors, type JWTPayload, type JWTVerifyOptions, type JWTVerifyResult } from 'jose';
+import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose';
 import { z } from 'zod';
+import { idTokenAlgorithms, isTokenFault } from '../../service/auth/signing-keys.ts';
 
 /** The identity provider sent an ID token that must not be used. */
 export class IdTokenFault extends Error {
@@ -34,9 +35,6 @@ export type IdTokenClaims = JWTPayload & { sub: string };
 /** Verifies a signature with the keys of the expected issuer, and checks the claims that the options name. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
-/** All of them are asymmetric: everyone who knows a client's secret could forge an HMAC. */
-const algorithms = ['RS', 'PS', 'ES'].flatMap((family) => ['256', '384', '512'].map((size) => family + size));
-algorithms.push('EdDSA', 'Ed25519');
 /** Seconds by which the clocks may differ, for `exp` and `nbf`. */
 const leeway = 5;
 /** Greatest age in seconds. The token was issued for the request that just ended, but may be dated back by minutes. */
@@ -63,7 +61,12 @@ export async function verifyIdToken(
   expected: ExpectedIdToken,
 ): Promise<IdTokenClaims> {
   const { issuer, clientId, now: currentDate } = expected;
-  const settings = { algorithms, clockTolerance: leeway, requiredClaims: ['sub', 'iat', 'exp'], currentDate };
+  const settings = {
+    algorithms: idTokenAlgorithms,
+    clockTolerance: leeway,
+    requiredClaims: ['sub', 'iat', 'exp'],
+    currentDate,
+  };
   const verified = verify(idToken, { ...settings, issuer, audience: clientId });
   const { payload, protectedHeader } = await verified.catch((error: unknown) => {
     throw isTokenFault(error) ? new IdTokenFault('claim' in error ? String(error.claim) : error.code) : error;
@@ -76,13 +79,6 @@ export async function verifyIdToken(
     hashProblem(claims, protectedHeader.alg, expected);
   if (rule !== undefined) throw new IdTokenFault(rule);
   return payload as IdTokenClaims;
-}
-
-/** False if the keys could not be fetched. jose throws its base class for a response that is not a 200 with JSON. */
-function isTokenFault(error: unknown): error is errors.JOSEError {
-  const { JOSEError, JWKSTimeout, JWKSInvalid } = errors;
-  if (!(error instanceof JOSEError) || error instanceof JWKSTimeout || error instanceof JWKSInvalid) return false;
-  return error.code !== JOSEError.code;
 }
 
 /** RFC 8725 section 3.11: rejects other kinds of JWT, such as access tokens (`at+jwt`) and logout tokens. */

@@ -1,16 +1,9 @@
-// Caches each realm's discovery document (OpenID Connect Discovery 1.0) for an hour, and the keys that it names. Uses an
-// older document while the identity provider cannot be reached.
-import * as jose from 'jose';
+// Caches each realm's discovery document (OpenID Connect Discovery 1.0) for an hour. Uses an older document while the
+// identity provider cannot be reached.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { DiscoverProvider } from '../provider-discovery.ts';
-import type { VerifyJwt } from './id-token.ts';
-
-interface Provider {
-  metadata: oidc.ServerMetadata;
-  keys: jose.JWTVerifyGetKey;
-}
 
 const lifetime = 3_600_000;
 const mostRealms = 5_000;
@@ -22,50 +15,40 @@ export interface ProviderCacheOptions {
   timeout: number;
 }
 
+export type ProviderCache = ReturnType<typeof createProviderCache>;
+
 export function createProviderCache({ addresses, discover, timeout }: ProviderCacheOptions) {
   const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init as RequestInit);
-  const providers = new LRUCache<string, Provider>({
+  const providers = new LRUCache<string, oidc.ServerMetadata>({
     max: mostRealms,
     ttl: lifetime,
     allowStale: true,
     noDeleteOnFetchRejection: true,
     allowStaleOnFetchRejection: true,
-    async fetchMethod(realm, stale) {
-      const metadata = await discover(realm);
-      const isSame = stale !== undefined && stale.metadata.jwks_uri === metadata.jwks_uri;
-      return { metadata, keys: isSame ? stale.keys : remoteKeys(metadata) };
-    },
+    fetchMethod: discover,
   });
-
-  /**
-   * The token endpoint names the keys, not the caller. An ID token with an unknown key therefore always causes a
-   * download, so that the first sign-in after a key rotation succeeds (OpenID Connect Core, section 10.1.1).
-   */
-  function remoteKeys({ jwks_uri: url }: oidc.ServerMetadata): jose.JWTVerifyGetKey {
-    if (url === undefined) return () => Promise.reject(new TypeError('the identity provider publishes no keys'));
-    const pace = { cooldownDuration: 0, cacheMaxAge: 600_000, timeoutDuration: timeout };
-    return jose.createRemoteJWKSet(new URL(url), { ...pace, [jose.customFetch]: addresses.fetch });
-  }
 
   return {
     /** Returns a configuration of openid-client for one call on behalf of one client. */
     async configuration(realm: string, clientId: string, authentication: oidc.ClientAuth) {
-      const provider = await providers.forceFetch(realm);
-      const configuration = new oidc.Configuration(
-        provider.metadata,
-        clientId,
-        { [oidc.clockTolerance]: 5 },
-        authentication,
-      );
+      const metadata = await providers.forceFetch(realm);
+      const configuration = new oidc.Configuration(metadata, clientId, { [oidc.clockTolerance]: 5 }, authentication);
       configuration.timeout = timeout / 1_000;
       configuration[oidc.customFetch] = fetch;
       if (addresses.insecure) oidc.allowInsecureRequests(configuration);
       return configuration;
     },
-    /** Returns a function that verifies ID tokens with the realm's keys. */
-    async verifier(realm: string): Promise<VerifyJwt> {
-      const { keys } = await providers.forceFetch(realm);
-      return (token, options) => jose.jwtVerify(token, keys, options);
+    /**
+     * Returns the URL of the realm's key set at the address that this process calls: `jwks_uri` of the discovery document,
+     * which every sign-in and refresh reads first. Until then, callers' tokens need no discovery of the platform's own
+     * identity provider: their keys are at Keycloak's path.
+     */
+    async keysUrl(realm: string): Promise<string> {
+      const isMapped = addresses.mappedIssuer(realm) !== undefined;
+      const metadata = isMapped ? await providers.forceFetch(realm) : providers.get(realm);
+      const url = metadata ? metadata.jwks_uri : `${addresses.issuer(realm).href}/protocol/openid-connect/certs`;
+      if (url === undefined) throw new TypeError('the identity provider publishes no keys');
+      return addresses.rebase(url).href;
     },
     /** Translates a URL of the identity provider to the address that browsers use. */
     publicUrl(realm: string, url: URL): URL {

@@ -1,13 +1,16 @@
 // The OpenID Connect relying party, built on openid-client, with PKCE (RFC 7636) and issuer identification (RFC 9207).
 // It stores no token, and never sends a code or a refresh token a second time.
+import * as jose from 'jose';
 import * as oidc from 'openid-client';
+import type { SigningKeys } from '../../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
-import { authenticate, type DiscoverProvider } from '../provider-discovery.ts';
+import { authenticate } from '../provider-discovery.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import type { AskedParameters } from './attempts.ts';
-import { createProviderCache } from './provider-cache.ts';
+import type { VerifyJwt } from './id-token.ts';
+import type { ProviderCache } from './provider-cache.ts';
 import { redeemCode } from './redeem-code.ts';
 import { createTokenRefresh, type OidcClient } from './token-refresh.ts';
 
@@ -51,10 +54,9 @@ export interface RelyingParty {
 
 export interface RelyingPartyOptions {
   addresses: ProviderAddresses;
-  discover: DiscoverProvider;
+  providers: ProviderCache;
+  signingKeys: Pick<SigningKeys, 'ofRealm'>;
   metrics: Metrics;
-  /** Timeout of one call at sign-in, in milliseconds. */
-  timeout: number;
   /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
   refreshTimeout?: number;
   /** Clock with which the times in tokens are compared. Like openid-client, uses the system's by default. */
@@ -62,17 +64,18 @@ export interface RelyingPartyOptions {
 }
 
 export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
-  const { addresses, discover, metrics, timeout, refreshTimeout = 30, clock = systemClock } = options;
-  const providers = createProviderCache({ addresses, discover, timeout });
+  const { addresses, providers, signingKeys, metrics, refreshTimeout = 30, clock = systemClock } = options;
+  /** Verifies ID tokens from the token endpoint. */
+  const verifier = (realm: string): VerifyJwt => {
+    const keys = signingKeys.ofRealm(realm, 'provider');
+    return (token, settings) => jose.jwtVerify(token, keys, settings);
+  };
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
     return providers.configuration(client.realm, client.oidcClientId, authenticate(client));
   }
 
-  const tokenRefresh = createTokenRefresh({
-    ...{ addresses, configure, metrics, refreshTimeout, clock },
-    verifier: providers.verifier,
-  });
+  const tokenRefresh = createTokenRefresh({ addresses, configure, verifier, metrics, refreshTimeout, clock });
   return {
     async authorizationUrl(client, request) {
       const configuration = await configure(client);
@@ -90,8 +93,7 @@ export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
     },
     async redeem(client, callback, checks) {
       const configuration = await configure(client);
-      const verify = await providers.verifier(client.realm);
-      return redeemCode({ configuration, verify, metrics }, callback, checks);
+      return redeemCode({ configuration, verify: verifier(client.realm), metrics }, callback, checks);
     },
     refresh: tokenRefresh.refresh,
     async endSessionUrl({ realm, oidcClientId }, { idToken, returnTo }) {

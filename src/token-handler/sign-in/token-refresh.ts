@@ -7,7 +7,6 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
-import { isUnknownClient } from './failures.ts';
 import type { VerifyJwt } from './id-token.ts';
 import { findForeignToken, preloadKeys } from './refreshed-tokens.ts';
 
@@ -18,7 +17,7 @@ export interface TokenRefreshOptions {
   addresses: ProviderAddresses;
   configure(client: OidcClient): Promise<oidc.Configuration>;
   /** Verifies JWTs with the realm's keys. */
-  verifier(realm: string): Promise<VerifyJwt>;
+  verifier(realm: string): VerifyJwt;
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
   refreshTimeout: number;
@@ -46,7 +45,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
         configuration.timeout = refreshTimeout;
         configuration[oidc.customFetch] = exchange.fetch;
         const { issuer } = configuration.serverMetadata();
-        const verify = await verifier(client.realm);
+        const verify = verifier(client.realm);
         const expected = { issuer, clientId: client.oidcClientId, now: clock(), original, verify };
         await preloadKeys(expected);
         const response: TokenResponse = await oidc.refreshTokenGrant(configuration, refreshToken);
@@ -65,7 +64,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
   };
 }
 
-type ExchangeState = 'unsent' | 'sent' | { status: number; retryAfter: string | null };
+type ExchangeState = 'unsent' | 'sent' | { status: number; retryAfter: string | null; error: unknown };
 
 interface StartingHandler extends Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController, context: object): void;
@@ -110,33 +109,37 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
       const target = addresses.rebase(url);
       const response = await undiciFetch(target, { method, headers, redirect, signal, body, dispatcher });
       const content = await response.text();
+      const { rest, error, ...taken } = takeIdToken(content);
       // Sets the status only when the response is complete.
-      state = { status: response.status, retryAfter: response.headers.get('retry-after') };
-      const { rest, ...taken } = takeIdToken(content);
+      state = { status: response.status, retryAfter: response.headers.get('retry-after'), error };
       idToken = taken.idToken;
       return new Response(rest, { status: response.status, headers: [...response.headers] });
     },
   };
 }
 
-function takeIdToken(content: string): { idToken?: string; rest: string } {
+/** Returns the members `id_token` and `error`, and the body without the ID token. */
+function takeIdToken(content: string): { idToken?: string; error?: unknown; rest: string } {
   try {
-    const { id_token: idToken, ...rest } = JSON.parse(content) as { id_token?: unknown };
+    const { id_token: idToken, ...rest } = JSON.parse(content) as { id_token?: unknown; error?: unknown };
     // openid-client rejects a response whose ID token is not a text.
-    return typeof idToken === 'string' ? { idToken, rest: JSON.stringify(rest) } : { rest: content };
+    return typeof idToken === 'string' ? { idToken, rest: JSON.stringify(rest) } : { error: rest.error, rest: content };
   } catch {
     return { rest: content };
   }
 }
+
+/** Errors that refuse the client or its secret. Keycloak sends `unauthorized_client` for a wrong secret. */
+const refusedClient = new Set<unknown>(['invalid_client', 'unauthorized_client']);
 
 function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
   if (state === 'unsent') return { kind: 'unused' };
   if (state === 'sent') return { kind: 'unknown' };
   // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return { kind: 'refused' };
-  // The client is authenticated before the token is used (RFC 6749 section 6).
-  if (isUnknownClient(error)) return { kind: 'client-refused' };
   const { status, retryAfter } = state;
+  // The client is authenticated before the token is used (RFC 6749 sections 5.2 and 6). A 401 of a gateway lacks the error.
+  if (status === 401 && refusedClient.has(state.error)) return { kind: 'client-refused' };
   // RFC 6585 section 4, RFC 9110 section 15.6.4. Gateways send other errors after they have forwarded the request.
   if (status === 429 || (status === 503 && retryAfter !== null))
     return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
