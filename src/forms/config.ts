@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
 import { flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { applyFields, applyRules } from './apply/settings.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
@@ -33,8 +34,9 @@ const settings = z.object({
     'Length of the window in which ANONYMOUS_READ_LIMIT counts',
   ),
   DELETE_FILES: flag(false).describe('Whether the deletion of a form also deletes its files at the file service'),
+  ...applyFields,
 });
 
-export const configSchema = withRules(settings, ...processRules);
+export const configSchema = withRules(settings, ...processRules, ...applyRules);
 
 export type FormsConfig = z.output<typeof configSchema>;
