@@ -16,12 +16,12 @@ import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
-import { createPool } from '../service/postgres/postgres.ts';
-import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
+import { unsharedPool } from '../service/postgres/shared-pool.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
-import { createIntakeApplication } from './apply/intake-application.ts';
+import { createIntakeApplication, noticeLinksOf } from './apply/intake-application.ts';
+import { presentNoticeProblem } from './apply/notice-page.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
@@ -46,12 +46,13 @@ import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
+import { openPools, type Pools, type RequestPool, shareRequestPool } from './pools.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createEntryEdits } from './registers/entry-edits.ts';
 import { createRegisterGuards } from './registers/policy.ts';
 import { createRegisterReferences } from './registers/references.ts';
-import { createRegisterLock, registerConnections, registerPoolName } from './registers/register-lock.ts';
+import { createRegisterLock } from './registers/register-lock.ts';
 import { createRegisterStore } from './registers/store.ts';
 import { registered } from './registration.ts';
 
@@ -94,6 +95,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const running = await serve({
     app: createHttpApp({
       ...{ log, metrics, routes: formsRoutes({ ...createRouteOptions(base, pool, outbox), apply: apply?.routes }) },
+      presentProblem: presentNoticeProblem,
       trustedProxies: config.TRUSTED_PROXIES,
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
@@ -130,23 +132,6 @@ interface Base {
   definitions: DefinitionSource;
 }
 
-type Pools = ReturnType<typeof openPools>;
-
-/**
- * Opens separate pools, so that many requests do not delay events, and long changes of registers do not delay requests.
- */
-function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metrics'>) {
-  const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
-  return {
-    requests: open(requestPoolName, config.DATABASE_POOL_SIZE),
-    outbox: open('outbox', 3),
-    registers: open(registerPoolName, registerConnections),
-  };
-}
-
-/** Label of the request pool in the metrics. */
-const requestPoolName = 'requests';
-
 interface Outbox extends Dispatcher {
   subscribeNow: SubscribeNow;
 }
@@ -160,6 +145,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
   const deliver = createDelivery({
     ...{ events, notifications, files, definitions, readData: store.readData, urns, clock },
+    links: noticeLinksOf(config),
     recheck: Math.max(removalDelay / 15, 100),
   });
   const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
@@ -215,18 +201,6 @@ function createRouteOptions(base: Base, pool: RequestPool, outbox: Outbox): Omit
       references: createRegisterReferences({ configuration: platform.configuration, store, urns }),
     },
   };
-}
-
-type RequestPool = ReturnType<typeof shareRequestPool>;
-
-/** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */
-function shareRequestPool({ config, pools, metrics }: Base) {
-  const details = {
-    busy: 'Too many requests for this form or of this tenant are running.',
-    locked: 'The form is being changed by another request.',
-  };
-  const size = config.DATABASE_POOL_SIZE;
-  return createSharedPool({ pool: pools.requests, size, name: requestPoolName, details, metrics });
 }
 
 function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Outbox) {

@@ -2,6 +2,7 @@
 // cookies and sends the headers that a browser sends for its own page.
 import { randomUUID } from 'node:crypto';
 import { applyClientId } from '../../dev/access/default-realms.ts';
+import { findFreePort } from '../../dev/listen.ts';
 import { testServiceSecret } from './access.ts';
 import { startTestForms, type TestForms, type TestFormsOptions } from './forms.ts';
 
@@ -38,10 +39,12 @@ export interface TestApply {
   close(): Promise<void>;
 }
 
-export const applyKeyRing = `tests:${Buffer.alloc(32, 7).toString('base64')}`;
+const applyKeyRing = `tests:${Buffer.alloc(32, 7).toString('base64')}`;
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
 export async function startTestApply(options: TestFormsOptions = {}): Promise<TestApply> {
+  const port = await findFreePort();
+  const origin = `http://127.0.0.1:${port}`;
   const forms = await startTestForms({
     coreTokenLifetime: 30 * 24 * 3600,
     ...options,
@@ -49,11 +52,11 @@ export async function startTestApply(options: TestFormsOptions = {}): Promise<Te
       APPLY_CLIENT_ID: applyClientId,
       APPLY_CLIENT_SECRET: testServiceSecret(applyClientId),
       APPLY_KEY_RING: applyKeyRing,
-      PUBLIC_URL: 'http://forms.example.org',
+      PORT: String(port),
+      PUBLIC_URL: origin,
       ...(await options.env?.(platform)),
     }),
   });
-  const origin = 'http://forms.example.org';
   return {
     forms,
     origin,
@@ -72,7 +75,7 @@ export async function startTestApply(options: TestFormsOptions = {}): Promise<Te
   };
 }
 
-export function createApplicantBrowser(url: string, origin: string): ApplicantBrowser {
+function createApplicantBrowser(url: string, origin: string): ApplicantBrowser {
   const jar = new Map<string, string>();
   const browser: ApplicantBrowser = {
     jar,

@@ -28,13 +28,13 @@ const mostForms = 8;
 export type ApplyCookies = ReturnType<typeof createApplyCookies>;
 
 export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Clock }) {
-  const now = () => clock().getTime();
+  const time = () => clock().getTime();
 
   function open(formId: string, sealed: string): OpenForm | undefined {
     try {
       const found: unknown = JSON.parse(keys.open(sealed, contextOf(formId)));
       if (!isObject(found) || typeof found.opened !== 'number') return undefined;
-      return now() - found.opened < longestLife ? (found as unknown as OpenForm) : undefined;
+      return time() - found.opened < longestLife ? (found as unknown as OpenForm) : undefined;
     } catch (error) {
       if (error instanceof KeyRingError || error instanceof SyntaxError) return undefined;
       throw error;
@@ -62,7 +62,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
 
     issue(request: Request, response: Response, form: Omit<OpenForm, 'opened'>): void {
       removeOldest(request, response, form.formId);
-      const sealed = keys.seal(JSON.stringify({ ...form, opened: now() }), contextOf(form.formId));
+      const sealed = keys.seal(JSON.stringify({ ...form, opened: time() }), contextOf(form.formId));
       response.cookie(prefixOf(response) + compact(form.formId), sealed, attributesOf(response));
     },
 
@@ -72,7 +72,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
 
     /** Returns the code of an open read session. */
     codeOf({ code, opened }: OpenForm): string | undefined {
-      return now() - opened < readSession ? code : undefined;
+      return time() - opened < readSession ? code : undefined;
     },
 
     /** Returns the browser's id. Issues a new one if it has none. */

@@ -27,7 +27,7 @@ export interface ApplyGuardsOptions {
 
 export type ApplyGuards = ReturnType<typeof createApplyGuards>;
 
-export const applyHeader = 'x-formgate-apply';
+const applyHeader = 'x-formgate-apply';
 
 export function createApplyGuards(options: ApplyGuardsOptions) {
   const { cookies, tenants, publicOrigin, requests, codes } = options;

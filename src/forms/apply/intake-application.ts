@@ -9,7 +9,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { FormsConfig } from '../config.ts';
-import { createNoticeLinks } from '../notices/links.ts';
+import { createNoticeLinks, type NoticeLinks } from '../notices/links.ts';
 import { createFormApi, type FormApi } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { createApplyCookies } from './cookies.ts';
@@ -38,6 +38,13 @@ export interface IntakeApplication {
 /** Milliseconds for a call to the form service, which may call several services of the platform. */
 const longestCall = 45_000;
 const [minute, hour] = [60_000, 3_600_000];
+
+/** Returns undefined unless the applicant's pages are enabled and have a public address. */
+export function noticeLinksOf(config: FormsConfig): NoticeLinks | undefined {
+  const { APPLY_CLIENT_ID: clientId, APPLY_KEY_RING: ring, PUBLIC_URL: publicUrl } = config;
+  if (clientId === undefined || ring === undefined || publicUrl === undefined) return undefined;
+  return createNoticeLinks({ keys: createKeyRing(ring), publicUrl });
+}
 
 /** Returns undefined if the intake application is off. */
 export function createIntakeApplication(options: IntakeApplicationOptions): IntakeApplication | undefined {

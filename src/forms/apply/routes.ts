@@ -6,6 +6,7 @@ import { openedDataRoute, saveDataRoute } from './data-routes.ts';
 import { applyDefinitionRoute, applyRegisterRoute } from './definition-routes.ts';
 import { uploadFileRoute } from './file-routes.ts';
 import { deleteDraftRoute, forgetFormRoute, openedFormRoute, startFormRoute, submissionRoute } from './form-routes.ts';
+import { noticeRoutes } from './notice-routes.ts';
 
 export function applyRoutes(options: ApplyRoutesOptions): Route[] {
   return [
@@ -21,5 +22,6 @@ export function applyRoutes(options: ApplyRoutesOptions): Route[] {
     saveDataRoute(options),
     submissionRoute(options),
     uploadFileRoute(options),
+    ...noticeRoutes(options),
   ];
 }
