@@ -2,13 +2,19 @@
 // that routes use only when they are called are missing.
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
+import { createApplyGuards } from '../../src/forms/apply/guards.ts';
 import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
 import { type PlatformRoutesOptions, platformRoutes } from '../../src/platform-server/app.ts';
 import { createConfigurationGuards } from '../../src/platform-server/configuration/policy.ts';
 import { bearer, callTenant, callTenantOrAll } from '../../src/service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenants } from '../../src/service/auth/identity.ts';
 import type { Route } from '../../src/service/http/http-app.ts';
-import { addressLimit, type RateLimiter, rateLimit } from '../../src/service/limits/rate-limit.ts';
+import {
+  addressLimit,
+  type LocalRateLimiter,
+  type RateLimiter,
+  rateLimit,
+} from '../../src/service/limits/rate-limit.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
 import { cookieScheme } from '../../src/token-handler/sessions/cookies.ts';
@@ -26,9 +32,16 @@ const signedIn = (service: string) => ({
 });
 
 function formServiceRoutes(): Route[] {
+  const applyGuards = createApplyGuards({
+    cookies: {} as Parameters<typeof createApplyGuards>[0]['cookies'],
+    ...{ tenants, publicOrigin: undefined },
+    requests: limiter('apply-requests') as LocalRateLimiter,
+    codes: limiter('apply-codes') as LocalRateLimiter,
+  });
   const registerGuards = createRegisterGuards({ verifier, tenants, urns, anonymousReads: limiter('anonymous-reads') });
   return formsRoutes({
     about: {},
+    apply: { guards: applyGuards },
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service') },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
