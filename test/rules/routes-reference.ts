@@ -8,6 +8,11 @@ export interface RoutedProcess {
 
 /** What each guard checks, by its name up to the first parenthesis. */
 export const guardMeanings: Record<string, string> = {
+  formCookie: 'requires the cookie with which this browser opened the form of the path',
+  openReadSession: 'requires that a code was entered in this browser within 30 minutes',
+  ownForm: 'refuses HTML forms that a page of another origin sends',
+  ownPage: 'refuses requests of other origins and, except for GET, those without the header X-Formgate-Apply',
+  realmTenant: 'finds the tenant by the realm in the path',
   anonymous: 'Anyone may call.',
   bearer:
     'A valid bearer token of a tenant’s realm or of core, issued to this service. Otherwise 401. The configuration service takes tokens for any audience, as its contract demands.',
