@@ -39,7 +39,12 @@ export interface TestApply {
   close(): Promise<void>;
 }
 
-const applyKeyRing = `tests:${Buffer.alloc(32, 7).toString('base64')}`;
+/** The settings that switch the intake application on. */
+export const applySettings = {
+  APPLY_CLIENT_ID: applyClientId,
+  APPLY_CLIENT_SECRET: testServiceSecret(applyClientId),
+  APPLY_KEY_RING: `tests:${Buffer.alloc(32, 7).toString('base64')}`,
+};
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
 export async function startTestApply(options: TestFormsOptions = {}): Promise<TestApply> {
@@ -49,9 +54,7 @@ export async function startTestApply(options: TestFormsOptions = {}): Promise<Te
     coreTokenLifetime: 30 * 24 * 3600,
     ...options,
     env: async (platform) => ({
-      APPLY_CLIENT_ID: applyClientId,
-      APPLY_CLIENT_SECRET: testServiceSecret(applyClientId),
-      APPLY_KEY_RING: applyKeyRing,
+      ...applySettings,
       PORT: String(port),
       PUBLIC_URL: origin,
       ...(await options.env?.(platform)),

@@ -38,7 +38,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     check(request, response) {
       checkOrigin(request, response, publicOrigin);
       response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
-      if (request.method !== 'GET' && request.headers[applyHeader] === undefined)
+      if (!isSafe(request) && request.headers[applyHeader] === undefined)
         throw new Problem('forbidden', 'The request has no header X-Formgate-Apply.');
     },
   };
@@ -47,7 +47,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
   const ownForm: Guard = {
     name: 'ownForm',
     check(request, response) {
-      if (request.method !== 'GET') checkOrigin(request, response, publicOrigin);
+      if (!isSafe(request)) checkOrigin(request, response, publicOrigin);
     },
   };
 
@@ -91,6 +91,11 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     /** For routes of a form that this browser has opened. */
     forForm: [requestLimit, ownPage, realmTenant, formCookie],
   };
+}
+
+/** RFC 9110 section 9.2.1. */
+function isSafe({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 export function codeEntryRequired(): Problem {
