@@ -62,6 +62,14 @@ describe('the applicant’s path', () => {
     expect((await second.ask('GET', `/forms/${id}`)).body).toMatchObject({ status: 'Submitted' });
   });
 
+  it('sends the code with its reason in the language of the form', async () => {
+    const page = browser();
+    const { id, email } = await page.start(undefined, { language: 'fr' });
+    await apply.code(page, id, email);
+    const texts = apply.forms.platform.mailbox.messages().filter(({ to }) => to.includes(email));
+    expect(texts.some(({ text }) => text.includes('Utilisez ce code pour ouvrir votre brouillon.'))).toBe(true);
+  });
+
   it('shows what is missing with pointers into the data', async () => {
     const page = browser();
     const { id, etag } = await page.start();

@@ -19,7 +19,7 @@ declare global {
 export interface ApplyGuardsOptions {
   cookies: Pick<ApplyCookies, 'find' | 'codeOf'>;
   tenants: Pick<Tenants, 'byRealm'>;
-  /** The origin at which browsers reach the pages; undefined if it is that of the request. */
+  /** An origin that is accepted beside that of the request itself, for a proxy that changes the host. */
   publicOrigin: string | undefined;
   requests: LocalRateLimiter;
   codes: LocalRateLimiter;
@@ -118,6 +118,6 @@ function checkOrigin(request: Request, { locals }: Response, publicOrigin: strin
     throw new Problem('forbidden', 'The request comes from another site.');
   const { origin } = request.headers;
   const { protocol, host } = locals.forwarded;
-  if (origin !== undefined && origin !== (publicOrigin ?? `${protocol}://${host}`))
+  if (origin !== undefined && origin !== `${protocol}://${host}` && origin !== publicOrigin)
     throw new Problem('forbidden', 'The request comes from another origin.');
 }

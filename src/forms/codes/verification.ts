@@ -5,7 +5,7 @@ import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { type Channel, codeChannel, type Form } from '../forms/form.ts';
+import { type Channel, codeChannel, type Form, type Language } from '../forms/form.ts';
 import type { SubscribeNow } from '../outbox/subscribe-now.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
@@ -88,6 +88,7 @@ export function createVerification(options: VerificationOptions) {
       try {
         const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
         const { channel, address } = to;
+        const reason = reasons[form.applicant.language ?? 'en'];
         const code = { tenantId: form.tenantId, subscriberId, channel, address, reason, traceparent };
         await options.notifications.sendCode(code);
       } catch (error) {
@@ -116,8 +117,11 @@ async function check(
   }
 }
 
-/** The reason that the message with the code shows to the applicant. */
-const reason = 'Use this code to open your draft.';
+/** The reason that the message with the code shows to the applicant, by the language of the form. */
+const reasons: Record<Language, string> = {
+  en: 'Use this code to open your draft.',
+  fr: 'Utilisez ce code pour ouvrir votre brouillon.',
+};
 
 function invalidCode(): Problem {
   return new Problem('invalid-code', 'The code is wrong, expired or used.');
