@@ -71,7 +71,6 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   path: string;
   summary: string;
   description?: string;
-  /** The group in the OpenAPI document. */
   tag?: string;
   guards: Guard[];
   params?: P;
