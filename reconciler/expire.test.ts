@@ -116,7 +116,7 @@ describe('a locked form', () => {
     await world.run();
     expect((await world.outbox(id)).at(-1)).toEqual({
       kind: 'form-deleted',
-      facts: { definitionId: 'permit', subscriberId: 'subscriber-1', files: [urn(1), urn(2)] },
+      facts: { definitionId: 'permit', wasDraft: true, subscriberId: 'subscriber-1', files: [urn(1), urn(2)] },
       created: world.now(),
       notBefore: world.now(),
       accepted: null,

@@ -45,7 +45,7 @@ it('forms are locked and deleted although their outbox rows cannot be written, a
   const cause = { reason: 'database-refused', detail: 'SQLSTATE 22P05', attempts: 1, released: false };
   expect(found[0]).toEqual({
     ...{ kind: 'delete-notice', item: gone, ...cause },
-    about: { formId: gone, definitionId: 'permit', subscriberId: 's-1', files: [url] },
+    about: { formId: gone, definitionId: 'permit', subscriberId: 's-1', wasDraft: true, files: [url] },
   });
   const about = { definitionId: 'permit', deleteOn: deleteOn(world.now()) };
   expect(found).toHaveLength(4);

@@ -10,7 +10,7 @@ import { createPool } from '../../src/service/postgres/postgres.ts';
 import type { Urns } from '../../src/service/urn.ts';
 import { listen } from '../listen.ts';
 import { type AccessService, createAccessService } from './access.ts';
-import { defaultRealms } from './default-realms.ts';
+import { applyClientId, defaultRealms } from './default-realms.ts';
 import { createPostgresEntityStore } from './postgres-entity-store.ts';
 
 export interface RunningAccess {
@@ -76,10 +76,8 @@ async function addDefaultRealms(
   { urns, serviceSecret }: AccessOptions,
 ): Promise<void> {
   const secrets = new Map<string, string>();
-  for (const name of ['form-service', 'token-handler']) {
-    const clientId = urns.service(name);
+  for (const clientId of [urns.service('form-service'), urns.service('token-handler'), applyClientId])
     secrets.set(clientId, await serviceSecret(clientId));
-  }
   const secretOf = (clientId: string) => {
     const secret = secrets.get(clientId);
     if (secret === undefined) throw new Error(`The secret of ${clientId} is missing.`);

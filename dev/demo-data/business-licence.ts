@@ -43,7 +43,8 @@ const uiSchema = (urns: Urns) => ({
 
 export const businessLicenceId = 'business-licence';
 
-export function businessLicence(urns: Urns): Record<string, unknown> {
+/** `publicUrl` is the gateway's address, for the link in mails. */
+export function businessLicence(urns: Urns, publicUrl: string): Record<string, unknown> {
   return {
     id: businessLicenceId,
     name: 'Business licence',
@@ -53,6 +54,8 @@ export function businessLicence(urns: Urns): Record<string, unknown> {
     clerkRoles: ['clerk'],
     assessorRoles: ['assessor'],
     oneFormPerApplicant: false,
+    // The fragment keeps the id out of access logs.
+    formDraftUrlTemplate: `${publicUrl}/apply/demo/${businessLicenceId}#form={{id}}`,
     dataSchema,
     uiSchema: uiSchema(urns),
   };

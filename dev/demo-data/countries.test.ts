@@ -41,7 +41,9 @@ describe('The register of countries', () => {
 
   it('is the register that the demo form names by URN, and contains the country of its example form data', () => {
     const urn = 'urn:example:platform:configuration:v2:/configuration/data-register/countries';
-    expect(JSON.stringify(businessLicence(createUrns('urn:example')))).toContain(`"register":{"urn":"${urn}"}`);
+    expect(JSON.stringify(businessLicence(createUrns('urn:example'), 'http://localhost:8080'))).toContain(
+      `"register":{"urn":"${urn}"}`,
+    );
     expect(countries.map(({ value }) => value)).toContain(exampleFormData.complete.address.country);
   });
 

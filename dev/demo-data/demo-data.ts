@@ -40,7 +40,7 @@ export function platformSeed(targets: Targets): object {
  */
 export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
   const { urns, publicUrl } = options;
-  await writeMember(options, 'form-service', businessLicenceId, businessLicence(urns));
+  await writeMember(options, 'form-service', businessLicenceId, businessLicence(urns, publicUrl));
   await writeDemoConsole(options, publicUrl);
 }
 

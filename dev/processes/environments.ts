@@ -1,5 +1,6 @@
 // Builds the environment variables of Formgate's processes on this machine. The chart sets the same names in a cluster.
 import type { Urns } from '../../src/service/urn.ts';
+import { applyClientId } from '../access/default-realms.ts';
 import type { Secrets } from '../secrets.ts';
 
 export interface Surroundings {
@@ -44,6 +45,10 @@ export async function processEnvironments(
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
       CODE_KEY: await secrets.get('form-service-code-key'),
       PAGES: 'apply,console',
+      PUBLIC_URL: around.publicUrl,
+      APPLY_CLIENT_ID: applyClientId,
+      APPLY_CLIENT_SECRET: await secrets.get(serviceSecretName(applyClientId)),
+      APPLY_KEY_RING: keyRing(await secrets.get('form-service-key-ring')),
     },
     tokenHandler: {
       ...common(around, around.tokenHandler),

@@ -3,6 +3,8 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
+import type { ApplyRoutesOptions } from './apply/apply-options.ts';
+import { applyRoutes } from './apply/routes.ts';
 import { listDefinitionsRoute, readDefinitionRoute } from './definitions/catalogue-routes.ts';
 import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
 import { createFormRoute } from './forms/creation-routes.ts';
@@ -19,6 +21,8 @@ import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
+  /** Undefined if the intake application is off. */
+  apply: ApplyRoutesOptions | undefined;
   definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
   operations: OperationsRouteOptions;
@@ -32,7 +36,7 @@ const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
 export function formsRoutes(options: FormsRoutesOptions): Route[] {
-  const { about, definitions, forms, operations, pages, quarantine, registers } = options;
+  const { about, apply, definitions, forms, operations, pages, quarantine, registers } = options;
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
@@ -50,6 +54,7 @@ export function formsRoutes(options: FormsRoutesOptions): Route[] {
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),
+    ...(apply ? applyRoutes(apply) : []),
   ];
   return [...routes, ...documentRoutes({ title: name, version: '1', description, routes }), ...pageRoutes(pages)];
 }

@@ -22,6 +22,8 @@ import { registerQuarantineMetrics } from '../service/quarantine/quarantine-stor
 import { createUrns, type Urns } from '../service/urn.ts';
 import { startAddressIndex } from './addresses/index-walk.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
+import { createIntakeApplication, noticeLinksOf } from './apply/intake-application.ts';
+import { presentNoticeProblem } from './apply/notice-page.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
@@ -95,12 +97,16 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock }));
   platform.register(registered);
   void platform.preload();
+  let ownUrl = '';
+  const pool = shareRequestPool(base);
+  const apply = createIntakeApplication({ ...base, pool, ownUrl: () => ownUrl });
   const readiness = watchReadiness({
     ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup },
   });
-  return serve({
+  const running = await serve({
     app: createHttpApp({
-      ...{ log, metrics, refusals, routes: formsRoutes(createRouteOptions(base, outbox)) },
+      ...{ log, metrics, refusals, presentProblem: presentNoticeProblem },
+      routes: formsRoutes({ ...createRouteOptions(base, pool, outbox), apply: apply?.routes }),
       trustedProxies: config.TRUSTED_PROXIES,
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
@@ -116,9 +122,12 @@ export async function startForms(options: StartOptions): Promise<RunningService>
     async close() {
       readiness.stop();
       await Promise.all([outbox.stop(), addresses.stop()]);
-      await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((pool) => pool.end())]);
+      await apply?.api.close();
+      await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((one) => one.end())]);
     },
   });
+  ownUrl = running.url;
+  return running;
 }
 
 /** The objects that the functions below use. */
@@ -150,6 +159,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
   const deliver = createDelivery({
     ...{ events, notifications, files, definitions, readData: store.readData, urns, clock },
+    links: noticeLinksOf(config),
     recheck: Math.max(removalDelay / 15, 100),
   });
   const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
@@ -160,7 +170,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   return { ...dispatcher, subscribeNow: createSubscribeNow(common) };
 }
 
-function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
+function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<FormsRoutesOptions, 'apply'> {
   const { config, platform, urns, log, metrics, clock } = base;
   // Called after each commit that wrote to the outbox.
   const changed = outbox.nudge;
@@ -173,7 +183,6 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
     ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, clock },
   });
   const ownBearer = bearer(verifier, [clientId]);
-  const pool = shareRequestPool(base);
   const tenantOrAll = callTenantOrAll(tenants);
   const store = createRegisterStore(platform.configuration);
   const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });

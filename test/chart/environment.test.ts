@@ -18,6 +18,8 @@ const secrets: Record<string, string> = {
   CLIENT_SECRET: 'a secret of an account',
   CODE_KEY: 'a key of at least thirty-two characters',
   KEY_RING: `k1:${Buffer.alloc(32, 1).toString('base64')}`,
+  APPLY_CLIENT_SECRET: 'a secret of an account',
+  APPLY_KEY_RING: `k1:${Buffer.alloc(32, 2).toString('base64')}`,
   REDIS_URL: 'redis://redis:6379',
   REDIS_PASSWORD: 'password',
   REDIS_SENTINEL_PASSWORD: 'password',

@@ -221,6 +221,16 @@ describe('secrets', () => {
     expect(kept.metadata.annotations).toBeUndefined();
   });
 
+  test('of the intake application exist only if it is enabled, and its account needs one', async () => {
+    await expect(rendered({ 'forms.apply.enabled': true })).rejects.toThrow(/forms\.apply\.secret/);
+    const objects = await rendered({ 'forms.apply.enabled': true, 'forms.apply.secret.existingSecret.name': 'apply' });
+    const { data } = pick<Secret>(objects, 'Secret', 'formgate-keys');
+    expect(text(data.FORMS_APPLY_KEY_RING)).toMatch(/^k1:[A-Za-z0-9+/]{43}=$/);
+    const forms = JSON.stringify(podTemplates(objects).find(({ component }) => component === 'forms'));
+    expect(forms).toContain('APPLY_CLIENT_ID');
+    expect(JSON.stringify(podTemplates(await rendered()))).not.toContain('APPLY_');
+  });
+
   test('that are given in clear are stored in a Secret only, and a change of one replaces the pods', async () => {
     const set = { 'forms.codeKey.value': 'c'.repeat(40) };
     const objects = await rendered(set);

@@ -43,7 +43,20 @@ const clients = ['BUILDER_APP_URL', 'CONSOLE_URL', 'ALLOW_INSECURE_REDIRECT_URIS
 
 /** The components by their keys in values.yaml. */
 export const chartParts: Readonly<Record<string, ChartPart>> = {
-  forms: { schema: formsSchema, setByChart: [...served, ...platform, 'CODE_KEY', 'PAGES'], callsPlatform: true },
+  forms: {
+    schema: formsSchema,
+    setByChart: [
+      ...served,
+      ...platform,
+      'CODE_KEY',
+      'PAGES',
+      'PUBLIC_URL',
+      'APPLY_CLIENT_ID',
+      'APPLY_CLIENT_SECRET',
+      'APPLY_KEY_RING',
+    ],
+    callsPlatform: true,
+  },
   tokenHandler: {
     schema: tokenHandlerSchema,
     setByChart: [

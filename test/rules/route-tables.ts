@@ -2,6 +2,7 @@
 // that routes use only when they are called are missing.
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
+import { createApplyGuards } from '../../src/forms/apply/guards.ts';
 import { largeCreates } from '../../src/forms/forms/access.ts';
 import { createDataBody } from '../../src/forms/forms/schema.ts';
 import { pageNames } from '../../src/forms/pages/page.ts';
@@ -11,7 +12,13 @@ import { createConfigurationGuards } from '../../src/platform-server/configurati
 import { bearer, callTenant, callTenantOrAll } from '../../src/service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenants } from '../../src/service/auth/identity.ts';
 import type { Route } from '../../src/service/http/http-app.ts';
-import { addressLimit, type RateLimiter, type RateLimits, rateLimit } from '../../src/service/limits/rate-limit.ts';
+import {
+  addressLimit,
+  type LocalRateLimiter,
+  type RateLimiter,
+  type RateLimits,
+  rateLimit,
+} from '../../src/service/limits/rate-limit.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
 import { cookieScheme } from '../../src/token-handler/sessions/cookies.ts';
@@ -30,9 +37,16 @@ const signedIn = (service: string) => ({
 });
 
 function formServiceRoutes(): Route[] {
+  const applyGuards = createApplyGuards({
+    cookies: {} as Parameters<typeof createApplyGuards>[0]['cookies'],
+    ...{ tenants, publicOrigin: undefined },
+    requests: limiter('apply-requests') as LocalRateLimiter,
+    codes: limiter('apply-codes') as LocalRateLimiter,
+  });
   const registerGuards = createRegisterGuards({ verifier, tenants, urns, anonymousReads: limiter('anonymous-reads') });
   return formsRoutes({
     about: {},
+    apply: { guards: applyGuards },
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service'), largeCreates: largeCreates(limits), dataBody: createDataBody('urn:example') },
     operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },

@@ -8,6 +8,12 @@ export interface RoutedProcess {
 
 /** What each guard checks, by its name up to the first parenthesis. */
 export const guardMeanings: Record<string, string> = {
+  formCookie: 'The cookie with which this browser opened the form of the path. Otherwise 401.',
+  openReadSession: 'A code was entered in this browser within the last 30 minutes. Otherwise 401.',
+  ownForm: 'An HTML form does not come from a page of another origin. Otherwise 403.',
+  ownPage:
+    'The request comes from a page of this origin and, unless it is GET, has the header X-Formgate-Apply. Otherwise 403.',
+  realmTenant: 'The tenant whose realm is in the path. Otherwise 404.',
   anonymous: 'Anyone may call.',
   bearer:
     'A valid bearer token of a tenant’s realm or of core, issued to this service. Otherwise 401. The configuration service takes tokens for any audience, as its contract demands.',

@@ -1,6 +1,7 @@
 // `npm run docs`: rewrites the pages that are generated from code, and the generated parts of the chart.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { frenchOverride } from '../../src/forms/notices/notification-type.ts';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
@@ -20,6 +21,7 @@ function rewrite(path: string, change: (text: string) => string): void {
 
 const values = describedValues(readFileSync(join(root, 'charts/formgate/values.yaml'), 'utf8'));
 rewrite('docs/configuration.md', () => configurationReference(processes));
+writeFileSync(join(root, 'docs/notices/fr.json'), `${JSON.stringify(frenchOverride(events), undefined, 2)}\n`);
 rewrite('docs/notices.md', (page) => withEventTable(page, events));
 writeFileSync(join(root, 'docs/errors.md'), errorPage);
 writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);

@@ -45,6 +45,12 @@ CLIENT_ID: {{ . | quote }}
 {{- define "formgate.environment.forms" -}}
 {{ include "formgate.environment.process" . }}
 {{ include "formgate.environment.platform" (dict "root" . "account" .Values.forms.account) }}
+{{- with .Values.forms.publicUrl }}
+PUBLIC_URL: {{ . | quote }}
+{{- end }}
+{{- if .Values.forms.apply.enabled }}
+APPLY_CLIENT_ID: {{ .Values.forms.apply.clientId | quote }}
+{{- end }}
 {{- with include "formgate.pages" . | fromJsonArray }}
 PAGES: {{ join "," . | quote }}
 {{- end }}
@@ -139,6 +145,10 @@ forms:
   DATABASE_URL: {{ toJson (dict "path" "forms.database" "source" .Values.forms.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
   CLIENT_SECRET: {{ toJson (dict "path" "forms.account.secret" "source" .Values.forms.account.secret) }}
   CODE_KEY: {{ toJson (dict "path" "forms.codeKey" "source" .Values.forms.codeKey "generated" "FORMS_CODE_KEY") }}
+{{- if .Values.forms.apply.enabled }}
+  APPLY_CLIENT_SECRET: {{ toJson (dict "path" "forms.apply.secret" "source" .Values.forms.apply.secret) }}
+  APPLY_KEY_RING: {{ toJson (dict "path" "forms.apply.keyRing" "source" .Values.forms.apply.keyRing "generated" "FORMS_APPLY_KEY_RING") }}
+{{- end }}
 tokenHandler:
   DATABASE_URL: {{ toJson (dict "path" "tokenHandler.database" "source" .Values.tokenHandler.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "TOKEN_HANDLER_DATABASE_URL") nil)) }}
   CLIENT_SECRET: {{ toJson (dict "path" "tokenHandler.account.secret" "source" .Values.tokenHandler.account.secret) }}

@@ -6,7 +6,7 @@ import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { type Applicant, type Channel, codeChannel, type Form } from '../forms/form.ts';
+import { type Applicant, type Channel, codeChannel, type Form, type Language } from '../forms/form.ts';
 import type { SubscribeNow } from '../outbox/subscribe-now.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
@@ -100,7 +100,7 @@ export function createVerification(options: VerificationOptions) {
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
       try {
         const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
-        await sendCode(options, { tenantId: form.tenantId, subscriberId, ...to, traceparent });
+        await sendCode(options, form, { subscriberId, ...to, traceparent });
       } catch (error) {
         await store.refundSend(reservation.id, keysOf(form, to));
         throw error;
@@ -137,11 +137,12 @@ async function check(
   }
 }
 
-type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason'>;
+type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason' | 'tenantId'>;
 
-async function sendCode({ notifications }: VerificationOptions, request: SendRequest): Promise<void> {
+async function sendCode({ notifications }: VerificationOptions, form: Form, request: SendRequest): Promise<void> {
+  const reason = reasons[form.applicant.language ?? 'en'];
   try {
-    await notifications.sendCode({ ...request, reason });
+    await notifications.sendCode({ ...request, tenantId: form.tenantId, reason });
   } catch (error) {
     // The subscriber has the channel, so a 400 means that the service has no provider for it.
     if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)
@@ -150,8 +151,11 @@ async function sendCode({ notifications }: VerificationOptions, request: SendReq
   }
 }
 
-/** The reason that the message with the code shows to the applicant. */
-const reason = 'Use this code to open your draft.';
+/** The reason that the message with the code shows to the applicant, by the language of the form. */
+const reasons: Record<Language, string> = {
+  en: 'Use this code to open your draft.',
+  fr: 'Utilisez ce code pour ouvrir votre brouillon.',
+};
 
 function invalidCode(): Problem {
   return new Problem('invalid-code', 'The code is wrong, expired or used.');

@@ -1,8 +1,9 @@
-// The routes that list and read the form definitions of a tenant, for people who manage forms but may not read
-// configuration.
+// The routes that list and read the form definitions of a tenant, for callers who may not read configuration.
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { tenantOf } from '../../service/http/request-context.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { bundledSchema } from './bundled-schema.ts';
+import { mayReadDefinition } from './definition.ts';
 import type { DefinitionRoutesOptions } from './routes.ts';
 import { definitionList, definitionParams, definitionResponse, tenantQuery } from './schema.ts';
 
@@ -31,26 +32,36 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
   });
 }
 
-export function readDefinitionRoute({ bearer, mayManage, tenant, find }: DefinitionRoutesOptions): Route {
+export function readDefinitionRoute({ bearer, tenant, find, isManager }: DefinitionRoutesOptions): Route {
   return route({
     method: 'get',
     path: '/form/v1/definitions/:definitionId',
     summary: 'Read a form definition as forms use it',
-    description: 'With the defaults of its fields. A change takes effect here within a minute.',
-    guards: [bearer, mayManage, tenant],
+    description:
+      'By form-admin and configuration-admin, with all its fields and their defaults. Callers with a role that the ' +
+      'definition names, and intake applications if it permits anonymous applicants, get what they need to show the form. ' +
+      'The data schema contains the shared schemas that it refers to. A change takes effect here within a minute.',
+    guards: [bearer, tenant],
     params: definitionParams,
     query: tenantQuery,
     answers: {
       200: { description: 'The definition', schema: definitionResponse },
+      403: { description: 'The caller has no role for this definition, or names another tenant' },
       404: { description: 'There is no such definition' },
       409: { description: 'The definition cannot be used: `errors` has pointers into it' },
-      ...refusals,
+      502: refusals[502],
     },
     async handle({ params: { definitionId } }, _request, response) {
-      const found = await find(tenantOf(response).id, definitionId, { permission: false, isChosen: true });
+      const caller = callerOf(response);
+      const found = await find(tenantOf(response).id, definitionId, { permission: true, isChosen: true });
       if (!found) throw new Problem('not-found', 'There is no such form definition.');
       const { schemaKey: _key, schemaText: _text, ...definition } = found;
-      response.json(definition);
+      const dataSchema = bundledSchema(definition.dataSchema);
+      if (isManager(caller)) return void response.json({ ...definition, dataSchema });
+      if (!mayReadDefinition(caller.roles, found))
+        throw new Problem('forbidden', 'The caller has no role for this form definition.');
+      const { id, name, description, anonymousApply, uiSchema } = definition;
+      response.json({ id, name, ...(description && { description }), anonymousApply, dataSchema, uiSchema });
     },
   });
 }

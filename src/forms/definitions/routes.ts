@@ -1,4 +1,5 @@
 // The route that checks a form definition, before it is configured or after.
+import type { Caller } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
@@ -12,6 +13,7 @@ export interface DefinitionRoutesOptions {
   bearer: Guard;
   /** Admits those who manage forms or write configuration. */
   mayManage: Guard;
+  isManager(caller: Caller): boolean;
   tenant: Guard;
   check: DefinitionCheck;
   checks: LocalRateLimiter;

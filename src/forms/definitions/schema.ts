@@ -37,17 +37,18 @@ export const definitionList = z
   })
   .meta({ id: 'DefinitionList' });
 
-/** Has the fields that the service uses. A definition may have others, which are returned as well. */
+/** Managers also get the roles, and the fields that the service does not use. */
 export const definitionResponse = z
   .looseObject({
     id: z.string(),
     name: z.string(),
     anonymousApply: z.boolean(),
-    applicantRoles: z.array(z.string()),
-    assessorRoles: z.array(z.string()),
-    clerkRoles: z.array(z.string()),
-    oneFormPerApplicant: z.boolean(),
+    applicantRoles: z.array(z.string()).optional(),
+    assessorRoles: z.array(z.string()).optional(),
+    clerkRoles: z.array(z.string()).optional(),
+    oneFormPerApplicant: z.boolean().optional(),
     dataSchema: z.unknown().meta({ description: 'A JSON Schema' }),
+    uiSchema: z.unknown().meta({ description: 'A UI schema of JSON Forms' }),
   })
   .meta({ id: 'FormDefinition' });
 

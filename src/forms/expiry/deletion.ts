@@ -33,7 +33,8 @@ const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND 
 export const deletionSql = (now: string) => `
 gone AS (
   DELETE FROM forms f USING due WHERE f.id = due.id
-  RETURNING f.id, f.tenant_id, f.definition_id, f.anonymous_applicant, f.files, f.subscriber_id, due.notified
+  RETURNING f.id, f.tenant_id, f.definition_id, f.anonymous_applicant, f.files, f.subscriber_id,
+    f.applicant ->> 'language' AS language, f.status IN ('Draft', 'Locked') AS was_draft, due.notified
 ), tombstone AS (
   INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
   SELECT id, tenant_id, definition_id, anonymous_applicant, ${now}, notified FROM gone
@@ -50,4 +51,5 @@ gone AS (
 
 /** The facts of `form-deleted`, from a row of `gone`. `actor` is SQL; it is NULL for the expiry. */
 export const deletionFacts = (actor: string) => `jsonb_strip_nulls(jsonb_build_object(
-    'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'files', ${fileUrnsSql}))`;
+    'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'language', language,
+    'wasDraft', was_draft, 'files', ${fileUrnsSql}))`;

@@ -174,7 +174,7 @@ describe('remove', () => {
   it('writes neither subscriber nor files if the form has none', async () => {
     const id = await made();
     await store.remove({ tenantId, formId: id, actor, now, statuses: all });
-    expect((await outbox(id)).at(-1)?.facts).toEqual({ definitionId: 'permit', actor, files: [] });
+    expect((await outbox(id)).at(-1)?.facts).toEqual({ definitionId: 'permit', wasDraft: true, actor, files: [] });
   });
 
   it('refuses a held form, another status and another tenant, and writes nothing', async () => {

@@ -4,7 +4,8 @@ import type { SubscribeRequest } from '../../platform/notifications.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type EventEntry, eventNamespace, events, noticeContext } from '../outbox/event-catalogue.ts';
 import type { OutboxForm } from '../outbox/outbox.ts';
-import type { NoticeTemplates } from './templates.ts';
+import { frenchTemplates, type NoticeTemplates, noticeTemplates } from './templates.ts';
+import { noticeNames } from './text-parts.ts';
 
 export const notificationTypeId = 'form-status-updates';
 
@@ -38,6 +39,20 @@ export function notificationTypeOf(catalogue: Record<string, EventEntry>): Notif
 }
 
 export const notificationType = notificationTypeOf(events);
+
+/** The configuration with which a tenant writes to all applicants in French (docs/notices/fr.json). */
+export function frenchOverride(catalogue: Record<string, EventEntry>): Record<string, NotificationType> {
+  const inFrench = Object.entries(catalogue).map(([name, entry]): [string, EventEntry] => {
+    const notice = noticeNames.find((one) => noticeTemplates[one] === entry.notice);
+    return [name, { ...entry, ...(notice && { notice: frenchTemplates[notice] }) }];
+  });
+  const type = {
+    ...notificationTypeOf(Object.fromEntries(inFrench)),
+    name: 'État du formulaire',
+    description: 'Informe les demandeurs de ce qui arrive à leur formulaire.',
+  };
+  return { [notificationTypeId]: type };
+}
 
 export interface SubscribedForm {
   id: string;

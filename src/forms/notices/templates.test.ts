@@ -3,11 +3,14 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createNoticeRenderer, type Notice } from '../../platform-server/notifications/template.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { createUrns } from '../../service/urn.ts';
+import type { Language } from '../forms/form.ts';
 import { type EventKind, events, renderEvent } from '../outbox/event-catalogue.ts';
 import type { EventDefinition } from '../outbox/event-fields.ts';
 import type { OutboxForm, OutboxRow } from '../outbox/outbox.ts';
-import { type NotificationType, notificationType, notificationTypeId } from './notification-type.ts';
+import { createNoticeLinks } from './links.ts';
+import { frenchOverride, type NotificationType, notificationType, notificationTypeId } from './notification-type.ts';
 
 const urns = createUrns('urn:example');
 const render = createNoticeRenderer();
@@ -31,7 +34,14 @@ const form: OutboxForm = {
   subscriberId: null,
 };
 
+const links = createNoticeLinks({
+  keys: createKeyRing(`test:${Buffer.alloc(32, 1).toString('base64')}`),
+  publicUrl: 'https://forms.example.org',
+});
+
 interface Source {
+  language?: Language;
+  withLinks?: boolean;
   definition?: EventDefinition | undefined;
   form?: OutboxForm | undefined;
   facts?: Partial<OutboxRow['facts']>;
@@ -40,46 +50,52 @@ interface Source {
 
 const dates = { lockOn: '2026-08-23T17:00:00.000Z', deleteOn: '2026-09-04T17:00:00.000Z' };
 
-function notice(
+function noticeOf(
   type: Pick<NotificationType, 'events'>,
   kind: EventKind,
   channel: 'email' | 'sms',
   source: Source = {},
 ): Notice {
   const { definition = 'definition' in source ? undefined : permit, facts = dates, addressAs = 'Ana' } = source;
+  const { language = 'en', withLinks = false } = source;
+  const known = 'form' in source ? source.form : form;
   const row = {
     sequence: '1',
     formId,
     tenantId: urns.tenant('t'),
     kind,
-    facts: { definitionId: 'permit', ...facts },
+    facts: { definitionId: 'permit', ...(known ? {} : { language }), ...facts },
     created: new Date('2026-08-20T17:00:00.000Z'),
     attempts: 1,
-    form: 'form' in source ? source.form : form,
+    form: known && { ...known, applicant: { ...known.applicant, language } },
   };
-  const event = JSON.parse(JSON.stringify(renderEvent({ row, definition, data: null, urns }))) as Record<
-    string,
-    unknown
-  >;
+  const event = JSON.parse(
+    JSON.stringify(renderEvent({ row, definition, data: null, urns, ...(withLinks && { links }) })),
+  ) as Record<string, unknown>;
   const template = type.events.find(({ name }) => name === kind)?.templates[channel];
   if (!template) throw new Error(`no template for ${kind} by ${channel}`);
   const tenant = { id: urns.tenant('t'), name: 'Blue River' };
   return render(template, { tenant, event, subscriber: { addressAs }, managementUrl: '' });
 }
 
-const french = JSON.parse(await readFile(new URL('../../../docs/notices/fr.json', import.meta.url), 'utf8')) as Record<
-  string,
-  NotificationType
->;
-const frenchType = french[notificationTypeId];
+const frenchText = await readFile(new URL('../../../docs/notices/fr.json', import.meta.url), 'utf8');
+const frenchType = (JSON.parse(frenchText) as Record<string, NotificationType>)[notificationTypeId];
 if (!frenchType) throw new Error('docs/notices/fr.json does not name the type');
 
+it('docs/notices/fr.json is what npm run docs writes', () => {
+  expect(frenchText).toBe(`${JSON.stringify(frenchOverride(events), undefined, 2)}\n`);
+});
+
 const languages = [
-  ['English', notificationType],
-  ['French', frenchType],
+  ['English', notificationType, 'en'],
+  ['French', notificationType, 'fr'],
+  ['French for all applicants of a tenant', frenchType, 'en'],
 ] as const;
 
-describe.each(languages)('notices in %s', (language, type) => {
+describe.each(languages)('notices in %s', (title, type, language) => {
+  const isFrench = title.startsWith('French');
+  const notice = (...[kind, channel, source]: [EventKind, 'email' | 'sms', Source?]) =>
+    noticeOf(type, kind, channel, { language, ...source });
   const kinds = type.events.map(({ name }) => name as EventKind);
 
   it('exist by email and sms for created, expiring, locked, unlocked, to-draft, submitted and deleted', () => {
@@ -104,7 +120,7 @@ describe.each(languages)('notices in %s', (language, type) => {
 
     it.each(sources)('reads as expected with %s', (_, source) => {
       for (const channel of ['email', 'sms'] as const) {
-        const { subject, text, html } = notice(type, kind, channel, source);
+        const { subject, text, html } = notice(kind, channel, source);
         for (const part of [subject, text, html]) {
           expect(part).not.toMatch(/undefined|null|\[object|\{\{|\}\}/);
           expect(part.trim()).not.toBe('');
@@ -116,32 +132,61 @@ describe.each(languages)('notices in %s', (language, type) => {
 
     it('escapes markup in names in HTML, and keeps names in plain text', () => {
       const definition = { ...permit, name: '<script>alert("x")</script>' };
-      const email = notice(type, kind, 'email', { definition, addressAs: '<img src=x onerror=alert(1)>' });
+      const email = notice(kind, 'email', { definition, addressAs: '<img src=x onerror=alert(1)>' });
       expect(email.html).not.toMatch(/<script|<img/);
       expect(email.html).toContain('&lt;img');
-      expect(notice(type, kind, 'email').subject).toContain("Baker's permit");
-      expect(notice(type, kind, 'sms').text).toContain("Baker's permit");
+      expect(notice(kind, 'email').subject).toContain("Baker's permit");
+      expect(notice(kind, 'sms').text).toContain("Baker's permit");
     });
 
     it('fits into three parts of a text message', () => {
-      expect(notice(type, kind, 'sms').text.length).toBeLessThanOrEqual(3 * 153);
+      expect(notice(kind, 'sms').text.length).toBeLessThanOrEqual(3 * 153);
     });
   });
 
   it('say when the draft will be locked and deleted', () => {
-    const day = language === 'French' ? /4 septembre 2026/ : /September 4, 2026/;
-    for (const kind of ['form-expiring', 'form-locked'] as const) expect(notice(type, kind, 'email').text).toMatch(day);
-    expect(notice(type, 'form-locked', 'sms').text).toMatch(day);
-    const lock = language === 'French' ? /23 août 2026/ : /August 23, 2026/;
-    expect(notice(type, 'form-expiring', 'sms').text).toMatch(lock);
+    const day = isFrench ? /4 septembre 2026/ : /September 4, 2026/;
+    for (const kind of ['form-expiring', 'form-locked'] as const) expect(notice(kind, 'email').text).toMatch(day);
+    expect(notice('form-locked', 'sms').text).toMatch(day);
+    const lock = isFrench ? /23 août 2026/ : /August 23, 2026/;
+    expect(notice('form-expiring', 'sms').text).toMatch(lock);
   });
 
   it('contain a link to the draft while it can be opened', () => {
     for (const kind of ['form-created', 'form-expiring', 'form-unlocked', 'form-to-draft'] as const) {
-      expect(notice(type, kind, 'email').text).toContain(link);
-      expect(notice(type, kind, 'email').html).toContain('href="https://forms.example.org/permit/');
-      expect(notice(type, kind, 'sms').text).toContain(link);
+      expect(notice(kind, 'email').text).toContain(link);
+      expect(notice(kind, 'email').html).toContain('href="https://forms.example.org/permit/');
+      expect(notice(kind, 'sms').text).toContain(link);
     }
-    expect(notice(type, 'form-locked', 'email').text).not.toContain(link);
+    expect(notice('form-locked', 'email').text).not.toContain(link);
+  });
+
+  it('name the tenant, the form and their language, and have a plain text part', () => {
+    for (const kind of type.events.map((event) => event.name as EventKind)) {
+      const { subject, text, html } = notice(kind, 'email');
+      for (const part of [text, html]) expect(part).toContain('Blue River');
+      for (const part of [subject, text]) expect(part).toContain("Baker's permit");
+      expect(html).toContain(`<div lang="${isFrench ? 'fr' : 'en'}">`);
+      expect(text).not.toMatch(/<[a-z/]/);
+    }
+  });
+
+  it('offer to keep or delete the draft only in the warning, and only where the pages are enabled', () => {
+    const warning = notice('form-expiring', 'email', { withLinks: true });
+    for (const purpose of ['keep', 'delete'])
+      expect(warning.text).toContain(`https://forms.example.org/apply/forms/${formId}/${purpose}?link=`);
+    expect(warning.html).toMatch(
+      isFrench ? /Supprimer mon brouillon et mes données<\/a>/ : /Delete my draft and my data<\/a>/,
+    );
+    for (const kind of type.events.map((event) => event.name as EventKind)) {
+      expect(notice(kind, 'email').html).not.toContain('/apply/forms/');
+      if (kind !== 'form-expiring') expect(notice(kind, 'email', { withLinks: true }).html).not.toContain('?link=');
+    }
+  });
+
+  it('call a deleted draft a draft', () => {
+    const { text } = notice('form-deleted', 'email', { form: undefined, facts: { wasDraft: true } });
+    expect(text).toMatch(isFrench ? /Votre brouillon/ : /permit draft is deleted/);
+    expect(notice('form-deleted', 'email', { form: undefined }).text).not.toMatch(/brouillon|draft/);
   });
 });

@@ -29,6 +29,7 @@ import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
+import type { NoticeLinks } from '../notices/links.ts';
 import { subscriptionOf } from '../notices/notification-type.ts';
 import { type EventKind, events, isEventKind, type OutboxKind, renderEvent, wantsData } from './event-catalogue.ts';
 import type { EventDefinition } from './event-fields.ts';
@@ -63,6 +64,8 @@ export interface DeliveryOptions {
   /** Reads the form data. Returns null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
   urns: Urns;
+  /** Undefined if mails must not contain links of the applicant's pages. */
+  links?: NoticeLinks | undefined;
 }
 
 /**
@@ -81,7 +84,7 @@ export function createDelivery(options: DeliveryOptions): Deliver {
 async function sendEvent(row: OutboxRow<EventKind>, options: DeliveryOptions): Promise<Delivered> {
   const definition = await readDefinition(row, options);
   const data = wantsData(row, definition) ? await options.readData(row.formId) : null;
-  await options.events.send(renderEvent({ row, definition, data, urns: options.urns }));
+  await options.events.send(renderEvent({ row, definition, data, urns: options.urns, links: options.links }));
   return { outcome: 'accepted' };
 }
 

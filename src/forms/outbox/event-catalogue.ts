@@ -1,8 +1,7 @@
 // The catalogue of events. For each kind it contains the description, the payload, the notice to the applicant, and the
 // definition that delivery needs. Event types, notification type, rendered events and the table in docs/notices.md
 // derive from it. No event contains an address, a channel, a code or a subscriber, and only form-submitted contains
-// form data. To add an event, add an entry here, its template (notices/templates.ts) and its translation
-// (docs/notices/fr.json).
+// form data. To add an event, add an entry here, its texts in English and French (notices/texts-….ts).
 //
 // The events of a form are delivered in the order of its changes. The entries follow the life of a form.
 import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';
@@ -17,11 +16,15 @@ import {
   formData,
   formId,
   formUrn,
+  inFrench,
   type JsonSchema,
+  language,
   noDryRun,
   noSubmission,
+  noticeLink,
   objectSchema,
   type PayloadSource,
+  wasDraft,
 } from './event-fields.ts';
 import type { OutboxRow } from './outbox.ts';
 
@@ -39,11 +42,14 @@ export interface EventEntry {
   definition: 'unused' | 'optional' | 'readable' | 'usable';
 }
 
+/** Members that the templates of notices need. */
+const forNotice = { language, inFrench };
+
 /** Every event that the form service sends. */
 export const events = {
   'form-created': {
     description: 'A draft form was created.',
-    payload: { form: formAfter('Draft', { isNew: true }), createdBy: actor },
+    payload: { form: formAfter('Draft', { isNew: true }), createdBy: actor, ...forNotice },
     notice: noticeTemplates.created,
     definition: 'readable',
   },
@@ -55,31 +61,39 @@ export const events = {
       submittedBy: actor,
       data: formData,
       dryRun: noDryRun,
+      ...forNotice,
     },
     notice: noticeTemplates.submitted,
     definition: 'usable',
   },
   'form-expiring': {
     description: 'A draft form that has not been opened for some time will soon be locked.',
-    payload: { form: formAfter('Draft'), lockOn: factTime('lockOn'), deleteOn: factTime('deleteOn') },
+    payload: {
+      form: formAfter('Draft'),
+      lockOn: factTime('lockOn'),
+      deleteOn: factTime('deleteOn'),
+      keepUrl: noticeLink('keep'),
+      deleteUrl: noticeLink('delete'),
+      ...forNotice,
+    },
     notice: noticeTemplates.expiring,
     definition: 'readable',
   },
   'form-locked': {
     description: 'A draft form was locked because it was not opened for too long. It will be deleted later.',
-    payload: { form: formAfter('Locked'), lockedBy: actor, deleteOn: factTime('deleteOn') },
+    payload: { form: formAfter('Locked'), lockedBy: actor, deleteOn: factTime('deleteOn'), ...forNotice },
     notice: noticeTemplates.locked,
     definition: 'readable',
   },
   'form-unlocked': {
     description: 'A locked form was made a draft again by an administrator.',
-    payload: { form: formAfter('Draft'), unlockedBy: actor },
+    payload: { form: formAfter('Draft'), unlockedBy: actor, ...forNotice },
     notice: noticeTemplates.unlocked,
     definition: 'readable',
   },
   'form-to-draft': {
     description: 'A submitted form was given back to its applicant as a draft.',
-    payload: { form: formAfter('Draft'), toDraftBy: actor },
+    payload: { form: formAfter('Draft'), toDraftBy: actor, ...forNotice },
     notice: noticeTemplates.toDraft,
     definition: 'readable',
   },
@@ -93,7 +107,7 @@ export const events = {
   // for the definition.
   'form-deleted': {
     description: 'A form and the information of its applicant were deleted.',
-    payload: { urn: formUrn, id: formId, deletedBy: actor, definition, files },
+    payload: { urn: formUrn, id: formId, deletedBy: actor, definition, files, wasDraft, ...forNotice },
     notice: noticeTemplates.deleted,
     definition: 'optional',
   },

@@ -2,6 +2,8 @@
 // Pure functions only. No member contains an address, a channel, a code or a subscriber.
 import type { Urns } from '../../service/urn.ts';
 import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
+import { type Language, languages, referenceOf } from '../forms/form.ts';
+import type { LinkPurpose, NoticeLinks } from '../notices/links.ts';
 import type { Actor, OutboxRow } from './outbox.ts';
 
 export interface JsonSchema {
@@ -25,6 +27,8 @@ export interface PayloadSource {
   /** The form data, if the event contains it and the definition asks for it; null otherwise. */
   data: Record<string, unknown> | null;
   urns: Urns;
+  /** Undefined if mails must not contain links of the applicant's pages. */
+  links?: NoticeLinks | undefined;
 }
 
 /** A member of a payload. */
@@ -52,6 +56,7 @@ const link = objectSchema({ href: { type: 'string' } });
 const formSchema = objectSchema({
   urn: { type: 'string' },
   id: { type: 'string', format: 'uuid' },
+  reference: { type: 'string' },
   definition: definitionSchema,
   formDraftUrl: optionalText,
   status: { type: 'string', enum: formStatuses },
@@ -91,6 +96,35 @@ export const definition: Field = {
 /** The submitted form data. Null unless the definition asks for it. */
 export const formData: Field = { schema: optionalObject, render: ({ data }) => data };
 
+/** The language of the applicant, as stored with the form. */
+function languageOf({ form, facts }: OutboxRow): Language {
+  return form?.applicant.language ?? facts.language ?? 'en';
+}
+
+export const language: Field = {
+  schema: { type: 'string', enum: languages },
+  render: ({ row }) => languageOf(row),
+};
+
+/** For templates, which cannot compare texts. */
+export const inFrench: Field = { schema: { type: 'boolean' }, render: ({ row }) => languageOf(row) === 'fr' };
+
+/** True if the deleted form was not submitted. */
+export const wasDraft: Field = { schema: { type: 'boolean' }, render: ({ row }) => row.facts.wasDraft === true };
+
+/** A link for the applicant. It changes nothing before a button is pressed, and a deletion takes a code besides. */
+export function noticeLink(purpose: LinkPurpose): Field {
+  return {
+    schema: optionalText,
+    render({ row, links }) {
+      const { deleteOn } = row.facts;
+      if (!links || deleteOn === undefined) return null;
+      const facts = { tenantId: row.tenantId, language: languageOf(row), expires: new Date(deleteOn) };
+      return links.urlOf(purpose, row.formId, facts);
+    },
+  };
+}
+
 /** Constant members that consumers of the older platform expect. */
 export const noSubmission: Field = { schema: optionalObject, render: () => null };
 export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => false };
@@ -116,6 +150,7 @@ function renderForm({ row, definition: known, urns }: PayloadSource, status: For
   return {
     urn,
     id: row.formId,
+    reference: referenceOf(row.formId),
     definition: renderDefinition(known),
     formDraftUrl: formDraftUrl(known, row.formId),
     status,

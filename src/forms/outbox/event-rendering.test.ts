@@ -133,6 +133,9 @@ describe('form events', () => {
     expect(payload).toEqual({
       urn: urns.form(formId),
       id: formId,
+      language: 'en',
+      inFrench: false,
+      wasDraft: false,
       deletedBy: { id: 'form-service-job', name: 'form-service-job' },
       definition: { id: 'permit', name: 'Permit', description: null },
       files: [file],

@@ -3,6 +3,7 @@
 // payload from the form's row and from the facts below, which the form's row may no longer have.
 
 import type { FormStatus } from '../forms/catalogue.ts';
+import type { Language } from '../forms/form.ts';
 
 /** A subject and a display name. Rows of the expiry have no actor; their events name `form-service-job`. */
 export interface Actor {
@@ -21,7 +22,7 @@ export interface Actor {
  * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
- * | form-deleted | delete and the reconciler | `actor` (delete only), `files`, `subscriberId` if the form's row has one |
+ * | form-deleted | delete and the reconciler | `actor` (delete only), `files`, `wasDraft`; `language` and `subscriberId` if the form's row has one |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`, `noticesUntil`; `files` |
  */
 export interface OutboxFacts {
@@ -33,6 +34,10 @@ export interface OutboxFacts {
   lockOn?: string;
   /** ISO 8601 time at which the locked form will be deleted. */
   deleteOn?: string;
+  /** The language of the deleted form's applicant. */
+  language?: Language;
+  /** True if the deleted form was not submitted. */
+  wasDraft?: boolean;
   /** URNs of the files that the deleted form named. */
   files?: string[];
   /** Id (not URN) of the form's subscriber at the notification service. */
@@ -52,6 +57,7 @@ export interface OutboxForm {
   applicant: {
     addressAs?: string | undefined;
     channels: { channel: string; address: string }[];
+    language?: Language | undefined;
   };
   subscriberId: string | null;
 }

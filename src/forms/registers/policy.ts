@@ -32,6 +32,7 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
     /** Also accepts tokens for the configuration service: a caller with only configuration-admin has no other token. */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
+    isManager: (caller: Caller) => isManager(caller, urns),
     tenant: callTenant(tenants),
     anonymousReadLimit: addressLimit(anonymousReads),
     namedTenant,

@@ -45,7 +45,7 @@ export function createNoticeRenderer(): RenderNotice {
     const all = { ...data, ...plain };
     const heads = [plain.title, plain.subtitle].filter((line) => line !== '');
     const text = [...heads, tidy(render(withoutTags(body), all, false))].join('\n\n');
-    const html = render(page(body), all, true);
+    const html = render(page(subject, body), all, true);
     return { subject: render(subject, all, false).replace(/\s+/g, ' ').trim(), text, html };
   };
 }
@@ -114,9 +114,30 @@ function escapedThroughout(source: string): hbs.AST.Program {
   return program;
 }
 
-function page(body: string): string {
+/** Colours with a contrast of 7:1 and more. Styles are inline, because mail programs drop stylesheets. */
+const styles = {
+  body: 'margin: 0; padding: 24px; background: #ffffff; color: #1a1f27; font: 16px/1.5 system-ui, sans-serif',
+  main: 'max-width: 600px; margin: 0 auto',
+};
+
+/** The language is that of the event's payload, if it names one; English by default. */
+function page(subject: string, body: string): string {
+  const language = '{{#if event.payload.language}}{{event.payload.language}}{{else}}en{{/if}}';
   const heads = '{{#if title}}<h1>{{title}}</h1>{{/if}}{{#if subtitle}}<p>{{subtitle}}</p>{{/if}}';
-  return `<!doctype html><html><head><meta charset="utf-8"></head><body>${heads}<div>${body}</div></body></html>`;
+  return `<!doctype html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${subject}</title>
+</head>
+<body style="${styles.body}">
+<main style="${styles.main}">
+${heads}<div>${body}</div>
+</main>
+</body>
+</html>
+`;
 }
 
 /** Removes the markup of a template. This happens before values are inserted, because values may look like markup. */

@@ -20,7 +20,7 @@ import { checkFraming } from './request-framing.ts';
 import { createBodyReaders } from './text-body.ts';
 import { createTrust } from './trusted-proxies.ts';
 
-export type Credential = 'bearer' | 'session' | 'none';
+export type Credential = 'bearer' | 'session' | 'form' | 'none';
 
 /** Throws a Problem to reject a request. A guard may store its findings in `response.locals`. */
 export interface Guard {
@@ -75,6 +75,7 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   path: string;
   summary: string;
   description?: string;
+  tag?: string;
   guards: Guard[];
   params?: P;
   query?: Q;

@@ -25,14 +25,17 @@ a:hover { text-decoration-thickness: 2px; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; overflow-wrap: anywhere; }
 `;
 
-/** Returns the Content-Security-Policy of a page with this stylesheet, no scripts, and images of these sources. */
-export function pagePolicy(styles: string, images = 'data:'): string {
+/**
+ * Returns the Content-Security-Policy of a page with this stylesheet, no scripts, images of these sources, and forms that
+ * are sent to these addresses.
+ */
+export function pagePolicy(styles: string, images = 'data:', forms = "'none'"): string {
   return [
     "default-src 'none'",
     `style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'`,
     `img-src ${images}`,
     "base-uri 'none'",
-    "form-action 'none'",
+    `form-action ${forms}`,
     "frame-ancestors 'none'",
   ].join('; ');
 }

@@ -2,12 +2,12 @@
 // and schedules the work that follows in one transaction.
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../service/http/problem.ts';
+import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import {
   type Management,
   openRegistration,

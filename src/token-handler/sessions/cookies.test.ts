@@ -3,8 +3,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createKeyRing } from '../keys/key-ring.ts';
-import { cookiePairs, cookieValues, createSessionCookie, handleOf } from './cookies.ts';
+import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
+import { createSessionCookie, handleOf } from './cookies.ts';
 
 const name = 'session';
 const cookie = createSessionCookie(name, createKeyRing(`a:${randomBytes(32).toString('base64')}`));

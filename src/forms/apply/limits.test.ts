@@ -1,0 +1,102 @@
+// The limits of the intake application, and outages of what it calls.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { findFreePort } from '../../../dev/listen.ts';
+import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import { startTcpGate, type TcpGate } from '../../../test/support/tcp-gate.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
+import { createApplyStore } from './store.ts';
+
+let apply: TestApply;
+let gate: TcpGate;
+beforeAll(async () => {
+  const port = await findFreePort();
+  gate = await startTcpGate(port);
+  const address = { PORT: String(port), APPLY_API_URL: `http://127.0.0.1:${gate.port}` };
+  apply = await startTestApply({
+    env: () => ({
+      ...address,
+      APPLY_DRAFTS_PER_ADDRESS: '3',
+      APPLY_DRAFTS_PER_TENANT: '8',
+      APPLY_REQUEST_LIMIT: '200',
+    }),
+  });
+});
+afterAll(async () => {
+  await apply.close();
+  await gate.close();
+});
+
+const start = (address: string, email = `${randomUUID()}@example.org`) =>
+  apply.browser().ask('POST', '/definitions/permit/forms', {
+    body: { email, language: 'en' },
+    headers: { 'idempotency-key': randomUUID(), 'x-forwarded-for': address },
+  });
+
+async function limited(limit: string): Promise<number> {
+  const text = await (await fetch(`${apply.forms.metricsUrl}/metrics`)).text();
+  return Number(
+    new RegExp(`^formgate_rate_limited_requests_total{limit="${limit}"} (\\d+)$`, 'm').exec(text)?.[1] ?? 0,
+  );
+}
+
+it('drafts are limited by client address, by email address and by tenant, and the limits end with their hour', async () => {
+  const byAddress = await Promise.all([1, 2, 3, 4].map(() => start('203.0.113.1')));
+  expect(byAddress.map(({ status }) => status).sort()).toEqual([201, 201, 201, 429]);
+  const refused = byAddress.find(({ status }) => status === 429);
+  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(await limited('apply-drafts-address')).toBe(1);
+
+  const email = 'same@example.org';
+  for (const [nth, status] of [201, 201, 201, 429].entries())
+    expect((await start(`203.0.113.${10 + nth}`, nth % 2 ? email : email.toUpperCase())).status).toBe(status);
+  expect((await start('203.0.113.20')).status).toBe(201);
+  expect((await start('203.0.113.21')).status).toBe(201);
+  const full = await start('203.0.113.22');
+  expect(full).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+  expect(Number(full.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(await limited('apply-drafts-tenant')).toBe(1);
+
+  apply.forms.advance(60 * 60_000);
+  expect((await start('203.0.113.1')).status).toBe(201);
+});
+
+it('old counts are removed, and no address is stored', async () => {
+  const { rows } = await apply.forms.pool.query('SELECT name, key, window_start FROM apply_counts');
+  expect(JSON.stringify(rows)).not.toMatch(/203\.0|example\.org/);
+  const store = createApplyStore(unsharedPool(apply.forms.pool));
+  const window = (hours: number) => new Date(Date.UTC(2030, 0, 1, hours));
+  const limits = [{ name: 'test', key: Buffer.from('key'), most: 2 }];
+  const counted = await Promise.all([1, 2, 3, 4].map(() => store.countDraft('tenant', limits, window(0))));
+  expect(counted.filter((reached) => reached === undefined)).toHaveLength(2);
+  for (let hours = 1; hours < 4; hours += 1) await store.countDraft('tenant', limits, window(hours));
+  const left = await apply.forms.pool.query('SELECT count(*)::int FROM apply_counts WHERE window_start < $1', [
+    window(3),
+  ]);
+  expect(left.rows[0].count).toBeLessThan(10);
+});
+
+it('requests of one address are limited', async () => {
+  const page = apply.browser();
+  const ask = () => page.ask('GET', `/forms/${randomUUID()}`, { headers: { 'x-forwarded-for': '203.0.113.99' } });
+  const answers = await Promise.all(Array.from({ length: 201 }, ask));
+  expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0);
+});
+
+it('while the form service cannot be reached, requests get 502 with a log line and a metric, and then work again', async () => {
+  const page = apply.browser();
+  apply.forms.advance(60 * 60_000);
+  const { status, body } = await start('203.0.113.200');
+  expect(status).toBe(201);
+  await gate.shut();
+  const ask = () => page.ask('GET', '/definitions/permit', { headers: { 'x-forwarded-for': '203.0.113.201' } });
+  expect(await ask()).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
+  expect(apply.forms.log.lines()).toContainEqual(
+    expect.objectContaining({ msg: 'intake application call failed', kind: 'unreachable' }),
+  );
+  expect(apply.forms.log.text()).not.toContain(String(body.id));
+  const metrics = await (await fetch(`${apply.forms.metricsUrl}/metrics`)).text();
+  expect(metrics).toMatch(/dependency_failures_total{dependency="form-api",kind="unreachable"} 1/);
+  await gate.open();
+  expect((await ask()).status).toBe(200);
+});

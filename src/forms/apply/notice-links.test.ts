@@ -1,0 +1,240 @@
+// The links of the warning mail, in a real browser and with real mail. Tests that opening a link changes nothing, that a
+// mail scanner with scripts that presses every button destroys nothing, and that a deletion takes a code.
+import { randomUUID } from 'node:crypto';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import { accessibilityViolations, launchChromium } from '../../../test/support/chromium.ts';
+
+let apply: TestApply;
+let chromium: Browser;
+beforeAll(async () => {
+  [apply, chromium] = await Promise.all([
+    startTestApply({ env: () => ({ APPLY_CODE_LIMIT: '500', APPLY_DRAFTS_PER_ADDRESS: '100' }) }),
+    launchChromium(),
+  ]);
+});
+afterAll(async () => {
+  await chromium?.close();
+  await apply?.close();
+});
+
+const day = 24 * 3_600_000;
+
+/** A draft whose applicant got the warning mail, with the links of that mail. */
+async function warned(language: 'en' | 'fr' = 'en') {
+  const page = apply.browser();
+  const { id, etag, email } = await page.start(undefined, { language });
+  await page.save(id, { name: 'Ana' }, etag);
+  const now = apply.forms.now().getTime();
+  const facts = {
+    definitionId: 'permit',
+    lockOn: new Date(now + 3 * day).toISOString(),
+    deleteOn: new Date(now + 18 * day).toISOString(),
+  };
+  await apply.forms.pool.query(
+    `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+    VALUES ($1, $2, 'form-expiring', $3, $4, $4)`,
+    [id, apply.forms.platform.tenant.id, facts, new Date(now)],
+  );
+  const mail = await apply.forms.platform.mailbox.waitFor(
+    ({ to, subject }) => to.includes(email) && /soon be locked|bientôt verrouillé/.test(subject),
+  );
+  const link = (purpose: string) =>
+    new RegExp(`https?://\\S+/apply/forms/\\S+/${purpose}\\?link=[^\\s)]+`).exec(mail.text)?.[0] ?? '';
+  return { id, email, mail, keep: link('keep'), remove: link('delete') };
+}
+
+async function rowOf(id: string) {
+  const { rows } = await apply.forms.pool.query(
+    `SELECT status, last_accessed AS "lastAccessed", data::text FROM forms WHERE id = $1`,
+    [id],
+  );
+  return rows[0] as { status: string; lastAccessed: Date; data: string } | undefined;
+}
+
+const post = (url: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) =>
+  fetch(url, { method: 'POST', body: new URLSearchParams(fields), headers: { origin: apply.origin, ...headers } });
+
+describe('the warning mail', () => {
+  it('is in the language of the form, states the dates, and has both links', async () => {
+    const { mail, keep, remove, id } = await warned('fr');
+    expect(mail.subject).toBe('Votre brouillon « Permit » sera bientôt verrouillé');
+    expect(mail.html).toMatch(/^<!doctype html>\s*<html lang="fr">/);
+    expect(mail.text).toMatch(/verrouillé le \d+ \S+ \d{4}/);
+    expect(mail.text).toMatch(/supprimé le \d+ \S+ \d{4}/);
+    expect(mail.text).toContain('Supprimer mon brouillon et mes données');
+    for (const link of [keep, remove]) {
+      expect(link).toContain(`${apply.origin}/apply/forms/${id}/`);
+      const facts = Buffer.from(new URL(link).searchParams.get('link')?.split('.')[0] ?? '', 'base64url').toString();
+      expect(facts).toMatch(/^\d+ fr urn:[a-z:-]+/);
+    }
+  });
+});
+
+describe('a mail scanner that opens the links and presses every button', () => {
+  it('destroys nothing, with HEAD, GET and a browser with scripts', async () => {
+    const { id, keep, remove } = await warned();
+    const before = await rowOf(id);
+    for (const link of [keep, remove])
+      for (const method of ['HEAD', 'GET', 'OPTIONS']) expect((await fetch(link, { method })).status).toBeLessThan(300);
+    expect(await rowOf(id)).toEqual(before);
+    const context = await chromium.newContext();
+    const page = await context.newPage();
+    // Which button to press on each page that follows.
+    for (const [link, presses] of [
+      [keep, [0]],
+      [remove, [0, 0]],
+      [remove, [0, 1]],
+    ] as const) {
+      await page.goto(link);
+      for (const nth of presses) await page.locator('button').nth(nth).click();
+      await page.locator('h1').waitFor();
+    }
+    expect(await page.locator('button').count()).toBe(2);
+    await context.close();
+    expect(await rowOf(id)).toMatchObject({ status: 'Draft', data: before?.data });
+  });
+});
+
+describe('keep my draft', () => {
+  it('sets only lastAccessed, as often as it is pressed, and says until when', async () => {
+    const { id, keep } = await warned();
+    const before = await rowOf(id);
+    apply.forms.advance(60_000);
+    for (let nth = 0; nth < 2; nth += 1) {
+      const answer = await post(keep);
+      expect(answer.status).toBe(200);
+      expect(await answer.text()).toMatch(/It will not be locked before [A-Z][a-z]+ \d+, \d{4}/);
+    }
+    const after = await rowOf(id);
+    expect(after?.lastAccessed.getTime()).toBeGreaterThan(before?.lastAccessed.getTime() ?? 0);
+    expect({ ...after, lastAccessed: 0 }).toEqual({ ...before, lastAccessed: 0 });
+  });
+
+  it('never unlocks, and changes no form that is not a draft', async () => {
+    const { id, keep } = await warned();
+    for (const [status, says] of [
+      ['Locked', 'Your draft is locked'],
+      ['Submitted', 'no longer a draft'],
+    ] as const) {
+      await apply.forms.setStatus(id, status);
+      const before = await rowOf(id);
+      const answer = await post(keep);
+      expect(answer.status).toBe(409);
+      expect(await answer.text()).toContain(says);
+      expect(await rowOf(id)).toEqual(before);
+    }
+  });
+});
+
+describe('delete my draft and my data', () => {
+  it('asks for a code that it sends, refuses a wrong one, and then erases the form', async () => {
+    const { id, email, remove } = await warned();
+    const context = await chromium.newContext();
+    const page = await context.newPage();
+    await page.goto(remove);
+    const { mailbox } = apply.forms.platform;
+    const earlier = new Set(mailbox.messages().map((one) => one.id));
+    await page.getByRole('button', { name: 'Send me a code' }).click();
+    const mail = await mailbox.waitFor(
+      (one) => !earlier.has(one.id) && one.to.includes(email) && /code/i.test(one.subject),
+    );
+    await page.getByLabel('Code').fill('WRONG1');
+    await page.getByRole('button', { name: 'Delete my draft' }).click();
+    await page.getByText('The code is wrong or too old').waitFor();
+    expect(await page.title()).toMatch(/^Error: /);
+    expect((await rowOf(id))?.status).toBe('Draft');
+    await page.getByLabel('Code').fill(/^\s*([A-Z0-9]{6,})\s*$/m.exec(mail.text)?.[1] ?? '');
+    await page.getByRole('button', { name: 'Delete my draft' }).click();
+    await page.getByRole('heading', { name: 'Your draft is deleted' }).waitFor();
+    await context.close();
+    expect(await rowOf(id)).toBeUndefined();
+    expect(await (await post(remove, { step: 'delete', code: 'WRONG2' })).text()).toContain('Your draft is deleted');
+    await apply.forms.platform.mailbox.waitFor((one) => one.to.includes(email) && /draft is deleted/.test(one.subject));
+  });
+
+  it('does not take a code that a browser of the applicant has used', async () => {
+    const { id, email, remove } = await warned();
+    const page = apply.browser();
+    const code = await apply.code(page, id, email);
+    await page.enter(id, code);
+    expect((await post(remove, { step: 'delete', code })).status).toBe(403);
+    expect((await rowOf(id))?.status).toBe('Draft');
+  });
+});
+
+describe('a link', () => {
+  it('works for its form, its purpose and its time only', async () => {
+    const [mine, other] = [await warned(), await warned()];
+    const signed = new URL(mine.keep).search;
+    const changed = [
+      `${apply.origin}/apply/forms/${other.id}/keep${signed}`,
+      `${apply.origin}/apply/forms/${mine.id}/delete${signed}`,
+      `${mine.keep}x`,
+      mine.keep.replace(/link=./, 'link=x'),
+      `${apply.origin}/apply/forms/${mine.id}/keep`,
+      `${apply.origin}/apply/forms/${randomUUID()}/keep${signed}`,
+    ];
+    const before = await rowOf(mine.id);
+    for (const link of changed)
+      for (const answer of [await fetch(link), await post(link)]) {
+        expect(answer.status, link).toBe(400);
+        expect(answer.headers.get('content-type')).toMatch(/^text\/html/);
+      }
+    apply.forms.advance(19 * day);
+    expect((await post(mine.keep)).status).toBe(410);
+    expect(await rowOf(mine.id)).toEqual(before);
+  });
+
+  it('is not pressed by a page of another site', async () => {
+    const { id, keep } = await warned();
+    const before = await rowOf(id);
+    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }] as Record<
+      string,
+      string
+    >[])
+      expect((await post(keep, {}, headers)).status).toBe(403);
+    expect(await rowOf(id)).toEqual(before);
+  });
+
+  it('does not reach the log', async () => {
+    const { keep, remove } = await warned();
+    await post(keep);
+    const lines = apply.forms.log.text();
+    for (const link of [keep, remove]) expect(lines).not.toContain(new URL(link).searchParams.get('link'));
+  });
+});
+
+describe('the pages and the mail', () => {
+  it.each([
+    ['light', 'fr'],
+    ['dark', 'en'],
+  ] as const)(
+    'have no violation that axe finds at 320 pixels, in %s colours (%s), and no scripts',
+    async (colorScheme, lang) => {
+      const { mail, keep, remove } = await warned();
+      const context = await chromium.newContext({
+        colorScheme,
+        viewport: { width: 320, height: 700 },
+        bypassCSP: true,
+      });
+      const page = await context.newPage();
+      const answer = await page.goto(`${lang === 'fr' ? keep.replace('link=', 'link=x') : keep}&lang=${lang}`);
+      expect(answer?.headers()['content-security-policy']).toMatch(/^default-src 'none'; .*form-action 'self'/);
+      expect(await page.locator('script').count()).toBe(0);
+      expect(await page.locator('html').getAttribute('lang')).toBe(lang);
+      expect(await accessibilityViolations(page)).toEqual([]);
+      await page.goto(remove);
+      await page.getByRole('button').click();
+      await page.getByRole('button', { name: 'Delete my draft' }).click();
+      await page.getByText('Enter the code.').waitFor();
+      expect(await accessibilityViolations(page)).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      const shown = await context.newPage();
+      await shown.setContent(mail.html ?? '');
+      expect(await accessibilityViolations(shown)).toEqual([]);
+      await context.close();
+    },
+  );
+});

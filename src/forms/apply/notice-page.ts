@@ -1,0 +1,129 @@
+// The pages behind the links of the warning mail: plain HTML without scripts. They contain nothing about the form but
+// the day on which it will be locked.
+import type { Request, Response } from 'express';
+import type { Problem } from '../../service/http/problem.ts';
+import type { ProblemContent } from '../../service/http/problem-handler.ts';
+import { html, type Markup, page } from '../../service/openapi/html.ts';
+import { pagePolicy, pageStylesheet } from '../../service/openapi/page-stylesheet.ts';
+import type { Language } from '../forms/form.ts';
+import { noticeTexts } from './notice-texts.ts';
+
+export const noticePath = '/apply/forms/:formId';
+
+const stylesheet = `${pageStylesheet}body { max-width: 40rem; }
+p { margin: 0 0 1rem; overflow-wrap: anywhere; }
+main { background: var(--surface); border: 1px solid var(--line); border-radius: 8px; padding: 1.5rem; }
+form { margin: 1.25rem 0 0; }
+label { display: block; font-weight: 600; margin: 0 0 .3rem; }
+input { font: inherit; width: 12rem; max-width: 100%; padding: .55rem .7rem; color: var(--text);
+  background: var(--surface); border: 2px solid var(--quiet); border-radius: 4px; margin: 0 0 1rem; }
+button { font: inherit; font-weight: 600; padding: .65rem 1.1rem; border: 2px solid var(--accent); border-radius: 6px;
+  background: var(--accent); color: var(--ground); cursor: pointer; }
+button.second { background: transparent; color: var(--accent); }
+nav { margin: 0 0 1rem; text-align: right; }
+.error { border-left: 5px solid var(--danger); padding: 0 0 0 1rem; }
+.error, .error a { color: var(--danger); font-weight: 600; }
+:root { --danger: light-dark(#a3161d, #ff9c94); }
+`;
+
+const headers = {
+  'Content-Security-Policy': pagePolicy(stylesheet, 'data:', "'self'"),
+  // The link must not reach other sites. A browser sends Origin with the form only if its own site may see it.
+  'Referrer-Policy': 'same-origin',
+  'X-Robots-Tag': 'noindex',
+};
+
+export interface NoticePage {
+  status?: number;
+  title: string;
+  /** True if the title tells of an error. */
+  isError?: boolean;
+  body: Markup;
+}
+
+/** The language in which the page was asked for; otherwise that of the link. */
+export function pageLanguage(request: Request, ofLink: Language | undefined): Language {
+  const { lang } = request.query;
+  return lang === 'en' || lang === 'fr'
+    ? lang
+    : (ofLink ?? (request.acceptsLanguages('en', 'fr') === 'fr' ? 'fr' : 'en'));
+}
+
+export function sendNoticePage(response: Response, language: Language, content: NoticePage): void {
+  response.set(headers).status(content.status ?? 200);
+  response.type('text/html').send(noticePage(response.req, language, content));
+}
+
+function noticePage(request: Request, language: Language, { title, isError, body }: NoticePage): string {
+  const texts = noticeTexts[language];
+  const other = language === 'en' ? 'fr' : 'en';
+  const { link } = request.query;
+  // A form that was sent is not sent again in the other language.
+  const query = typeof link === 'string' ? `?${new URLSearchParams({ link, lang: other })}` : `?lang=${other}`;
+  const content = html`<nav><a href="${query}" lang="${other}" hreflang="${other}">${texts.otherLanguage}</a></nav>
+<main>
+<h1>${title}</h1>
+${body}
+</main>`;
+  return page({ title: `${isError ? texts.error : ''}${title}`, styles: stylesheet, body: content, language });
+}
+
+export function messagePage({ title, text }: { title: string; text: string }): NoticePage {
+  return { title, body: html`<p>${text}</p>` };
+}
+
+/** A page with one button. The browser sends its form to the address of the page. */
+export function buttonPage({ title, text, button }: { title: string; text: string; button: string }, step: string) {
+  return { title, body: html`<p>${text}</p>\n${buttonForm(step, button)}` };
+}
+
+function buttonForm(step: string, button: string, more: { input?: Markup; isSecond?: boolean } = {}): Markup {
+  return html`<form method="post">
+<input type="hidden" name="step" value="${step}">
+${more.input}
+<button${more.isSecond && html` class="second"`}>${button}</button>
+</form>`;
+}
+
+/** `problem` is shown above the form, and as the description of the field. */
+export function codePage(language: Language, problem?: { status: number; text: string }): NoticePage {
+  const { title, text, label, button, again } = noticeTexts[language].code;
+  const input = html`<label for="code">${label}</label>
+<input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="64"${
+    problem && html` aria-invalid="true" aria-describedby="problem"`
+  }>`;
+  return {
+    ...(problem && { status: problem.status, isError: true }),
+    title,
+    body: html`${problem && html`<p class="error" id="problem" role="alert"><a href="#code">${problem.text}</a></p>`}
+<p>${text}</p>
+${buttonForm('delete', button, { input })}
+${buttonForm('code', again, { isSecond: true })}`,
+  };
+}
+
+type ProblemName = keyof (typeof noticeTexts)['en']['problems'];
+
+const namesBySlug: Record<string, ProblemName> = {
+  'invalid-request': 'invalid',
+  'not-found': 'gone',
+  gone: 'gone',
+  'form-locked': 'locked',
+  'form-not-draft': 'submitted',
+  'form-held': 'held',
+  'too-many-requests': 'busy',
+  forbidden: 'invalid',
+};
+
+/** Shows a problem of these routes as a page. Problems of other routes stay problem+json. */
+export function presentNoticeProblem(
+  problem: Problem,
+  request: Request,
+  response: Response,
+): ProblemContent | undefined {
+  if (!response.locals.route?.startsWith(noticePath)) return undefined;
+  const language = pageLanguage(request, undefined);
+  const name = problem.members.expired ? 'expired' : (namesBySlug[problem.slug] ?? 'unavailable');
+  const content = { ...messagePage(noticeTexts[language].problems[name]), isError: true };
+  return { contentType: 'text/html; charset=utf-8', body: noticePage(request, language, content), headers };
+}

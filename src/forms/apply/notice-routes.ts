@@ -1,0 +1,152 @@
+// The links of the warning mail. Opening a link shows a page and changes nothing, and no script presses its button. `keep`
+// makes a draft live longer. `delete` takes a code besides, because mail scanners press buttons, and because others than
+// the applicant may read the event that contains the link.
+import { randomUUID } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { anonymous, type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import type { Language } from '../forms/form.ts';
+import type { LinkPurpose } from '../notices/links.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { type FormOfTenant, sendCode, useCode } from './code-routes.ts';
+import { buttonPage, codePage, messagePage, noticePath, pageLanguage, sendNoticePage } from './notice-page.ts';
+import { noticeTexts } from './notice-texts.ts';
+import { codeBody, smallBody } from './schema.ts';
+
+const params = z.object({ formId: z.guid('must be a UUID') });
+const query = z.object({ link: z.string().max(1_024).default(''), lang: z.string().optional() });
+const tag = 'Links in mails';
+const answers = {
+  200: { description: 'A page' },
+  400: { description: 'The link is not valid, as a page' },
+  410: { description: 'The link has expired, or the form was deleted, as a page' },
+};
+
+export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
+  const guards = [anonymous, options.guards.requestLimit, options.guards.ownForm];
+  const pages = (
+    [
+      ['keep', 'Ask whether to keep a draft'],
+      ['delete', 'Ask whether to delete a draft'],
+    ] as const
+  ).map(([purpose, summary]) =>
+    route({
+      ...{ method: 'get', path: `${noticePath}/${purpose}`, summary, tag, guards, params, query, answers },
+      handle(input, request, response) {
+        const { language } = readLink(options, purpose, input, request);
+        const { keep, remove } = noticeTexts[language];
+        const content = purpose === 'keep' ? buttonPage(keep, 'keep') : buttonPage(remove, 'code');
+        sendNoticePage(response, language, content);
+      },
+    }),
+  );
+  const keep = route({
+    ...{ method: 'post', path: `${noticePath}/keep`, summary: 'Keep a draft', tag, guards, params, query, answers },
+    async handle(input, request, response) {
+      const { form, language } = readLink(options, 'keep', input, request, response);
+      const { text } = await options.api.call({
+        method: 'POST',
+        path: `/forms/${form.formId}`,
+        tenantId: form.tenantId,
+        body: '{"operation":"keep"}',
+        context: response,
+      });
+      const { lockOn } = JSON.parse(text) as { lockOn: string | null };
+      const { title, text: says } = noticeTexts[language].kept;
+      sendNoticePage(response, language, messagePage({ title, text: says.replace('DATE', dayOf(lockOn, language)) }));
+    },
+  });
+  const remove = route({
+    ...{ method: 'post', path: `${noticePath}/delete`, summary: 'Send a code, or delete the draft with it', tag },
+    ...{ guards: [...guards, options.guards.codeLimit], params, query, answers },
+    body: z.string().default(''),
+    bodyType: 'application/x-www-form-urlencoded',
+    bodyLimit: smallBody,
+    async handle(input, request, response) {
+      const { form, language } = readLink(options, 'delete', input, request, response);
+      const fields = new URLSearchParams(input.body);
+      if (fields.get('step') === 'delete')
+        await removeDraft(options, form, language, fields.get('code') ?? '', response);
+      else await askForCode(options, form, language, response);
+    },
+  });
+  return [...pages, keep, remove];
+}
+
+/** Throws Problem `invalid-request`, or `gone` for a link that has expired. */
+function readLink(
+  { links, clock }: ApplyRoutesOptions,
+  purpose: LinkPurpose,
+  input: { params: { formId: string }; query: { link: string } },
+  request: Request,
+  response = request.res as Response,
+): { form: FormOfTenant; language: Language } {
+  const { formId } = input.params;
+  const facts = links.read(purpose, formId, input.query.link);
+  if (!facts) throw invalidRequest([{ pointer: '/query/link', detail: 'is not a link of this form' }]);
+  if (facts.expires <= clock()) throw new Problem('gone', 'The link has expired.', { members: { expired: true } });
+  return {
+    form: { formId, tenantId: facts.tenantId, context: response },
+    language: pageLanguage(request, facts.language),
+  };
+}
+
+async function askForCode(
+  options: ApplyRoutesOptions,
+  form: FormOfTenant,
+  language: Language,
+  response: Response,
+): Promise<void> {
+  try {
+    await sendCode(options, form);
+    sendNoticePage(response, language, codePage(language));
+  } catch (error) {
+    sendCodePage(error, language, response);
+  }
+}
+
+async function removeDraft(
+  options: ApplyRoutesOptions,
+  form: FormOfTenant,
+  language: Language,
+  given: string,
+  response: Response,
+): Promise<void> {
+  const parsed = codeBody.safeParse({ code: given });
+  if (!parsed.success) {
+    const text = noticeTexts[language].code.missing;
+    return sendNoticePage(response, language, codePage(language, { status: 400, text }));
+  }
+  const { code } = parsed.data;
+  const { formId, tenantId } = form;
+  try {
+    // These pages have no cookie, so each attempt counts as a browser of its own: a code works here only once.
+    await useCode(options, form, { code, browser: randomUUID() }, () =>
+      options.api.call({
+        ...{ method: 'DELETE', path: `/forms/${formId}`, tenantId, context: response },
+        headers: { 'x-form-code': code },
+      }),
+    );
+    sendNoticePage(response, language, messagePage(noticeTexts[language].removed));
+  } catch (error) {
+    sendCodePage(error, language, response);
+  }
+}
+
+/** Lets the applicant try again after a wrong code, or after too many. Throws other errors. */
+function sendCodePage(error: unknown, language: Language, response: Response): void {
+  const { wrong, tooMany } = noticeTexts[language].code;
+  const slug = error instanceof Problem ? error.slug : undefined;
+  if (slug !== 'invalid-code' && slug !== 'too-many-requests') throw error;
+  const problem = slug === 'invalid-code' ? { status: 403, text: wrong } : { status: 429, text: tooMany };
+  if (error instanceof Problem) response.set(error.headers);
+  sendNoticePage(response, language, codePage(language, problem));
+}
+
+function dayOf(moment: string | null, language: Language): string {
+  const locale = language === 'fr' ? 'fr-CA' : 'en-CA';
+  return moment === null
+    ? '–'
+    : new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(moment));
+}

@@ -1,0 +1,133 @@
+// The texts of the pages behind the links of the warning mail, in English and French.
+import type { Language } from '../forms/form.ts';
+
+/** A page that only says something. */
+export interface Message {
+  title: string;
+  text: string;
+}
+
+export interface NoticeTexts {
+  keep: Message & { button: string };
+  /** `DATE` stands for the day on which the draft will be locked. */
+  kept: Message;
+  remove: Message & { button: string };
+  code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };
+  removed: Message;
+  /** The other language, in that language. */
+  otherLanguage: string;
+  /** Before the title of a page with an error. */
+  error: string;
+  problems: Record<'invalid' | 'expired' | 'locked' | 'submitted' | 'gone' | 'held' | 'busy' | 'unavailable', Message>;
+}
+
+export const noticeTexts: Record<Language, NoticeTexts> = {
+  en: {
+    keep: {
+      title: 'Keep your draft',
+      text: 'Your draft will be locked soon, because you have not opened it for some time. Press the button to keep it.',
+      button: 'Keep my draft',
+    },
+    kept: {
+      title: 'We keep your draft',
+      text: 'It will not be locked before DATE. You do not have to do anything now.',
+    },
+    remove: {
+      title: 'Delete your draft',
+      text: 'This deletes your draft and your data. You cannot undo it. To make sure that it is you, we first send you a code.',
+      button: 'Send me a code',
+    },
+    code: {
+      title: 'Enter the code',
+      text: 'We sent a code to the address that you gave us. It works for 10 minutes. If you do not get it, look in your spam folder, or wait a minute and ask for another.',
+      label: 'Code',
+      button: 'Delete my draft and my data',
+      again: 'Send me another code',
+      missing: 'Enter the code.',
+      wrong: 'The code is wrong or too old. Check it, or ask for another.',
+      tooMany: 'You asked for codes, or entered wrong ones, too often. Wait a while, then try again.',
+    },
+    removed: { title: 'Your draft is deleted', text: 'Your draft and your data are deleted. You can close this page.' },
+    otherLanguage: 'Français',
+    error: 'Error: ',
+    problems: {
+      invalid: {
+        title: 'This link does not work',
+        text: 'Part of the address may be missing. Open the link in the mail again.',
+      },
+      expired: {
+        title: 'This link is too old',
+        text: 'The draft has probably been deleted since. You can start again.',
+      },
+      locked: {
+        title: 'Your draft is locked',
+        text: 'You cannot change it here any more. If you still need it, ask the office that you are applying to to unlock it.',
+      },
+      submitted: { title: 'This is no longer a draft', text: 'You have submitted it, so it will not be locked.' },
+      gone: { title: 'This draft does not exist any more', text: 'It was deleted. You can start again.' },
+      held: { title: 'Your draft cannot be deleted now', text: 'Ask the office that you are applying to.' },
+      busy: { title: 'Please wait a moment', text: 'There were too many requests. Try again in a few minutes.' },
+      unavailable: {
+        title: 'That did not work',
+        text: 'Something failed on our side. Nothing was changed. Try again in a few minutes.',
+      },
+    },
+  },
+  fr: {
+    keep: {
+      title: 'Garder votre brouillon',
+      text: 'Votre brouillon sera bientôt verrouillé, car vous ne l’avez pas ouvert depuis un certain temps. Appuyez sur le bouton pour le garder.',
+      button: 'Garder mon brouillon',
+    },
+    kept: {
+      title: 'Nous gardons votre brouillon',
+      text: 'Il ne sera pas verrouillé avant le DATE. Vous n’avez rien à faire pour le moment.',
+    },
+    remove: {
+      title: 'Supprimer votre brouillon',
+      text: 'Votre brouillon et vos données seront supprimés. Vous ne pourrez pas revenir en arrière. Pour nous assurer que c’est bien vous, nous vous envoyons d’abord un code.',
+      button: 'Envoyez-moi un code',
+    },
+    code: {
+      title: 'Entrez le code',
+      text: 'Nous avons envoyé un code à l’adresse que vous nous avez donnée. Il est valable 10 minutes. Si vous ne le recevez pas, regardez dans vos courriels indésirables, ou attendez une minute et demandez-en un autre.',
+      label: 'Code',
+      button: 'Supprimer mon brouillon et mes données',
+      again: 'Envoyez-moi un autre code',
+      missing: 'Entrez le code.',
+      wrong: 'Le code est faux ou trop ancien. Vérifiez-le, ou demandez-en un autre.',
+      tooMany: 'Vous avez demandé des codes, ou entré de faux codes, trop souvent. Attendez un peu, puis réessayez.',
+    },
+    removed: {
+      title: 'Votre brouillon est supprimé',
+      text: 'Votre brouillon et vos données sont supprimés. Vous pouvez fermer cette page.',
+    },
+    otherLanguage: 'English',
+    error: 'Erreur : ',
+    problems: {
+      invalid: {
+        title: 'Ce lien ne fonctionne pas',
+        text: 'Il manque peut-être une partie de l’adresse. Ouvrez de nouveau le lien du courriel.',
+      },
+      expired: {
+        title: 'Ce lien est trop ancien',
+        text: 'Le brouillon a sans doute été supprimé depuis. Vous pouvez recommencer.',
+      },
+      locked: {
+        title: 'Votre brouillon est verrouillé',
+        text: 'Vous ne pouvez plus le modifier ici. Si vous en avez encore besoin, demandez au bureau concerné de le déverrouiller.',
+      },
+      submitted: { title: 'Ce n’est plus un brouillon', text: 'Vous l’avez envoyé : il ne sera pas verrouillé.' },
+      gone: { title: 'Ce brouillon n’existe plus', text: 'Il a été supprimé. Vous pouvez recommencer.' },
+      held: {
+        title: 'Votre brouillon ne peut pas être supprimé maintenant',
+        text: 'Adressez-vous au bureau concerné.',
+      },
+      busy: { title: 'Attendez un instant', text: 'Il y a eu trop de demandes. Réessayez dans quelques minutes.' },
+      unavailable: {
+        title: 'Cela n’a pas fonctionné',
+        text: 'Une erreur est survenue de notre côté. Rien n’a changé. Réessayez dans quelques minutes.',
+      },
+    },
+  },
+};

@@ -1,0 +1,25 @@
+// Parts of the texts of notices, in the template language of the notification service.
+
+/** The text of a notice in one language. */
+export interface NoticeText {
+  subject: string;
+  heading: string;
+  /** HTML. */
+  paragraphs: string[];
+  sms: string;
+}
+
+export const noticeNames = ['created', 'expiring', 'locked', 'unlocked', 'toDraft', 'submitted', 'deleted'] as const;
+export type NoticeName = (typeof noticeNames)[number];
+
+export const name = (path: string, otherwise: string) => `{{#if ${path}}}{{${path}.name}}{{else}}${otherwise}{{/if}}`;
+const url = 'event.payload.form.formDraftUrl';
+export const link = (text: string) => `{{#if ${url}}}<p><a href="{{${url}}}">${text}</a></p>{{/if}}`;
+export const plainLink = `{{#if ${url}}} {{${url}}}{{/if}}`;
+/** The links of the warning. They exist where the applicant's pages are enabled. */
+export const ownLink = (member: string, before: string, text: string) =>
+  `{{#if event.payload.${member}}}<p>${before} <a href="{{event.payload.${member}}}">${text}</a></p>{{/if}}`;
+export const reference = '{{event.payload.form.reference}}';
+
+export const onDate = (path: string, before: string, options = '') =>
+  `{{#if ${path}}} ${before} {{formatDate ${path} ${options}timeStyle="none"}}{{/if}}`;
