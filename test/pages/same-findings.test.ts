@@ -1,0 +1,42 @@
+// Validates one corpus of schemas and form data in the browser's validator and in the form service's. The form service
+// is the authority: both must find fault with the same values.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { compileSchema, findingsOf } from '../../src/forms/definitions/json-schema.ts';
+import common from '../../src/forms/definitions/shared-schemas/common.v1.schema.json' with { type: 'json' };
+import standard from '../../src/forms/definitions/shared-schemas/standard.v1.schema.json' with { type: 'json' };
+import { pointerOf } from '../../web/apply/model/json.ts';
+import { createValidator } from '../../web/apply/model/validator.ts';
+import { type Example, furtherExamples } from './further-examples.ts';
+
+const folder = join(import.meta.dirname, '../fixtures/definitions');
+const corpus = readdirSync(folder).map((file): [string, Example] => {
+  const { definition, valid, invalid } = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+  return [
+    file,
+    { schema: definition.dataSchema, data: [...valid, ...invalid.map(({ data }: { data: object }) => data)] },
+  ];
+});
+
+function onTheServer(schema: unknown, data: unknown): string[] {
+  const validate = compileSchema(schema, { allErrors: true, urnPrefix: 'urn:example' });
+  validate(data);
+  const { errors, truncated } = findingsOf(validate.errors);
+  expect(truncated).toBe(false);
+  return [...new Set(errors.map(({ pointer }) => pointer.replace('/data', '')))].sort();
+}
+
+function inTheBrowser(schema: unknown, data: unknown): string[] {
+  const findings = createValidator(schema, [structuredClone(common), structuredClone(standard)])(data);
+  return [...new Set(findings.map(({ path }) => pointerOf(path)))].sort();
+}
+
+it.each([...corpus, ...Object.entries(furtherExamples)])('%s', (_name, { schema, data, comparesValidity = false }) => {
+  for (const value of data) {
+    const [found, authority] = [inTheBrowser(schema, value), onTheServer(schema, value)];
+    if (comparesValidity)
+      expect({ value, isValid: found.length === 0 }).toEqual({ value, isValid: authority.length === 0 });
+    else expect({ value, found }).toEqual({ value, found: authority });
+  }
+});
