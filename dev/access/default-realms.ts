@@ -2,6 +2,9 @@
 import type { Urns } from '../../src/service/urn.ts';
 import type { RealmClient, RealmDefinition, RealmUser, Roles } from './realm.ts';
 
+/** Client id of the intake application's account in `core`. */
+export const applyClientId = 'formgate-apply';
+
 export interface DefaultRealmsOptions {
   urns: Urns;
   /** Returns the secret of a platform service's account in `core`, by its client id. */
@@ -62,6 +65,10 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
       service('form-service', {
         'configuration-service': ['configured-service', 'configuration-admin'],
         'notification-service': ['subscription-app', 'subscription-admin'],
+      }),
+      // The intake application of the applicant's pages.
+      account(applyClientId, serviceSecret(applyClientId), {
+        clients: byUrn(urns, { 'form-service': ['intake-application'], 'file-service': ['file-service-admin'] }),
       }),
       service('token-handler', { 'configuration-service': ['configured-service', 'configuration-admin'] }),
       { clientId: 'demo-cli', grants: ['password', 'refresh_token'] },

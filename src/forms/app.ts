@@ -3,7 +3,9 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
-import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
+import type { ApplyRoutesOptions } from './apply/apply-options.ts';
+import { applyRoutes } from './apply/routes.ts';
+import { checkDefinitionRoute, type DefinitionRoutesOptions, readDefinitionRoute } from './definitions/routes.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
 import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
@@ -15,6 +17,8 @@ import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
+  /** Undefined if the intake application is off. */
+  apply: ApplyRoutesOptions | undefined;
   definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
   pages: PageRoutesOptions;
@@ -26,7 +30,8 @@ const name = 'Form service';
 const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
-export function formsRoutes({ about, definitions, forms, pages, quarantine, registers }: FormsRoutesOptions): Route[] {
+export function formsRoutes(options: FormsRoutesOptions): Route[] {
+  const { about, apply, definitions, forms, pages, quarantine, registers } = options;
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
@@ -37,9 +42,11 @@ export function formsRoutes({ about, definitions, forms, pages, quarantine, regi
     readDataRoute(forms),
     updateDataRoute(forms),
     checkDefinitionRoute(definitions),
+    readDefinitionRoute(definitions),
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),
+    ...(apply ? applyRoutes(apply) : []),
   ];
   return [...routes, ...documentRoutes({ title: name, version: '1', description, routes }), ...pageRoutes(pages)];
 }

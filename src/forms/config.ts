@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
 import { csv, flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { applyFields, applyRules } from './apply/settings.ts';
 
 import { pageNames } from './pages/page.ts';
 
@@ -38,8 +39,9 @@ const settings = z.object({
   PAGES: csv()
     .pipe(z.array(z.enum(pageNames, 'must be a list of apply and console')))
     .describe('Pages for people that the process serves: apply (`/apply`, for applicants) and console (`/console`)'),
+  ...applyFields,
 });
 
-export const configSchema = withRules(settings, ...processRules);
+export const configSchema = withRules(settings, ...processRules, ...applyRules);
 
 export type FormsConfig = z.output<typeof configSchema>;

@@ -21,6 +21,7 @@ import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
+import { createIntakeApplication } from './apply/intake-application.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
@@ -86,12 +87,15 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock }));
   platform.register(registered);
   void platform.preload();
+  let ownUrl = '';
+  const pool = shareRequestPool(base);
+  const apply = createIntakeApplication({ ...base, pool, ownUrl: () => ownUrl });
   const readiness = watchReadiness({
     ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup },
   });
-  return serve({
+  const running = await serve({
     app: createHttpApp({
-      ...{ log, metrics, routes: formsRoutes(createRouteOptions(base, outbox)) },
+      ...{ log, metrics, routes: formsRoutes({ ...createRouteOptions(base, pool, outbox), apply: apply?.routes }) },
       trustedProxies: config.TRUSTED_PROXIES,
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
@@ -107,9 +111,12 @@ export async function startForms(options: StartOptions): Promise<RunningService>
     async close() {
       readiness.stop();
       await outbox.stop();
-      await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((pool) => pool.end())]);
+      await apply?.api.close();
+      await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((one) => one.end())]);
     },
   });
+  ownUrl = running.url;
+  return running;
 }
 
 /** The objects that the functions below use. */
@@ -165,7 +172,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   return { ...dispatcher, subscribeNow: createSubscribeNow(common) };
 }
 
-function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
+function createRouteOptions(base: Base, pool: RequestPool, outbox: Outbox): Omit<FormsRoutesOptions, 'apply'> {
   const { config, platform, urns, log, metrics, clock } = base;
   // Called after each commit that wrote to the outbox.
   const changed = outbox.nudge;
@@ -178,7 +185,6 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
     ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, clock },
   });
   const ownBearer = bearer(verifier, [clientId]);
-  const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);
   const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
   const limits = createRateLimits({ log, clock, metrics });
@@ -197,6 +203,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
     definitions: {
       ...guards,
+      definitions: base.definitions,
       check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
       checks: limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
     },

@@ -37,6 +37,8 @@ export interface PlatformOptions {
 
 export interface Platform {
   account: ServiceAccount;
+  /** Creates another account in the realm core, for a part of the service that must not use the service's own. */
+  accountOf(clientId: string, clientSecret: string): ServiceAccount;
   directory: Directory;
   tenants: TenantDirectory;
   configuration: Configuration;
@@ -60,12 +62,9 @@ export function createPlatform(options: PlatformOptions): Platform {
   const times = cacheTimes(config.PLATFORM_CACHE_TTL);
   const budget = createMissBudget(clock, metrics);
   const common = { agent, metrics, log, clock, times, budget, timeoutMs: config.PLATFORM_TIMEOUT };
-  const account = createServiceAccount({
-    ...common,
-    accessUrl: config.ACCESS_SERVICE_URL,
-    clientId: config.CLIENT_ID ?? urns.service(service),
-    clientSecret: config.CLIENT_SECRET,
-  });
+  const accountOf = (clientId: string, clientSecret: string) =>
+    createServiceAccount({ ...common, accessUrl: config.ACCESS_SERVICE_URL, clientId, clientSecret });
+  const account = accountOf(config.CLIENT_ID ?? urns.service(service), config.CLIENT_SECRET);
   const directory = createDirectory({ ...common, url: config.DIRECTORY_URL, urns, overrides });
   const registrations: RunningRegistration[] = [];
 
@@ -83,6 +82,7 @@ export function createPlatform(options: PlatformOptions): Platform {
   const stopping = new AbortController();
   return {
     account,
+    accountOf,
     directory,
     tenants,
     configuration,

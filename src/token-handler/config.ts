@@ -1,10 +1,10 @@
 // Defines the token handler's configuration, which is read from the environment. One error reports all problems.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
+import { keyRingProblem } from '../service/keys/key-ring.ts';
 import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 import { redisFields } from '../service/redis/redis-fields.ts';
-import { keyRingProblem } from './keys/key-ring.ts';
 import { type PageSettings, parsePageSettings } from './pages/settings.ts';
 import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';

@@ -3,12 +3,12 @@ import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
 import type { SigningKeys } from '../service/auth/signing-keys.ts';
 import type { Clock } from '../service/clock.ts';
+import type { KeyRing } from '../service/keys/key-ring.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import type { Redis } from '../service/redis/redis.ts';
 import type { Urns } from '../service/urn.ts';
 import type { TokenHandlerConfig } from './config.ts';
-import type { KeyRing } from './keys/key-ring.ts';
 import type { ProviderAddresses } from './provider-addresses.ts';
 import type { DiscoverProvider } from './provider-discovery.ts';
 

@@ -5,12 +5,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createKeyRing } from '../../src/service/keys/key-ring.ts';
 import {
   openRegistration,
   registrationColumns,
   type StoredRegistration,
 } from '../../src/token-handler/clients/registration.ts';
-import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
 import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { cookieName } from '../support/sessions.ts';

@@ -22,6 +22,8 @@ export interface TestAccessOptions {
   store?: EntityStore;
   /** Realms beside `demo` and `core`. */
   realms?: RealmDefinition[];
+  /** Seconds for which tokens of `core` are valid, for a test that moves the clock of a service. */
+  coreTokenLifetime?: number;
 }
 
 export async function startTestAccess(options: TestAccessOptions = {}): Promise<TestAccess> {
@@ -39,6 +41,8 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   const access = await createAccessService({ publicUrl: url, store, cookieKeys: ['test cookie key'] });
   handle = access.app;
   const defaults = defaultRealms({ urns, serviceSecret: testServiceSecret });
+  const core = defaults.find(({ name }) => name === 'core');
+  if (core && options.coreTokenLifetime) core.accessTokenLifetime = options.coreTokenLifetime;
   for (const realm of [...defaults, ...(options.realms ?? [])]) await access.addRealm(realm);
 
   const issuer = (realm: string) => `${url}/realms/${realm}`;

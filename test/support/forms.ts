@@ -93,12 +93,18 @@ const people: Record<Who, TokenOptions> = {
 const yearsInSeconds = 10 * 365 * 24 * 3600;
 
 export interface TestFormsOptions {
+  /** Seconds for which tokens of service accounts are valid. They expire by the clock that a test moves. */
+  coreTokenLifetime?: number;
   /** Environment variables that differ from the defaults, such as `DIR_…` addresses of a service behind a proxy. */
   env?(platform: TestPlatform): Record<string, string> | Promise<Record<string, string>>;
 }
 
 export async function startTestForms(options: TestFormsOptions = {}): Promise<TestForms> {
-  const [platform, database] = await Promise.all([startTestPlatform(), createTestDatabase(migrationsDirectory)]);
+  const { coreTokenLifetime } = options;
+  const [platform, database] = await Promise.all([
+    startTestPlatform(coreTokenLifetime === undefined ? {} : { coreTokenLifetime }),
+    createTestDatabase(migrationsDirectory),
+  ]);
   const { access } = platform;
   const log = captureLog();
   let moved = 0;

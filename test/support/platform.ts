@@ -40,6 +40,8 @@ export interface TestPlatformOptions {
   /** Used instead of a new one. The platform closes it. */
   access?: TestAccess;
   mailbox?: TestMailbox;
+  /** Seconds for which tokens of service accounts are valid. */
+  coreTokenLifetime?: number;
   /** `host:port` of a route to Postgres that the test controls. */
   databaseVia?: string;
   /** Environment variables that differ from the defaults. */
@@ -63,7 +65,7 @@ const apis = {
 export async function startTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const { clock = systemClock, log = pino({ level: 'silent' }) } = options;
   const [access, mailbox, database] = await Promise.all([
-    options.access ?? startAccessForTwo(),
+    options.access ?? startAccessForTwo(options.coreTokenLifetime),
     options.mailbox ?? startTestMailbox(),
     createTestDatabase(migrationsDirectory),
   ]);
@@ -162,8 +164,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function startAccessForTwo(): Promise<TestAccess> {
-  const access = await startTestAccess();
+async function startAccessForTwo(coreTokenLifetime?: number): Promise<TestAccess> {
+  const access = await startTestAccess(coreTokenLifetime === undefined ? {} : { coreTokenLifetime });
   await access.addRealm('other');
   return access;
 }

@@ -2,9 +2,9 @@
 // the frontend's site.
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
+import { createKeyRing } from '../../src/service/keys/key-ring.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createRedis } from '../../src/service/redis/redis.ts';
-import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
 import type { FoundSession, TokenSet } from '../../src/token-handler/sessions/session.ts';
 import { Sessions } from '../../src/token-handler/sessions/sessions.ts';

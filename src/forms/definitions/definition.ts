@@ -71,3 +71,14 @@ export function parseDefinition(id: string, configured: unknown): FormDefinition
 export function unusable(id: string, reason: string, options: Pick<ProblemOptions, 'errors' | 'cause'> = {}): Problem {
   return new Problem('definition-invalid', `The form definition “${id}” cannot be used. ${reason}`, options);
 }
+
+/** True for form-admin, for a role that the definition names, and for intake applications of anonymous applicants. */
+export function mayReadDefinition(roles: ReadonlySet<string>, definition: FormDefinition): boolean {
+  const { applicantRoles, clerkRoles, assessorRoles, anonymousApply } = definition;
+  const named = [...applicantRoles, ...clerkRoles, ...assessorRoles];
+  return (
+    roles.has('form-admin') ||
+    (anonymousApply && roles.has('intake-application')) ||
+    named.some((role) => roles.has(role))
+  );
+}

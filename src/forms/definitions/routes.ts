@@ -1,9 +1,13 @@
-// The route that checks a form definition, before it is configured or after.
+// The routes that read a form definition, and that check one before it is configured or after.
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
-import { tenantOf } from '../../service/http/request-context.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
+import { bundledSchema } from './bundled-schema.ts';
 import type { DefinitionCheck } from './check.ts';
-import { checkBody, checkResponse, tenantQuery } from './schema.ts';
+import { mayReadDefinition } from './definition.ts';
+import { checkBody, checkResponse, definitionParams, definitionResponse, tenantQuery } from './schema.ts';
+import type { DefinitionSource } from './source.ts';
 
 export interface DefinitionRoutesOptions {
   /** Accepts tokens for this service and for the configuration service. */
@@ -11,6 +15,7 @@ export interface DefinitionRoutesOptions {
   /** Admits those who manage forms or write configuration. */
   mayManage: Guard;
   tenant: Guard;
+  definitions: DefinitionSource;
   check: DefinitionCheck;
   checks: LocalRateLimiter;
 }
@@ -40,6 +45,38 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
     },
     async handle({ body }, _request, response) {
       response.json(await check(body, { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent }));
+    },
+  });
+}
+
+export function readDefinitionRoute({ bearer, tenant, definitions }: DefinitionRoutesOptions): Route {
+  return route({
+    method: 'get',
+    path: '/form/v1/definitions/:definitionId',
+    summary: 'Read a form definition, to show its form',
+    description:
+      'By form-admin, callers with a role that the definition names, and intake applications if it permits anonymous ' +
+      'applicants. The data schema contains the shared schemas that it refers to.',
+    guards: [bearer, tenant],
+    params: definitionParams,
+    query: tenantQuery,
+    answers: {
+      200: { description: 'The definition', schema: definitionResponse },
+      403: { description: 'The caller has no role for this definition' },
+      404: { description: 'There is no such definition' },
+      409: { description: 'The definition cannot be used' },
+      502: { description: 'The configuration service failed or denied access' },
+    },
+    async handle({ params: { definitionId } }, _request, response) {
+      const found = await definitions.find(tenantOf(response).id, definitionId, { permission: true, isChosen: true });
+      if (!found) throw new Problem('not-found', 'There is no such form definition.');
+      if (!mayReadDefinition(callerOf(response).roles, found))
+        throw new Problem('forbidden', 'The caller has no role for this form definition.');
+      const { id, name, description, anonymousApply, dataSchema, uiSchema } = found;
+      response.json({
+        ...{ id, name, anonymousApply, dataSchema: bundledSchema(dataSchema), uiSchema: uiSchema ?? null },
+        ...(description && { description }),
+      });
     },
   });
 }

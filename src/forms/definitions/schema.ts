@@ -12,6 +12,19 @@ export const tenantQuery = z.object({
   tenantId: z.string().optional().meta({ description: 'URN of the tenant; required of core users' }),
 });
 
+export const definitionParams = z.object({ definitionId: z.string().max(50) });
+
+export const definitionResponse = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string().optional(),
+    anonymousApply: z.boolean(),
+    dataSchema: z.unknown().meta({ description: 'A JSON Schema' }),
+    uiSchema: z.unknown().meta({ description: 'A UI schema of JSON Forms; null without one' }),
+  })
+  .meta({ id: 'FormDefinition' });
+
 export const checkResponse = z
   .object({
     problems: z.array(

@@ -109,6 +109,10 @@ export const operations = {
     description: 'Sends a code to the applicant.',
     roles: { intake: draft },
   },
+  keep: {
+    description: 'Sets lastAccessed of a draft, so that it is locked later. Never unlocks a form.',
+    roles: { intake: draft, applicant: draft, clerk: draft },
+  },
   submit: {
     description: 'Validates the form data and submits the form.',
     roles: { intake: draft, applicant: draft, clerk: draft },

@@ -6,9 +6,23 @@ export interface Channel {
   address: string;
 }
 
+/** The languages of mails and of the applicant's pages. */
+export const languages = ['en', 'fr'] as const;
+export type Language = (typeof languages)[number];
+
 export interface Applicant {
   addressAs?: string | undefined;
   channels: Channel[];
+  /** The language of mails; English by default. */
+  language?: Language | undefined;
+}
+
+/** Returns a short number for people: the last 48 bits of the id, which are random. */
+export function referenceOf(formId: string): string {
+  return formId
+    .toUpperCase()
+    .slice(-12)
+    .replace(/(.{4})(.{4})(.{4})/, '$1-$2-$3');
 }
 
 /** A subject and a display name. */
@@ -81,17 +95,18 @@ export function addressAsProblem(text: string): string | undefined {
 /**
  * Returns the stored form of an applicant. Emails are in lower case, because the notification service compares exactly.
  */
-export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
+export function normaliseApplicant({ addressAs, channels = [], language }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({
     channel,
     address: channel === 'email' ? address.toLowerCase() : address.replaceAll(/[\s().-]/g, ''),
   }));
-  return { ...(addressAs && { addressAs }), channels: kept };
+  return { ...(addressAs && { addressAs }), channels: kept, ...(language && { language }) };
 }
 
 export interface ApplicantInput {
   addressAs?: string | undefined;
   channels?: Channel[] | undefined;
+  language?: Language | undefined;
 }
 
 /** Masks an address so that an administrator can recognise but not read it: `a***@example.org`, `***67`. */
@@ -123,7 +138,7 @@ export interface ViewOptions {
 
 /** The view for a caller who may read the form. */
 export function formView(form: Form, { administrator, dates }: ViewOptions) {
-  const { addressAs, channels } = form.applicant;
+  const { addressAs, channels, language } = form.applicant;
   return {
     ...createdView(form),
     locked: form.locked?.toISOString() ?? null,
@@ -135,6 +150,7 @@ export function formView(form: Form, { administrator, dates }: ViewOptions) {
     anonymousApplicant: form.anonymousApplicant,
     applicant: {
       ...(addressAs !== undefined && { addressAs }),
+      ...(language !== undefined && { language }),
       ...(administrator && {
         channels: channels.map((channel) => ({ channel: channel.channel, address: maskAddress(channel) })),
       }),

@@ -68,6 +68,7 @@ type Handler = (
 
 const handlers: Record<Operation, Handler> = {
   'send-code': sendCode,
+  keep,
   submit,
   unlock: (options, formRequest) => move('unlock', options, formRequest),
   archive: (options, formRequest) => move('archive', options, formRequest),
@@ -84,6 +85,18 @@ async function sendCode(
   const { form } = await access.authorize('send-code', formRequest);
   const { channel, expires } = await verification.send({ form, traceparent });
   return { id: form.id, sent: true, channel, expires: expires.toISOString() };
+}
+
+async function keep({ access, forms, expiryDates, clock }: FormRoutesOptions, formRequest: FormRequest) {
+  const { tenantId, formId } = formRequest;
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const { role } = await access.authorize('keep', formRequest);
+    const form = await forms.keep({ tenantId, formId, now: clock() });
+    if (!form) continue;
+    const [dates] = await expiryDates([form]);
+    return formView(form, { administrator: role === 'admin', dates });
+  }
+  throw keepsChanging();
 }
 
 function submit(options: FormRoutesOptions, formRequest: FormRequest, { req }: Response): Promise<object> {

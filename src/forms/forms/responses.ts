@@ -2,6 +2,7 @@
 // schemas.
 import { z } from 'zod';
 import { formStatuses, operations } from './catalogue.ts';
+import { languages } from './form.ts';
 
 const example = '2026-08-20T17:00:00.000Z';
 const timestamp = z.iso.datetime().meta({ examples: [example] });
@@ -35,6 +36,7 @@ export const form = z
     anonymousApplicant: z.boolean(),
     applicant: z.strictObject({
       addressAs: z.string().optional(),
+      language: z.enum(languages).optional(),
       channels: z
         .array(z.strictObject({ channel: z.string(), address: z.string() }))
         .optional()

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { type FormStatus, formStatuses, operationNames } from './catalogue.ts';
-import { addressAsProblem } from './form.ts';
+import { addressAsProblem, languages } from './form.ts';
 
 const example = {
   id: '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11',
@@ -43,6 +43,7 @@ const applicant = z
   .strictObject({
     addressAs: addressAs.optional(),
     channels: z.array(channel).max(10).optional(),
+    language: z.enum(languages).optional().meta({ description: 'The language of notices; English by default' }),
   })
   .meta({ examples: [{ addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] }] });
 

@@ -127,6 +127,13 @@ export function createFormStore(pool: SharedPool) {
       return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
     },
 
+    /** Sets lastAccessed of a draft. Returns undefined if the form is no draft. */
+    async keep({ now, ...key }: FormKey & { now: Date }): Promise<Form | undefined> {
+      const sql = `UPDATE forms SET last_accessed = greatest(last_accessed, $3)
+        WHERE id = $1 AND tenant_id = $2 AND status = 'Draft' RETURNING ${formColumns}`;
+      return (await pool.query<Form>(claimOf(key), sql, [key.formId, key.tenantId, now])).rows[0];
+    },
+
     /**
      * Holds a form for a reason or, without one, releases it, which restarts the retention period of its status. Returns
      * undefined if the form does not exist.

@@ -16,7 +16,8 @@ import { checkFraming } from './request-framing.ts';
 import { createBodyReaders } from './text-body.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
-export type Credential = 'bearer' | 'session' | 'none';
+/** `form` is the cookie with which a browser opened one form. */
+export type Credential = 'bearer' | 'session' | 'form' | 'none';
 
 /** Throws a Problem to reject a request. A guard may store its findings in `response.locals`. */
 export interface Guard {
@@ -71,6 +72,8 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   path: string;
   summary: string;
   description?: string;
+  /** Groups routes in the OpenAPI document. */
+  tag?: string;
   guards: Guard[];
   params?: P;
   query?: Q;

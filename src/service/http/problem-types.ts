@@ -46,6 +46,13 @@ export const problemTypes = {
       'The bearer token or session is missing, invalid or expired. `WWW-Authenticate` says what is wrong with a bearer token.',
     action: 'Get a new access token, or sign in again, then retry.',
   },
+  'code-entry-required': {
+    status: 401,
+    title: 'A code must be entered in this browser',
+    meaning:
+      'The applicant’s pages have not opened this form in this browser, or the code was entered too long ago. Unknown forms get the same response.',
+    action: 'Ask the applicant for a code: `…/codes` sends one, `…/code-checks` checks it and sets the cookie.',
+  },
   forbidden: {
     status: 403,
     title: 'The caller may not do this',
@@ -177,6 +184,12 @@ export const problemTypes = {
     title: 'The service failed',
     meaning: 'An unexpected error occurred. The cause is only in the service’s log.',
     action: 'Retry once. If it persists, report the `X-Request-Id` of the response to the operator.',
+  },
+  'no-file-service': {
+    status: 501,
+    title: 'Files cannot be uploaded',
+    meaning: 'The platform has no file service in its directory, so the applicant’s pages cannot take files.',
+    action: 'Leave the question open, and ask the office how to hand in the file.',
   },
   'dependency-failed': {
     status: 502,

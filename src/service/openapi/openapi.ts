@@ -59,6 +59,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
   ]);
   return {
     summary: route.summary,
+    ...(route.tag && { tags: [route.tag] }),
     ...(route.description && { description: route.description }),
     ...security(route),
     requestParams: {
@@ -116,6 +117,12 @@ function impliedAnswers(route: Route): Record<number, Answer> {
 const schemes = {
   bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
   session: { type: 'apiKey', in: 'cookie', name: 'session', description: 'The session cookie that sign-in sets' },
+  form: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'formgate-form-{formId}',
+    description: 'The cookie of a form that this browser created, or for which it entered a code; `__Host-…` by https',
+  },
 } as const;
 
 function credentialsOf({ guards }: Route): readonly Credential[] {
@@ -127,6 +134,7 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
   return {
     ...(used.has('bearer') && { bearer: schemes.bearer }),
     ...(used.has('session') && { session: schemes.session }),
+    ...(used.has('form') && { form: schemes.form }),
   };
 }
 

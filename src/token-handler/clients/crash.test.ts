@@ -15,7 +15,7 @@ import {
   type TestTokenHandler,
 } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
-import { createKeyRing } from '../keys/key-ring.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/cb';

@@ -3,6 +3,7 @@
 // during a call. A quarantined row has `not_before` set to infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
+import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
@@ -11,7 +12,6 @@ import {
   putInQuarantine,
   type QuarantineStore,
 } from '../../service/quarantine/quarantine-store.ts';
-import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import {
   openRegistration,
   openToken,

@@ -3,10 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
+import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
-import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import {
   type Management,
   openRegistration,

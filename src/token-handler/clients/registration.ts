@@ -1,7 +1,7 @@
 // Defines registrations and their event. A registration is the OAuth client that represents a configured client in a tenant's realm.
 // Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to another row.
 import type { Caller } from '../../service/auth/identity.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
+import type { KeyRing } from '../../service/keys/key-ring.ts';
 import type { Client } from './client.ts';
 
 /**

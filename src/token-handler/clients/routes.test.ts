@@ -7,7 +7,7 @@ import {
   startTestTokenHandler,
   type TestTokenHandler,
 } from '../../../test/support/token-handler.ts';
-import { createKeyRing } from '../keys/key-ring.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/token-handler/clients/permits-web/callback';

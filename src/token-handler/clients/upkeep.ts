@@ -7,12 +7,12 @@ import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
+import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
 import { retryDelay } from '../../service/retry.ts';
-import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
 import {
   createLeftoverQuarantine,

@@ -4,10 +4,11 @@
 import { createHmac, hash } from 'node:crypto';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
+import { cookieValues } from '../../service/http/cookie-header.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
+import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { isSameText } from '../../service/same-text.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
 import type { Session } from './session.ts';
 
 export interface SessionCookie {
@@ -75,23 +76,6 @@ export function handleOf(id: string): string {
 /** `secure` is true if the request came by https. */
 export function clearSessionCookie(response: Response, name: string, secure: boolean): void {
   response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure });
-}
-
-/** Returns names and values of the cookies in a Cookie header, in its order. */
-export function cookiePairs(header: string): [name: string, value: string][] {
-  const pairs: [string, string][] = [];
-  for (const pair of header.split(';')) {
-    const equals = pair.indexOf('=');
-    if (equals >= 0) pairs.push([pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()]);
-  }
-  return pairs;
-}
-
-/** Returns the different values of a cookie: a browser sends several if hosts or paths of the domain share the name. */
-export function cookieValues(header: string, name: string): string[] {
-  const values: string[] = [];
-  for (const [other, value] of cookiePairs(header)) if (other === name && !values.includes(value)) values.push(value);
-  return values;
 }
 
 // Reads the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.

@@ -2,7 +2,7 @@
 // digest of the id in the cookie, so that nobody can sign in with a copy of the store. A record contains no tokens.
 import { RedisStore } from 'connect-redis';
 import type { Store } from 'express-session';
-import type { KeyRing } from '../keys/key-ring.ts';
+import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { handleOf } from './cookies.ts';
 import { recordContext, recordKey, type Session as SignedInSession } from './session.ts';
 import type { RecordClient } from './store.ts';

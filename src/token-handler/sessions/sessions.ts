@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
+import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { createSessionCookie, type SessionCookie } from './cookies.ts';
 import { EndWatch } from './end-watch.ts';
 import { createRecords } from './records.ts';

@@ -1,8 +1,8 @@
 // The cookies of attempts to sign in: one for each attempt, so that no attempt overwrites another. Limits their number
 // and their total size, because servers refuse requests whose headers are too large.
 import type { CookieOptions, Request, Response } from 'express';
+import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { clientPath } from '../clients/client-path.ts';
-import { cookiePairs, cookieValues } from '../sessions/cookies.ts';
 import {
   type Attempt,
   type Attempts,

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
+import type { KeyRing } from '../../service/keys/key-ring.ts';
 import type { Marks } from '../sessions/store.ts';
 
 /** Milliseconds that an attempt to sign in may take. */

@@ -3,9 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
+import { cookiePairs } from '../../service/http/cookie-header.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { checkCookieScheme, clearSessionCookie, cookiePairs, type SessionCookie } from '../sessions/cookies.ts';
+import { checkCookieScheme, clearSessionCookie, type SessionCookie } from '../sessions/cookies.ts';
 
 /** Sets `request.session`. Throws Problem `unavailable` if the store cannot be reached. */
 export function browserSession(cookie: SessionCookie, records: Store): Guard {

@@ -6,13 +6,13 @@ import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
 import {
   openRegistration,
   registrationColumns,
   type StoredRegistration,
   sealRegistration,
 } from '../clients/registration.ts';
-import { createKeyRing } from '../keys/key-ring.ts';
 
 let platform: TestPlatform;
 let tap: HttpTap;

@@ -1,0 +1,155 @@
+// Calls the public API of the form service with the token of the intake application's own account. It passes problems of
+// the API on, and turns failures of the account and of the connection into 502, 503 and 504. It logs no URL, token, code
+// or body.
+import { Agent, type Dispatcher } from 'undici';
+import type { TokenSource } from '../../platform/http-client.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
+import type { HttpResponse } from '../../service/http/request-context.ts';
+import { isObject } from '../../service/json-value.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+
+export interface ApiCall {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Below `/form/v1`; segments are encoded. */
+  path: string;
+  tenantId: string;
+  /** JSON text. */
+  body?: string;
+  headers?: Record<string, string | undefined>;
+  /** True for what callers without a token may read. */
+  isAnonymous?: boolean;
+  /** The response to the browser's request, whose trace and address the call carries. */
+  context: HttpResponse;
+}
+
+export interface ApiAnswer {
+  status: number;
+  etag: string | undefined;
+  /** JSON text; empty without a body. */
+  text: string;
+}
+
+export interface FormApi {
+  /** Throws Problem for every status but 2xx. */
+  call(call: ApiCall): Promise<ApiAnswer>;
+  close(): Promise<void>;
+}
+
+export interface FormApiOptions {
+  /** Base URL of the form service, without a trailing slash. */
+  baseUrl(): string;
+  account: TokenSource;
+  log: Logger;
+  metrics: Pick<Metrics, 'dependencyFailures'>;
+  /** Milliseconds for a call. Sending a code takes several calls to the platform. */
+  timeoutMs: number;
+}
+
+/** Connections to the form service. Further calls wait, within their timeout. */
+const connections = 64;
+/** Bytes; form data has at most 1 MiB by default, and registers as well. */
+const largestAnswer = 16 * 1_048_576;
+
+export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
+  const agent = new Agent({ connections, maxResponseSize: largestAnswer, headersTimeout: 0, bodyTimeout: 0 });
+
+  function fail(kind: string, slug: ProblemSlug, detail: string, cause?: unknown): Problem {
+    metrics.dependencyFailures.inc({ dependency: 'form-api', kind });
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+    log.warn({ kind, code }, 'intake application call failed');
+    return new Problem(slug, detail, { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause });
+  }
+
+  async function send(call: ApiCall, token: string | undefined): Promise<ApiAnswer & { problem: unknown }> {
+    const { method, path, tenantId, body } = call;
+    const url = `${baseUrl()}/form/v1${path}?tenantId=${encodeURIComponent(tenantId)}`;
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      const options: Dispatcher.RequestOptions = {
+        method,
+        path: '',
+        headers: headersOf(call, token),
+        body: body ?? null,
+        signal,
+      };
+      const { statusCode, headers, body: stream } = await agent.request({ ...options, ...placeOf(url) });
+      const text = await stream.text();
+      const etag = typeof headers.etag === 'string' ? headers.etag : undefined;
+      const retryAfter = headers['retry-after'];
+      return {
+        status: statusCode,
+        etag,
+        text,
+        problem: statusCode >= 400 ? { ...parseObject(text), retryAfter } : undefined,
+      };
+    } catch (error) {
+      if (signal.aborted)
+        throw fail('timeout', 'dependency-timeout', 'The form service did not respond in time.', error);
+      throw fail('unreachable', 'dependency-failed', 'The form service cannot be reached.', error);
+    }
+  }
+
+  return {
+    async call(call) {
+      const token = call.isAnonymous ? undefined : await account.token();
+      let answer = await send(call, token);
+      if (answer.status === 401 && token !== undefined) {
+        const renewed = await account.renew(token);
+        if (renewed !== token) answer = await send(call, renewed);
+      }
+      if (answer.status < 400) return answer;
+      if (answer.status === 401 && token !== undefined)
+        throw fail('denied', 'unavailable', 'The account of the intake application was refused.');
+      throw problemOf(answer.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function headersOf({ headers = {}, body, context }: ApiCall, token: string | undefined): Record<string, string> {
+  const { requestId, traceparent, forwarded } = context.locals;
+  const all = {
+    ...headers,
+    authorization: token && `Bearer ${token}`,
+    'content-type': body === undefined ? undefined : 'application/json',
+    'x-request-id': requestId,
+    // Reads without a token are limited by the applicant's address, not by ours.
+    'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
+    traceparent,
+  };
+  return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined));
+}
+
+function placeOf(url: string): { origin: string; path: string } {
+  const { origin, pathname, search } = new URL(url);
+  return { origin, path: pathname + search };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+const prefix = 'urn:formgate:problem:';
+/** Extension members that applicants' pages use. */
+const passedMembers = ['formStatus', 'truncated'] as const;
+
+/** Returns the problem of the API; undefined if the body is no problem of a known type. */
+function problemOf(problem: unknown): Problem | undefined {
+  if (!isObject(problem) || typeof problem.type !== 'string' || !problem.type.startsWith(prefix)) return undefined;
+  const slug = problem.type.slice(prefix.length);
+  if (!findProblemType(slug)) return undefined;
+  const { detail, errors, retryAfter } = problem;
+  const members = passedMembers.filter((name) => problem[name] !== undefined).map((name) => [name, problem[name]]);
+  return new Problem(slug as ProblemSlug, typeof detail === 'string' ? detail : undefined, {
+    ...(Array.isArray(errors) && { errors }),
+    ...(typeof retryAfter === 'string' && { headers: { 'Retry-After': retryAfter } }),
+    members: Object.fromEntries(members),
+  });
+}

@@ -1,0 +1,42 @@
+// What the routes of the intake application need.
+import type { Clock } from '../../service/clock.ts';
+import type { RateLimiter } from '../../service/limits/rate-limit.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { NoticeLinks } from '../notices/links.ts';
+import type { FormApi } from './api.ts';
+import type { ApplyCookies } from './cookies.ts';
+import type { FileUpload } from './files.ts';
+import type { ApplyGuards } from './guards.ts';
+import type { ApplyHashes } from './hashes.ts';
+import type { ApplyStore } from './store.ts';
+
+/** Drafts that may be created in a window. */
+export interface DraftLimits {
+  /** For one client address, and for one email address. */
+  perAddress: number;
+  perTenant: number;
+  total: number;
+  /** Milliseconds. */
+  window: number;
+}
+
+export interface ApplyRoutesOptions {
+  guards: ApplyGuards;
+  api: FormApi;
+  cookies: ApplyCookies;
+  hashes: ApplyHashes;
+  store: ApplyStore;
+  files: FileUpload;
+  /** Largest file in bytes. */
+  fileLimit: number;
+  links: NoticeLinks;
+  draftLimits: DraftLimits;
+  /** Codes sent for one form id, whether such a form exists or not: in a minute, and in an hour. */
+  sends: { minute: RateLimiter; hour: RateLimiter };
+  /** Wrong codes for one form id in an hour. */
+  wrongCodes: RateLimiter;
+  /** Milliseconds for which a code can be entered. */
+  codeLifetime: number;
+  metrics: Pick<Metrics, 'rateLimited'>;
+  clock: Clock;
+}

@@ -1,0 +1,321 @@
+// The intake application over HTTP, with two browsers, the real identity provider and real mail. Tests that nothing but
+// the cookie of a browser that created the form, or entered a code for it, opens a form.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
+
+const minute = 60_000;
+let apply: TestApply;
+beforeAll(async () => {
+  apply = await startTestApply({ env: () => ({ APPLY_CODE_LIMIT: '100', APPLY_DRAFTS_PER_ADDRESS: '60' }) });
+});
+afterAll(() => apply.close());
+
+const browser = () => apply.browser();
+const data = (page: ApplicantBrowser, id: string) => page.ask('GET', `/forms/${id}/data`);
+const refusal = 'urn:formgate:problem:code-entry-required';
+
+/** A draft with data that another browser created. */
+async function draftOfAnother() {
+  const owner = browser();
+  const { id, etag, email } = await owner.start();
+  const saved = await owner.save(id, { name: 'Ana' }, etag);
+  return { owner, id, email, etag: saved };
+}
+
+describe('the applicant’s path', () => {
+  it('starts, saves, returns in another browser with a code, and submits', async () => {
+    const first = browser();
+    const definition = await first.ask('GET', '/definitions/permit');
+    expect(definition).toMatchObject({
+      status: 200,
+      body: { id: 'permit', name: 'Permit', tenantName: 'Demo', files: false, languages: ['en', 'fr'] },
+    });
+    const { id, etag, email } = await first.start();
+    await first.save(id, { name: 'Ana' }, etag);
+    // The creator's browser saves, but reads only after it has entered a code, too.
+    expect(await data(first, id)).toMatchObject({ status: 401, body: { type: refusal } });
+
+    const second = browser();
+    expect(await data(second, id)).toMatchObject({ status: 401, body: { type: refusal } });
+    const code = await apply.code(second, id, email);
+    expect((await second.enter(id, ` ${code.toLowerCase()} `)).status).toBe(204);
+    const read = await data(second, id);
+    expect(read).toMatchObject({ status: 200, body: { data: { name: 'Ana' }, files: {} } });
+    const status = await second.ask('GET', `/forms/${id}`);
+    expect(status.body).toMatchObject({ id, definitionId: 'permit', status: 'Draft', readable: true, language: 'en' });
+    expect(status.text).not.toContain(email);
+    await second.save(id, { name: 'Ana', age: 40 }, read.headers.get('etag') ?? '');
+
+    // The first browser's version is stale now: it reads with a code and decides.
+    const stale = await first.ask('PUT', `/forms/${id}/data`, {
+      body: { data: {}, files: {} },
+      headers: { 'if-match': etag },
+    });
+    expect(stale.status).toBe(412);
+    const key = { headers: { 'idempotency-key': randomUUID() } };
+    const submitted = await second.ask('POST', `/forms/${id}/submission`, key);
+    expect(submitted).toMatchObject({ status: 200, body: { id, status: 'Submitted' } });
+    expect(submitted.body.number).toMatch(/^[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}$/);
+    expect((await second.ask('POST', `/forms/${id}/submission`, key)).body).toEqual(submitted.body);
+    expect((await data(second, id)).body).toEqual({ data: { name: 'Ana', age: 40 }, files: {} });
+    expect((await second.ask('GET', `/forms/${id}`)).body).toMatchObject({ status: 'Submitted' });
+  });
+
+  it('shows what is missing with pointers into the data', async () => {
+    const page = browser();
+    const { id, etag } = await page.start();
+    await page.save(id, { age: -1 }, etag);
+    const answer = await page.ask('POST', `/forms/${id}/submission`, { headers: { 'idempotency-key': randomUUID() } });
+    expect(answer.status).toBe(400);
+    expect(answer.body.errors).toEqual(expect.arrayContaining([expect.objectContaining({ pointer: '/data/age' })]));
+  });
+
+  it('keeps numbers and the order of members as they were sent', async () => {
+    const { owner, id, email, etag } = await draftOfAnother();
+    const body = '{"data":{"b":1.50,"a":1e2},"files":{}}';
+    expect((await owner.ask('PUT', `/forms/${id}/data`, { body, headers: { 'if-match': etag } })).status).toBe(200);
+    await owner.enter(id, await apply.code(owner, id, email));
+    expect((await data(owner, id)).text).toBe('{"data":{"b":1.50,"a":1e2},"files":{}}');
+  });
+});
+
+describe('a browser that has not entered a code', () => {
+  it('gets the same 401 for a form of another and for one that does not exist', async () => {
+    const { id } = await draftOfAnother();
+    const page = browser();
+    const requests: [string, string, object?][] = [
+      ['GET', ''],
+      ['GET', '/data'],
+      ['PUT', '/data', { data: {}, files: {} }],
+      ['POST', '/submission'],
+      ['DELETE', ''],
+      ['POST', '/files?name=a.txt'],
+    ];
+    for (const [method, path, body] of requests) {
+      const of = async (form: string) => {
+        const { status, body: problem } = await page.ask(method, `/forms/${form}${path}`, {
+          ...(body && { body }),
+          headers: { 'if-match': '"1"', 'idempotency-key': randomUUID() },
+        });
+        return { status, ...problem, instance: undefined };
+      };
+      const [mine, unknown] = [await of(id), await of(randomUUID())];
+      expect(mine, `${method} ${path}`).toMatchObject({ status: 401, type: refusal });
+      expect(mine).toEqual(unknown);
+    }
+  });
+
+  it('is not let in by a code that was accepted in another browser', async () => {
+    const { owner, id, email } = await draftOfAnother();
+    const code = await apply.code(owner, id, email);
+    expect((await owner.enter(id, code)).status).toBe(204);
+    const thief = browser();
+    await thief.ask('GET', '/definitions/permit');
+    expect(await data(thief, id)).toMatchObject({ status: 401 });
+    expect(await thief.enter(id, code)).toMatchObject({
+      status: 403,
+      body: { type: 'urn:formgate:problem:invalid-code' },
+    });
+    expect(await data(thief, id)).toMatchObject({ status: 401 });
+    // A retry in the browser that used it works, because its first response may have been lost.
+    expect((await owner.enter(id, code)).status).toBe(204);
+  });
+
+  it('is let in by neither of two browsers’ concurrent attempts with one code more than once', async () => {
+    const { owner, id, email } = await draftOfAnother();
+    const code = await apply.code(owner, id, email);
+    const pages = [browser(), browser(), browser()];
+    for (const page of pages) await page.ask('GET', '/definitions/permit');
+    const answers = await Promise.all(pages.map((page) => page.enter(id, code)));
+    expect(answers.filter(({ status }) => status === 204)).toHaveLength(1);
+  });
+
+  it('cannot use the cookie of one form for another, nor a changed one', async () => {
+    const [mine, other] = [await draftOfAnother(), await draftOfAnother()];
+    const name = (id: string) => `formgate-form-${id.replaceAll('-', '')}`;
+    const page = browser();
+    page.jar.set(name(other.id), mine.owner.jar.get(name(mine.id)) ?? '');
+    expect(await page.ask('GET', `/forms/${other.id}`)).toMatchObject({ status: 401 });
+    page.jar.set(name(mine.id), `${mine.owner.jar.get(name(mine.id))}x`);
+    expect(await page.ask('GET', `/forms/${mine.id}`)).toMatchObject({ status: 401 });
+    page.jar.set(name(mine.id), mine.owner.jar.get(name(mine.id)) ?? '');
+    expect(await page.ask('GET', `/forms/${mine.id}`)).toMatchObject({ status: 200 });
+  });
+
+  it('does not get the form of another browser with its idempotency key', async () => {
+    const [one, two] = [browser(), browser()];
+    const key = randomUUID();
+    const start = (page: ApplicantBrowser) =>
+      page.ask('POST', '/definitions/permit/forms', {
+        body: { email: 'same@example.org', language: 'en' },
+        headers: { 'idempotency-key': key },
+      });
+    await one.ask('GET', '/definitions/permit');
+    const first = await start(one);
+    expect((await start(one)).body.id).toBe(first.body.id);
+    expect((await start(two)).body.id).not.toBe(first.body.id);
+  });
+
+  it('cannot find out by asking for codes whether a form exists', async () => {
+    const { id } = await draftOfAnother();
+    const page = browser();
+    const locked = await draftOfAnother();
+    await apply.forms.setStatus(locked.id, 'Locked');
+    const unknown = randomUUID();
+    for (const form of [id, locked.id, unknown]) {
+      expect(await page.ask('POST', `/forms/${form}/codes`)).toMatchObject({ status: 202, body: { sent: true } });
+      const again = await page.ask('POST', `/forms/${form}/codes`);
+      expect(again.status).toBe(429);
+      expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(await page.enter(form, 'WRONG1')).toMatchObject({ status: 403 });
+    }
+    for (let wrong = 0; wrong < 4; wrong += 1) await page.enter(unknown, `WRONG${wrong}`);
+    expect(await page.enter(unknown, 'WRONG9')).toMatchObject({ status: 429 });
+  });
+});
+
+describe('the cookie of a form', () => {
+  it('cannot be read by scripts, is not sent by other sites, and contains nothing readable', async () => {
+    const page = browser();
+    const { id, email } = await page.start();
+    const answer = await page.enter(id, await apply.code(page, id, email));
+    const [line = ''] = answer.headers.getSetCookie().filter((one) => one.startsWith('formgate-form-'));
+    expect(line).toMatch(/; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    const secure = await page.ask('GET', '/definitions/permit', {
+      headers: { cookie: undefined, 'x-forwarded-proto': 'https' },
+    });
+    expect(secure.headers.getSetCookie()[0]).toMatch(/^__Host-formgate-browser=.*Secure/);
+    const values = [...page.jar.values()].map((value) => Buffer.from(value, 'base64url').toString('latin1')).join();
+    expect(values).not.toContain(id);
+  });
+
+  it('lets its browser read for 30 minutes, save for 12 hours, and is then worth nothing', async () => {
+    const { owner, id, email, etag } = await draftOfAnother();
+    await owner.enter(id, await apply.code(owner, id, email));
+    apply.forms.advance(31 * minute);
+    expect(await data(owner, id)).toMatchObject({ status: 401, body: { type: refusal } });
+    expect(await owner.ask('DELETE', `/forms/${id}`)).toMatchObject({ status: 401 });
+    expect((await owner.ask('GET', `/forms/${id}`)).body).toMatchObject({ readable: false });
+    await owner.save(id, { name: 'Ana' }, etag);
+    apply.forms.advance(12 * 60 * minute);
+    expect(await owner.ask('GET', `/forms/${id}`)).toMatchObject({ status: 401 });
+  });
+
+  it('is forgotten on request, and the ninth form replaces the oldest', async () => {
+    const page = browser();
+    const ids: string[] = [];
+    for (let nth = 0; nth < 9; nth += 1) {
+      ids.push((await page.start()).id);
+      apply.forms.advance(1_000);
+    }
+    expect([...page.jar.keys()].filter((name) => name.startsWith('formgate-form-'))).toHaveLength(8);
+    expect((await page.ask('GET', `/forms/${ids[0]}`)).status).toBe(401);
+    expect((await page.ask('GET', `/forms/${ids[8]}`)).status).toBe(200);
+    expect((await page.ask('DELETE', `/forms/${ids[8]}/cookie`)).status).toBe(204);
+    expect((await page.ask('GET', `/forms/${ids[8]}`)).status).toBe(401);
+  });
+
+  it('of a deleted form opens nothing', async () => {
+    const { owner, id, email } = await draftOfAnother();
+    await owner.enter(id, await apply.code(owner, id, email));
+    const kept = new Map(owner.jar);
+    expect((await owner.ask('DELETE', `/forms/${id}`)).status).toBe(204);
+    expect(owner.jar.size).toBeLessThan(kept.size);
+    for (const [name, value] of kept) owner.jar.set(name, value);
+    expect((await data(owner, id)).status).toBe(410);
+  });
+});
+
+describe('a page of another origin', () => {
+  it.each([
+    ['without the header', { 'x-formgate-apply': undefined }],
+    ['with another Origin', { origin: 'https://evil.example' }],
+    ['with the Origin null', { origin: 'null' }],
+    ['as cross-site', { 'sec-fetch-site': 'cross-site' }],
+    ['as same-site', { 'sec-fetch-site': 'same-site' }],
+  ])('changes nothing %s, even with the cookies', async (_what, headers) => {
+    const { owner, id, etag } = await draftOfAnother();
+    const put = await owner.ask('PUT', `/forms/${id}/data`, {
+      body: { data: {}, files: {} },
+      headers: { 'if-match': etag, ...headers },
+    });
+    expect(put).toMatchObject({ status: 403, body: { type: 'urn:formgate:problem:forbidden' } });
+    const start = await browser().ask('POST', '/definitions/permit/forms', {
+      body: { email: 'victim@example.org', language: 'en' },
+      headers: { 'idempotency-key': randomUUID(), ...headers },
+    });
+    expect(start.status).toBe(403);
+    expect((await browser().ask('POST', `/forms/${id}/codes`, { headers })).status).toBe(403);
+  });
+
+  it('reads nothing', async () => {
+    const { owner, id } = await draftOfAnother();
+    const answer = await owner.ask('GET', `/forms/${id}`, { headers: { 'sec-fetch-site': 'cross-site' } });
+    expect(answer.status).toBe(403);
+    const own = await owner.ask('GET', `/forms/${id}`);
+    expect(own.headers.get('access-control-allow-credentials')).toBeNull();
+    expect(own.headers.get('cross-origin-resource-policy')).toBe('same-origin');
+  });
+});
+
+describe('a save whose response was lost', () => {
+  it('gets its response when it is repeated with the same Save-Id, and another save gets 412', async () => {
+    const page = browser();
+    const { id, etag } = await page.start();
+    const save = (headers: Record<string, string>) =>
+      page.ask('PUT', `/forms/${id}/data`, {
+        body: { data: { name: 'Ana' }, files: {} },
+        headers: { 'if-match': etag, ...headers },
+      });
+    const saveId = randomUUID();
+    const first = await save({ 'save-id': saveId });
+    const again = await save({ 'save-id': saveId });
+    expect([again.status, again.headers.get('etag')]).toEqual([200, first.headers.get('etag')]);
+    expect((await save({ 'save-id': randomUUID() })).status).toBe(412);
+    expect((await save({})).status).toBe(412);
+    expect(await page.ask('PUT', `/forms/${id}/data`, { body: { data: {}, files: {} } })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/headers/if-match' }] },
+    });
+  });
+});
+
+describe('invalid input', () => {
+  it.each([
+    [{ email: 'no address' }, '/email'],
+    [{ name: 'see evil.com' }, '/name'],
+    [{ language: 'de' }, '/language'],
+    [{ more: 1 }, '/more'],
+  ])('at the start names its field: %j', async (change, pointer) => {
+    const answer = await browser().ask('POST', '/definitions/permit/forms', {
+      body: { email: 'ana@example.org', language: 'en', ...change },
+      headers: { 'idempotency-key': randomUUID() },
+    });
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+  });
+
+  it('is a tenant, a definition or a register that is not open to applicants', async () => {
+    await apply.forms.define({ id: 'closed', name: 'Closed', applicantRoles: ['applicant'], anonymousApply: false });
+    const page = browser();
+    for (const path of ['/definitions/closed', '/definitions/unknown', '/registers/unknown/entries'])
+      expect((await page.ask('GET', path)).status, path).toBe(404);
+    expect((await fetch(`${apply.forms.url}/apply/api/tenants/core/definitions/permit`)).status).toBe(404);
+  });
+});
+
+it('says where there is no file service, and refuses names that are no file names', async () => {
+  const page = browser();
+  const { id } = await page.start();
+  const upload = (name: string) =>
+    page.ask('POST', `/forms/${id}/files?name=${encodeURIComponent(name)}`, {
+      body: 'content',
+      headers: { 'content-type': 'application/octet-stream' },
+    });
+  expect(await upload('plan.pdf')).toMatchObject({
+    status: 501,
+    body: { type: 'urn:formgate:problem:no-file-service' },
+  });
+  for (const name of ['../plan.pdf', 'a\nb', 'x'.repeat(200), '']) expect((await upload(name)).status, name).toBe(400);
+});

@@ -1,0 +1,120 @@
+// Sends a code to the applicant of a form, and opens the form in the browser in which the code is entered. The responses
+// for an unknown form are those for a form that exists.
+
+import { z } from 'zod';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
+import type { RateLimiter } from '../../service/limits/rate-limit.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { codeBody, failures, formParams, formPath, smallBody } from './schema.ts';
+
+const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
+
+/** Says nothing about a form: it may not exist, be deleted, or no longer be a draft. */
+const hidden = new Set(['not-found', 'forbidden', 'gone', 'form-locked', 'form-not-draft', 'no-channel', 'conflict']);
+
+export function sendCodeRoute(options: ApplyRoutesOptions): Route {
+  const { guards, clock, codeLifetime } = options;
+  return route({
+    method: 'post',
+    path: `${formPath}/codes`,
+    summary: 'Send a code to the applicant of a form',
+    description: 'The response is the same for every id, whether such a draft exists or not.',
+    tag: 'Intake application',
+    guards: [...guards.forAnyone, guards.codeLimit],
+    params: formParams,
+    answers: {
+      202: { description: 'If there is such a draft, a code is on its way', schema: sentResponse },
+      ...failures,
+    },
+    async handle({ params: { formId } }, _request, response) {
+      await sendCode(options, { formId, tenantId: tenantOf(response).id, context: response });
+      response.status(202).json({ sent: true, expires: new Date(clock().getTime() + codeLifetime).toISOString() });
+    },
+  });
+}
+
+export interface FormOfTenant {
+  formId: string;
+  tenantId: string;
+  context: HttpResponse;
+}
+
+/** Resolves whether or not there is such a draft. Throws Problem `too-many-requests`, or the failure of a service. */
+export async function sendCode({ api, sends }: ApplyRoutesOptions, { formId, ...form }: FormOfTenant): Promise<void> {
+  for (const limiter of [sends.minute, sends.hour])
+    await count(limiter, formId, 'A code was sent a moment ago, or five were in the last hour.');
+  const call = { method: 'POST', path: `/forms/${formId}`, body: '{"operation":"send-code"}', ...form } as const;
+  await api.call(call).catch((error: unknown) => {
+    if (!(error instanceof Problem && hidden.has(error.slug))) throw error;
+  });
+}
+
+async function count(limiter: RateLimiter, formId: string, detail: string): Promise<void> {
+  const { isAllowed, reset } = await limiter.count(formId.toLowerCase());
+  if (isAllowed) return;
+  throw new Problem('too-many-requests', detail, { headers: { 'Retry-After': String(reset) } });
+}
+
+export function checkCodeRoute(options: ApplyRoutesOptions): Route {
+  const { guards, cookies, api } = options;
+  return route({
+    method: 'post',
+    path: `${formPath}/code-checks`,
+    summary: 'Open the form in this browser with a code',
+    description: 'A code opens a form in one browser only. For 30 minutes, this browser may read the form data.',
+    tag: 'Intake application',
+    guards: [...guards.forAnyone, guards.codeLimit],
+    params: formParams,
+    body: codeBody,
+    bodyLimit: smallBody,
+    answers: {
+      204: { description: 'The form is open in this browser' },
+      ...failures,
+      403: { description: 'The code is wrong, expired, or was entered in another browser; or there is no such form' },
+    },
+    async handle({ params: { formId }, body: { code } }, request, response) {
+      const { id: tenantId } = tenantOf(response);
+      const browser = cookies.browserOf(request, response);
+      await useCode(options, { formId, tenantId, context: response }, { code, browser }, () =>
+        api.call({
+          method: 'GET',
+          path: `/forms/${formId}/data`,
+          tenantId,
+          headers: { 'x-form-code': code },
+          context: response,
+        }),
+      );
+      cookies.issue(request, response, { formId, tenantId, code });
+      response.status(204).end();
+    },
+  });
+}
+
+/**
+ * Calls the form service with a code that no other browser has used. All of our browsers share one account there, for
+ * which a code that was accepted works again. Throws Problem `invalid-code` also for a form that does not exist.
+ */
+export async function useCode(
+  { store, hashes, wrongCodes, clock }: ApplyRoutesOptions,
+  { formId, tenantId }: FormOfTenant,
+  { code, browser }: { code: string; browser: string },
+  call: () => Promise<unknown>,
+): Promise<void> {
+  const use = { formId, codeHash: hashes.code(formId, code), browserHash: hashes.browser(browser), now: clock() };
+  const refuse = async (): Promise<never> => {
+    await count(wrongCodes, formId, 'Too many wrong codes were entered. Try again when the hour is over.');
+    throw new Problem('invalid-code', 'The code is wrong, has expired, or was entered in another browser.');
+  };
+  if (!(await store.claimCode(tenantId, use))) return refuse();
+  try {
+    await call();
+  } catch (error) {
+    await store.settleCode(tenantId, use, false);
+    const isWrong = error instanceof Problem && (error.slug === 'invalid-code' || hidden.has(error.slug));
+    if (!isWrong) throw error;
+    return refuse();
+  }
+  await store.settleCode(tenantId, use, true);
+}

@@ -1,0 +1,104 @@
+// Reads and saves the data of a form that this browser has opened.
+import type { Request } from 'express';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
+import { formDataResponse } from '../forms/responses.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { hideForeignForm } from './form-routes.ts';
+import { codeEntryRequired, openFormOf } from './guards.ts';
+import { formFailures, formParams, formPath, saveBody } from './schema.ts';
+
+const path = `${formPath}/data`;
+const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
+
+export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): Route {
+  return route({
+    method: 'get',
+    // It sets lastAccessed.
+    getHasEffects: true,
+    path,
+    summary: 'Read the form data, after a code was entered in this browser',
+    tag: 'Intake application',
+    guards: [...guards.forForm, guards.openReadSession],
+    params: formParams,
+    answers: { 200: { description: 'The form data', schema: formDataResponse, headers: etag }, ...formFailures },
+    async handle({ params: { formId } }, _request, response) {
+      const headers = { 'x-form-code': cookies.codeOf(openFormOf(response)) };
+      const call = { method: 'GET', path: `/forms/${formId}/data`, headers, context: response } as const;
+      const answer = await api
+        .call({ ...call, tenantId: tenantOf(response).id })
+        .catch(sessionEnded)
+        .catch(hideForeignForm);
+      if (answer.etag) response.setHeader('ETag', answer.etag);
+      response.type('application/json').send(answer.text);
+    },
+  });
+}
+
+/** The form service may end a read session earlier than the cookie says. */
+function sessionEnded(error: unknown): never {
+  throw error instanceof Problem && error.slug === 'invalid-code' ? codeEntryRequired() : error;
+}
+
+export function saveDataRoute(options: ApplyRoutesOptions): Route {
+  const { guards, api, cookies, hashes, store, clock } = options;
+  return route({
+    method: 'put',
+    path,
+    summary: 'Save the form data',
+    tag: 'Intake application',
+    guards: guards.forForm,
+    params: formParams,
+    body: saveBody,
+    headers: {
+      'If-Match': 'Required: the ETag of the version that the page shows',
+      'Save-Id': 'A UUID for each save, the same for its retries: a retry of a save that was done gets its response',
+    },
+    answers: {
+      200: { description: 'Saved', headers: etag },
+      ...formFailures,
+      412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
+    },
+    async handle({ params: { formId }, bodyText }, request, response) {
+      const { id: tenantId } = tenantOf(response);
+      const saveHash = saveHashOf(request, (id) => hashes.save(cookies.browserOf(request, response), id));
+      const call = {
+        method: 'PUT' as const,
+        path: `/forms/${formId}/data`,
+        tenantId,
+        // As it was sent: parsing could change numbers.
+        body: `{"data":${bodyText('data')},"files":${bodyText('files')}}`,
+        headers: { 'if-match': requiredTag(request) },
+        context: response,
+      };
+      const tag = await api.call(call).then(
+        async (answer) => {
+          if (saveHash && answer.etag)
+            await store.keepSave(tenantId, { formId, saveHash, etag: answer.etag, now: clock() });
+          return answer.etag;
+        },
+        async (error: unknown) => {
+          const isStale = error instanceof Problem && error.slug === 'stale';
+          const done = isStale && saveHash ? await store.findSave(tenantId, formId, saveHash) : undefined;
+          return done ?? hideForeignForm(error);
+        },
+      );
+      if (tag) response.setHeader('ETag', tag);
+      response.json({ saved: clock().toISOString() });
+    },
+  });
+}
+
+function requiredTag(request: Request): string {
+  const given = request.get('if-match')?.trim() ?? '';
+  if (/^"\d{1,18}"$/.test(given)) return given;
+  throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be the ETag of the form data' }]);
+}
+
+function saveHashOf(request: Request, hashOf: (id: string) => Buffer): Buffer | undefined {
+  const id = request.get('save-id');
+  if (id === undefined) return undefined;
+  if (/^[\w-]{16,64}$/.test(id)) return hashOf(id);
+  throw invalidRequest([{ pointer: '/headers/save-id', detail: 'must be a UUID' }]);
+}

@@ -1,0 +1,97 @@
+// What a page needs before there is a form: the definition, and the registers behind its choice controls. Anyone may read
+// both.
+import { LRUCache } from 'lru-cache';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import {
+  base,
+  definitionParams,
+  definitionResponse,
+  entriesResponse,
+  failures,
+  languages,
+  registerParams,
+} from './schema.ts';
+
+export function applyDefinitionRoute({ guards, api, cookies, files }: ApplyRoutesOptions): Route {
+  return route({
+    method: 'get',
+    // It sets the browser's cookie.
+    getHasEffects: true,
+    path: `${base}/definitions/:definition`,
+    summary: 'Read a form definition that applicants without an account may use',
+    tag: 'Intake application',
+    guards: guards.forAnyone,
+    params: definitionParams,
+    answers: {
+      200: {
+        description: 'The definition. Its data schema contains the shared schemas that it refers to',
+        schema: definitionResponse,
+      },
+      ...failures,
+      404: { description: 'There is no such definition, or applicants need an account' },
+    },
+    async handle({ params }, request, response) {
+      const tenant = tenantOf(response);
+      const path = `/definitions/${encodeURIComponent(params.definition)}`;
+      const { text } = await api
+        .call({ method: 'GET', path, tenantId: tenant.id, context: response })
+        .catch(notForApplicants);
+      const { id, name, description, dataSchema, uiSchema } = JSON.parse(text) as Record<string, unknown>;
+      cookies.browserOf(request, response);
+      response.json({
+        ...{ id, name, description, dataSchema, uiSchema },
+        tenantName: tenant.name,
+        files: await files.isAvailable(),
+        languages,
+      });
+    },
+  });
+}
+
+function notForApplicants(error: unknown): never {
+  const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
+  throw isHidden ? new Problem('not-found', 'There is no such form for applicants without an account.') : error;
+}
+
+/** Milliseconds for which entries are kept, as `Cache-Control` of the form service allows. */
+const entriesKept = 60_000;
+
+export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {
+  const known = new LRUCache<string, string>({
+    ttl: entriesKept,
+    maxSize: 32 * 1_048_576,
+    sizeCalculation: (text) => text.length + 1,
+  });
+  return route({
+    method: 'get',
+    path: `${base}/registers/:name/entries`,
+    summary: 'Read the entries of a register that anyone may read',
+    tag: 'Intake application',
+    guards: guards.forAnyone,
+    params: registerParams,
+    answers: { 200: { description: 'The entries', schema: entriesResponse }, ...failures },
+    async handle({ params }, _request, response) {
+      const { id: tenantId } = tenantOf(response);
+      const key = `${tenantId}\0${params.name}`;
+      let entries = known.get(key);
+      if (entries === undefined) {
+        const path = `/registers/${encodeURIComponent(params.name)}/entries`;
+        const answer = await api
+          .call({ method: 'GET', path, tenantId, isAnonymous: true, context: response })
+          .catch(notOpen);
+        entries = answer.text;
+        known.set(key, entries);
+      }
+      response.setHeader('Cache-Control', 'private, max-age=60');
+      response.type('application/json').send(`{"entries":${entries}}`);
+    },
+  });
+}
+
+function notOpen(error: unknown): never {
+  const isHidden = error instanceof Problem && ['unauthenticated', 'not-found'].includes(error.slug);
+  throw isHidden ? new Problem('not-found', 'There is no such register for applicants without an account.') : error;
+}

@@ -1,0 +1,75 @@
+// Takes a file for a question of a form that this browser has opened.
+import { z } from 'zod';
+import { readBodyBytes } from '../../service/http/body-bytes.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
+import { createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import type { FormOfTenant } from './code-routes.ts';
+import { hideForeignForm } from './form-routes.ts';
+import { formFailures, formParams, formPath } from './schema.ts';
+
+/** A name that every file system and every page can show: no path, control character or change of direction. */
+const fileName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(150, 'must have at most 150 characters')
+  .regex(/^[^/\\\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+$/u, 'must be the name of a file');
+
+const uploadedFile = z.object({ urn: z.string(), name: z.string(), size: z.int() }).meta({ id: 'UploadedFile' });
+
+export function uploadFileRoute(options: ApplyRoutesOptions): Route {
+  const { guards, files, fileLimit } = options;
+  const queue = createUploadQueue();
+  return route({
+    method: 'post',
+    path: `${formPath}/files`,
+    summary: 'Upload a file',
+    description:
+      'The body is the content of the file (`application/octet-stream`). Save its URN in `files` of the form data.',
+    tag: 'Intake application',
+    guards: guards.forForm,
+    params: formParams,
+    query: z.object({ name: fileName }),
+    answers: {
+      201: { description: 'The file', schema: uploadedFile },
+      ...formFailures,
+      413: { description: 'The file is too large' },
+      501: { description: 'The platform has no file service' },
+    },
+    async handle({ params: { formId }, query: { name } }, request, response) {
+      const { id: tenantId } = tenantOf(response);
+      if (!(await files.isAvailable())) throw new Problem('no-file-service', 'The platform has no file service.');
+      await requireDraft(options, { formId, tenantId, context: response });
+      const release = await queue.take({ tenant: tenantId, member: formId });
+      try {
+        const content = await readBodyBytes(request, fileLimit);
+        const { traceparent } = response.locals;
+        response.status(201).json(await files.upload({ tenantId, formId, name, content, traceparent }));
+      } finally {
+        release();
+      }
+    },
+  });
+}
+
+async function requireDraft({ api }: ApplyRoutesOptions, { formId, ...form }: FormOfTenant): Promise<void> {
+  const { text } = await api.call({ method: 'GET', path: `/forms/${formId}`, ...form }).catch(hideForeignForm);
+  const { status } = JSON.parse(text) as { status: string };
+  if (status === 'Locked') throw new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
+  if (status !== 'Draft')
+    throw new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
+}
+
+/** A file is in memory while it is uploaded. */
+function createUploadQueue(): FairQueue {
+  return createFairQueue({
+    slots: { total: 6, perTenant: 4, perMember: 2 },
+    waiting: { total: 50, perTenant: 25, perMember: 5 },
+    waitMs: 10_000,
+    detail: 'Too many files are being uploaded.',
+    retryAfterSeconds: 5,
+  });
+}

@@ -1,0 +1,103 @@
+// Uploads applicants' files to the platform's file service with the account of the intake application. A file belongs to
+// its form: its recordId is the form's URN, without which the form service would not delete it with the form.
+import { FormData, fetch } from 'undici';
+import type { Directory } from '../../platform/directory.ts';
+import type { TokenSource } from '../../platform/http-client.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { Urns } from '../../service/urn.ts';
+
+export interface UploadedFile {
+  urn: string;
+  name: string;
+  /** Bytes. */
+  size: number;
+}
+
+export interface NewFile {
+  tenantId: string;
+  formId: string;
+  name: string;
+  content: Buffer;
+  traceparent: string | undefined;
+}
+
+export interface FileUpload {
+  /** False if the directory has no file service. Throws PlatformError if the directory fails. */
+  isAvailable(): Promise<boolean>;
+  /** Throws Problem `no-file-service`, or a Problem with status 400, 502 or 504. */
+  upload(file: NewFile): Promise<UploadedFile>;
+}
+
+export interface FileUploadOptions {
+  directory: Pick<Directory, 'resolve'>;
+  account: TokenSource;
+  urns: Urns;
+  /** The type of the files at the file service. */
+  fileType: string;
+  metrics: Pick<Metrics, 'dependencyFailures'>;
+}
+
+/** Milliseconds for an upload. */
+const longestUpload = 60_000;
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export function createFileUpload({ directory, account, urns, fileType, metrics }: FileUploadOptions): FileUpload {
+  const api = urns.service('file-service:v1');
+
+  /** Returns the URL of the file service; undefined if the directory has none. */
+  const find = () =>
+    directory.resolve(api).catch((error: unknown) => {
+      if (error instanceof PlatformError && error.reason === 'absent') return undefined;
+      throw error;
+    });
+
+  function fail(slug: 'dependency-failed' | 'dependency-timeout', kind: string, cause?: unknown): Problem {
+    metrics.dependencyFailures.inc({ dependency: 'files', kind });
+    return new Problem(slug, 'The file service did not take the file.', { cause });
+  }
+
+  async function post(url: string, file: NewFile): Promise<{ status: number; body: unknown }> {
+    const form = new FormData();
+    // The service reads the fields before the file.
+    form.set('type', fileType);
+    form.set('recordId', urns.form(file.formId));
+    form.set('filename', file.name);
+    form.set('file', new Blob([new Uint8Array(file.content)]), file.name);
+    const signal = AbortSignal.timeout(longestUpload);
+    try {
+      const response = await fetch(`${url}/files?tenantId=${encodeURIComponent(file.tenantId)}`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: {
+          authorization: `Bearer ${await account.token()}`,
+          ...(file.traceparent !== undefined && { traceparent: file.traceparent }),
+        },
+        body: form,
+        signal,
+      });
+      return { status: response.status, body: await response.json().catch(() => undefined) };
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      throw signal.aborted
+        ? fail('dependency-timeout', 'timeout', error)
+        : fail('dependency-failed', 'unreachable', error);
+    }
+  }
+
+  return {
+    isAvailable: async () => (await find()) !== undefined,
+    async upload(file) {
+      const url = await find();
+      if (url === undefined) throw new Problem('no-file-service', 'The platform has no file service.');
+      const { status, body } = await post(url, file);
+      if (status === 400 || status === 413 || status === 415)
+        throw new Problem('invalid-request', 'The file service does not take this file.');
+      const id = isObject(body) && typeof body.id === 'string' && uuid.test(body.id) ? body.id : undefined;
+      if (status >= 300 || id === undefined) throw fail('dependency-failed', status >= 500 ? 'failed' : 'rejected');
+      return { urn: `${api}:/files/${id}`, name: file.name, size: file.content.length };
+    },
+  };
+}

@@ -1,0 +1,216 @@
+// Starts, shows, submits, deletes and forgets a form. The cookie that `start` sets, or that a code earned, decides.
+
+import type { Request, Response } from 'express';
+import { networkOf } from '../../service/http/client-address.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
+import { windowAt } from '../../service/limits/window-counts.ts';
+import { entityTag, referenceOf } from '../forms/form.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { codeEntryRequired, openFormOf } from './guards.ts';
+import {
+  base,
+  definitionParams,
+  failures,
+  formFailures,
+  formParams,
+  formPath,
+  openedForm,
+  smallBody,
+  startBody,
+  startedForm,
+  submittedForm,
+} from './schema.ts';
+
+export function startFormRoute(options: ApplyRoutesOptions): Route {
+  const { guards, api, cookies, hashes } = options;
+  return route({
+    method: 'post',
+    path: `${base}/definitions/:definition/forms`,
+    summary: 'Start a draft in this browser',
+    description: 'Sets the cookie with which this browser may save and submit the draft. Reading it takes a code.',
+    tag: 'Intake application',
+    guards: guards.forAnyone,
+    params: definitionParams,
+    body: startBody,
+    bodyLimit: smallBody,
+    headers: { 'Idempotency-Key': 'Required: a UUID for each draft, the same for its retries' },
+    answers: {
+      201: { description: 'The draft', schema: startedForm },
+      ...failures,
+      409: { description: 'The definition cannot be used' },
+    },
+    async handle({ params, body }, request, response) {
+      const { id: tenantId } = tenantOf(response);
+      const key = requiredKey(request);
+      const browser = cookies.browserOf(request, response);
+      await countDraft(options, body.email, response);
+      const applicant = {
+        ...(body.name !== undefined && body.name.trim() !== '' && { addressAs: body.name }),
+        channels: [{ channel: 'email', address: body.email }],
+        language: body.language,
+      };
+      const answer = await api
+        .call({
+          method: 'POST',
+          path: '/forms',
+          tenantId,
+          body: JSON.stringify({ definitionId: params.definition, applicant }),
+          headers: { 'idempotency-key': hashes.idempotencyKey(browser, key) },
+          context: response,
+        })
+        .catch(inTermsOfThePage);
+      const { id, created } = JSON.parse(answer.text) as { id: string; created: string };
+      cookies.issue(request, response, { formId: id, tenantId });
+      response.status(201).json({ id, created, etag: firstTag });
+    },
+  });
+}
+
+/** The ETag of a form that nobody has saved. A retry after a save gets it too, and its next save gets 412. */
+const firstTag = entityTag('1');
+
+/** Throws Problem `too-many-requests` over the limits of an address, and `busy` over those that applicants share. */
+async function countDraft(
+  { store, hashes, draftLimits, metrics, clock }: ApplyRoutesOptions,
+  email: string,
+  response: Response,
+): Promise<void> {
+  const { perAddress, perTenant, total, window } = draftLimits;
+  const { id: tenantId } = tenantOf(response);
+  const limit = (name: string, key: string, most: number) => ({ name, key: hashes.limit(name, key), most });
+  const limits = [
+    limit('apply-drafts-address', networkOf(response.locals.forwarded.address), perAddress),
+    limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, perAddress),
+    limit('apply-drafts-tenant', tenantId, perTenant),
+    limit('apply-drafts-total', '', total),
+  ];
+  const { index, secondsLeft } = windowAt(clock().getTime(), window);
+  const reached = await store.countDraft(tenantId, limits, new Date(index * window));
+  if (reached === undefined) return;
+  metrics.rateLimited.inc({ limit: reached });
+  const headers = { 'Retry-After': String(secondsLeft) };
+  const isShared = reached === 'apply-drafts-tenant' || reached === 'apply-drafts-total';
+  if (isShared) throw new Problem('busy', 'Too many drafts are being created at the moment.', { headers });
+  throw new Problem('too-many-requests', 'Too many drafts were created from here or for this address.', { headers });
+}
+
+function requiredKey(request: Request): string {
+  const key = request.get('idempotency-key') ?? '';
+  if (/^[\x21-\x7e]{16,128}$/.test(key)) return key;
+  throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be a UUID' }]);
+}
+
+/** Problems of the form service point into its own body. */
+function inTermsOfThePage(error: unknown): never {
+  if (!(error instanceof Problem) || error.slug !== 'invalid-request' || !error.errors) {
+    const isHidden = error instanceof Problem && error.slug === 'forbidden';
+    throw isHidden ? new Problem('not-found', 'There is no such form for applicants without an account.') : error;
+  }
+  throw invalidRequest(
+    error.errors.map(({ pointer, detail }) => ({
+      pointer: pointer.startsWith('/applicant/channels') ? '/email' : pointer.replace('/applicant/addressAs', '/name'),
+      detail,
+    })),
+  );
+}
+
+export function openedFormRoute({ guards, api, cookies }: ApplyRoutesOptions): Route {
+  return route({
+    method: 'get',
+    path: formPath,
+    summary: 'Read the status of a form that this browser has opened',
+    tag: 'Intake application',
+    guards: guards.forForm,
+    params: formParams,
+    answers: { 200: { description: 'The form without its data', schema: openedForm }, ...formFailures },
+    async handle({ params: { formId } }, _request, response) {
+      const path = `/forms/${formId}`;
+      const call = api.call({ method: 'GET', path, tenantId: tenantOf(response).id, context: response });
+      const { text } = await call.catch(hideForeignForm);
+      const form = JSON.parse(text) as Record<string, unknown> & { applicant?: { language?: string } };
+      const { id, definitionId, status, created, lastAccessed, submitted, lockOn, deleteOn } = form;
+      response.json({
+        ...{ id, definitionId, status, created, lastAccessed, submitted, lockOn, deleteOn },
+        reference: referenceOf(formId),
+        readable: cookies.codeOf(openFormOf(response)) !== undefined,
+        language: form.applicant?.language,
+      });
+    },
+  });
+}
+
+/** A form that intake applications may not use is as unknown as one that does not exist. */
+export function hideForeignForm(error: unknown): never {
+  const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
+  throw isHidden ? codeEntryRequired() : error;
+}
+
+export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOptions): Route {
+  return route({
+    method: 'post',
+    path: `${formPath}/submission`,
+    summary: 'Submit the form',
+    tag: 'Intake application',
+    guards: guards.forForm,
+    params: formParams,
+    headers: { 'Idempotency-Key': 'Required: a UUID for the submission, the same for its retries' },
+    answers: {
+      200: { description: 'Submitted; the number is for the receipt', schema: submittedForm },
+      400: { description: 'The form data is not complete: `errors` with pointers into the data' },
+      ...formFailures,
+    },
+    async handle({ params: { formId } }, request, response) {
+      const browser = cookies.browserOf(request, response);
+      const call = {
+        method: 'POST' as const,
+        path: `/forms/${formId}`,
+        tenantId: tenantOf(response).id,
+        body: '{"operation":"submit"}',
+        headers: { 'idempotency-key': hashes.idempotencyKey(browser, requiredKey(request)) },
+        context: response,
+      };
+      const { text } = await api.call(call).catch(hideForeignForm);
+      const { id, status, submitted } = JSON.parse(text) as Record<string, unknown>;
+      response.json({ id, number: referenceOf(formId), status, submitted });
+    },
+  });
+}
+
+export function deleteDraftRoute({ guards, api, cookies }: ApplyRoutesOptions): Route {
+  return route({
+    method: 'delete',
+    path: formPath,
+    summary: 'Delete the draft and the applicant’s information',
+    tag: 'Intake application',
+    guards: [...guards.forForm, guards.openReadSession],
+    params: formParams,
+    answers: { 204: { description: 'The draft is deleted' }, ...formFailures },
+    async handle({ params: { formId } }, _request, response) {
+      const headers = { 'x-form-code': cookies.codeOf(openFormOf(response)) };
+      const path = `/forms/${formId}`;
+      const call = api.call({ method: 'DELETE', path, tenantId: tenantOf(response).id, headers, context: response });
+      await call.catch(hideForeignForm);
+      cookies.clear(response, formId);
+      response.status(204).end();
+    },
+  });
+}
+
+export function forgetFormRoute({ guards, cookies }: ApplyRoutesOptions): Route {
+  return route({
+    method: 'delete',
+    path: `${formPath}/cookie`,
+    summary: 'Forget the form in this browser',
+    description: 'For shared computers. The form itself stays as it is.',
+    tag: 'Intake application',
+    guards: guards.forAnyone,
+    params: formParams,
+    answers: { 204: { description: 'The browser has no cookie of the form' }, ...failures },
+    handle({ params: { formId } }, _request, response) {
+      cookies.clear(response, formId);
+      response.status(204).end();
+    },
+  });
+}

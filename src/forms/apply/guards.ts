@@ -1,0 +1,118 @@
+// Guards of the intake application's routes. They check where a request comes from, its tenant, and the cookie of its
+// form.
+import type { Request, Response } from 'express';
+import type { Tenants } from '../../service/auth/identity.ts';
+import { anonymous, type Guard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { addressLimit, type LocalRateLimiter } from '../../service/limits/rate-limit.ts';
+import type { ApplyCookies, OpenForm } from './cookies.ts';
+
+declare global {
+  namespace Express {
+    interface Locals {
+      /** The form that this browser has opened, from its cookie. */
+      openForm?: OpenForm;
+    }
+  }
+}
+
+export interface ApplyGuardsOptions {
+  cookies: Pick<ApplyCookies, 'find' | 'codeOf'>;
+  tenants: Pick<Tenants, 'byRealm'>;
+  /** The origin at which browsers reach the pages; undefined if it is that of the request. */
+  publicOrigin: string | undefined;
+  requests: LocalRateLimiter;
+  codes: LocalRateLimiter;
+}
+
+export type ApplyGuards = ReturnType<typeof createApplyGuards>;
+
+export const applyHeader = 'x-formgate-apply';
+
+export function createApplyGuards(options: ApplyGuardsOptions) {
+  const { cookies, tenants, publicOrigin, requests, codes } = options;
+
+  /** Refuses what pages of other origins send. A script of another origin cannot send the header without a preflight. */
+  const ownPage: Guard = {
+    name: 'ownPage',
+    check(request, response) {
+      checkOrigin(request, response, publicOrigin);
+      response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+      if (request.method !== 'GET' && request.headers[applyHeader] === undefined)
+        throw new Problem('forbidden', 'The request has no header X-Formgate-Apply.');
+    },
+  };
+
+  /** The same for plain HTML forms, which cannot send the header. */
+  const ownForm: Guard = {
+    name: 'ownForm',
+    check(request, response) {
+      if (request.method !== 'GET') checkOrigin(request, response, publicOrigin);
+    },
+  };
+
+  /** Finds the tenant by its realm in the path. */
+  const realmTenant: Guard = {
+    name: 'realmTenant',
+    async check(request, response) {
+      const tenant = await tenants.byRealm(String(request.params.tenant));
+      if (!tenant) throw new Problem('not-found', 'There is no such tenant.');
+      response.locals.tenant = tenant;
+    },
+  };
+
+  /** Requires the cookie that this browser got for the form in the path. */
+  const formCookie: Guard = {
+    name: 'formCookie',
+    admits: ['form'],
+    check(request, response) {
+      const found = cookies.find(request, response, String(request.params.formId));
+      if (!found || found.tenantId !== response.locals.tenant?.id) throw codeEntryRequired();
+      response.locals.openForm = found;
+    },
+  };
+
+  /** Requires that the cookie was earned by a code, no longer ago than a read session lasts. */
+  const openReadSession: Guard = {
+    name: 'openReadSession',
+    check(_request, response) {
+      if (cookies.codeOf(openFormOf(response)) === undefined) throw codeEntryRequired();
+    },
+  };
+
+  const requestLimit = addressLimit(requests);
+  return {
+    ownForm,
+    openReadSession,
+    requestLimit,
+    codeLimit: addressLimit(codes),
+    /** For routes that need no cookie. */
+    forAnyone: [anonymous, requestLimit, ownPage, realmTenant],
+    /** For routes of a form that this browser has opened. */
+    forForm: [requestLimit, ownPage, realmTenant, formCookie],
+  };
+}
+
+export function codeEntryRequired(): Problem {
+  return new Problem(
+    'code-entry-required',
+    'This browser has not opened the form. Enter a code that was sent to the applicant.',
+  );
+}
+
+/** Returns the form that `formCookie` found. Throws if the route has no such guard. */
+export function openFormOf({ locals }: Response): OpenForm {
+  if (!locals.openForm) throw new Error('the route has no form guard');
+  return locals.openForm;
+}
+
+/** Throws Problem `forbidden` for a request that a page of another origin sent (Fetch Metadata; RFC 6454 section 7). */
+function checkOrigin(request: Request, { locals }: Response, publicOrigin: string | undefined): void {
+  const site = request.headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw new Problem('forbidden', 'The request comes from another site.');
+  const { origin } = request.headers;
+  const { protocol, host } = locals.forwarded;
+  if (origin !== undefined && origin !== (publicOrigin ?? `${protocol}://${host}`))
+    throw new Problem('forbidden', 'The request comes from another origin.');
+}

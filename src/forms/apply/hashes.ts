@@ -1,0 +1,22 @@
+// HMACs and digests under which the intake application stores what it must recognise again.
+import { createHash } from 'node:crypto';
+import type { KeyRing } from '../../service/keys/key-ring.ts';
+
+export type ApplyHashes = ReturnType<typeof createApplyHashes>;
+
+export function createApplyHashes(keys: KeyRing) {
+  const hmac = (text: string, purpose: string) => Buffer.from(keys.hmacs(text, purpose)[0] ?? '', 'base64url');
+  return {
+    /** The key of a limit, such as a client network or an email address. */
+    limit: (name: string, key: string) => hmac(`${name}\0${key}`, 'apply limit'),
+    code: (formId: string, code: string) => hmac(`${formId}\0${code}`, 'apply code'),
+    browser: (id: string) => hmac(id, 'apply browser'),
+    save: (browser: string, id: string) => hmac(`${browser}\0${id}`, 'apply save'),
+    /**
+     * A key for the form service, which cannot tell our browsers apart: a key that another browser chose, too, must not
+     * lead to its form.
+     */
+    idempotencyKey: (browser: string, key: string) =>
+      createHash('sha256').update(`${browser}\0${key}`).digest('base64url'),
+  };
+}

@@ -1,0 +1,88 @@
+// Composes the intake application. Of the form service it uses only the public API; its account, its tables and its
+// limits are its own.
+import type { Platform } from '../../platform/platform.ts';
+import type { Clock } from '../../service/clock.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
+import { createRateLimits } from '../../service/limits/rate-limit.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import type { Urns } from '../../service/urn.ts';
+import type { FormsConfig } from '../config.ts';
+import { createNoticeLinks } from '../notices/links.ts';
+import { createFormApi, type FormApi } from './api.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { createApplyCookies } from './cookies.ts';
+import { createFileUpload } from './files.ts';
+import { createApplyGuards } from './guards.ts';
+import { createApplyHashes } from './hashes.ts';
+import { createApplyStore } from './store.ts';
+
+export interface IntakeApplicationOptions {
+  config: FormsConfig;
+  platform: Platform;
+  pool: SharedPool;
+  urns: Urns;
+  log: Logger;
+  metrics: Metrics;
+  clock: Clock;
+  /** The address of this process, once it listens. */
+  ownUrl(): string;
+}
+
+export interface IntakeApplication {
+  routes: ApplyRoutesOptions;
+  api: FormApi;
+}
+
+/** Milliseconds for a call to the form service, which may call several services of the platform. */
+const longestCall = 45_000;
+const [minute, hour] = [60_000, 3_600_000];
+
+/** Returns undefined if the intake application is off. */
+export function createIntakeApplication(options: IntakeApplicationOptions): IntakeApplication | undefined {
+  const { config, platform, pool, urns, log, metrics, clock, ownUrl } = options;
+  const { APPLY_CLIENT_ID: clientId, APPLY_CLIENT_SECRET: clientSecret, APPLY_KEY_RING: ring } = config;
+  if (clientId === undefined || clientSecret === undefined || ring === undefined) return undefined;
+  const keys = createKeyRing(ring);
+  const account = platform.accountOf(clientId, clientSecret);
+  const baseUrl = () => config.APPLY_API_URL ?? ownUrl();
+  const api = createFormApi({ baseUrl, account, log, metrics, timeoutMs: longestCall });
+  const cookies = createApplyCookies({ keys, clock });
+  const limits = createRateLimits({ log, clock, metrics });
+  const publicUrl = config.PUBLIC_URL;
+  const guards = createApplyGuards({
+    cookies,
+    tenants: platform.tenants,
+    publicOrigin: publicUrl && new URL(publicUrl).origin,
+    requests: limits.local({ name: 'apply-requests', most: config.APPLY_REQUEST_LIMIT, window: minute }),
+    codes: limits.local({ name: 'apply-codes', most: config.APPLY_CODE_LIMIT, window: 10 * minute }),
+  });
+  const routes = {
+    ...{ guards, api, cookies, clock, metrics },
+    hashes: createApplyHashes(keys),
+    store: createApplyStore(pool),
+    files: createFileUpload({
+      directory: platform.directory,
+      account,
+      urns,
+      fileType: config.APPLY_FILE_TYPE,
+      metrics,
+    }),
+    fileLimit: config.APPLY_FILE_LIMIT,
+    links: createNoticeLinks({ keys, publicUrl: publicUrl ?? '' }),
+    draftLimits: {
+      perAddress: config.APPLY_DRAFTS_PER_ADDRESS,
+      perTenant: config.APPLY_DRAFTS_PER_TENANT,
+      total: config.APPLY_DRAFTS_TOTAL,
+      window: config.APPLY_DRAFTS_WINDOW,
+    },
+    sends: {
+      minute: limits.local({ name: 'apply-sends', most: 1, window: minute }),
+      hour: limits.local({ name: 'apply-sends-hour', most: 5, window: hour }),
+    },
+    wrongCodes: limits.local({ name: 'apply-wrong-codes', most: 5, window: hour }),
+    codeLifetime: config.CODE_LIFETIME,
+  };
+  return { routes, api };
+}

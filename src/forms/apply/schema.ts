@@ -1,0 +1,111 @@
+// The schemas of the intake application's requests and responses.
+import { z } from 'zod';
+
+export const languages = ['en', 'fr'] as const;
+
+export const base = '/apply/api/tenants/:tenant';
+export const formPath = `${base}/forms/:formId`;
+
+/** Size limit in bytes for bodies without form data. */
+export const smallBody = 8_192;
+
+const tenant = z
+  .string()
+  .min(1)
+  .max(50)
+  .meta({ description: 'The realm of the tenant', examples: ['demo'] });
+const formId = z.guid('must be a UUID');
+const name = z.string().min(1).max(50);
+
+export const definitionParams = z.object({ tenant, definition: name });
+export const registerParams = z.object({ tenant, name });
+export const formParams = z.object({ tenant, formId });
+
+export const startBody = z
+  .strictObject({
+    email: z.string().min(1).max(254).meta({ description: 'Codes and mails go to this address' }),
+    name: z.string().max(200).optional().meta({ description: 'How mails address the applicant' }),
+    language: z.enum(languages).meta({ description: 'Language of the mails' }),
+  })
+  .meta({ examples: [{ email: 'ana@example.org', name: 'Ana', language: 'en' }] });
+
+export const codeBody = z
+  .strictObject({
+    code: z
+      .string()
+      .max(64)
+      .transform((text) => text.replaceAll(/[\s-]/g, '').toUpperCase()),
+  })
+  .refine(({ code }) => code !== '', { path: ['code'], message: 'is required' })
+  .meta({ examples: [{ code: 'K2TPX4' }] });
+
+const anObject = z.custom<Record<string, unknown>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'must be an object',
+);
+
+/** The form service checks the rest. */
+export const saveBody = z
+  .strictObject({ data: anObject.meta({ type: 'object' }), files: anObject.meta({ type: 'object' }) })
+  .meta({ examples: [{ data: { businessName: 'Bakery' }, files: {} }] });
+
+export const definitionResponse = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string().optional(),
+    tenantName: z.string(),
+    dataSchema: z.unknown(),
+    uiSchema: z.unknown(),
+    files: z.boolean().meta({ description: 'True if files can be uploaded' }),
+    languages: z.array(z.enum(languages)),
+  })
+  .meta({ id: 'ApplyDefinition' });
+
+export const entriesResponse = z.object({ entries: z.array(z.unknown()) }).meta({ id: 'ApplyEntries' });
+
+export const startedForm = z
+  .object({
+    id: z.uuid(),
+    created: z.string(),
+    etag: z.string().meta({ description: 'For If-Match of the first save' }),
+  })
+  .meta({ id: 'StartedForm' });
+
+export const openedForm = z
+  .object({
+    id: z.uuid(),
+    definitionId: z.string(),
+    status: z.string(),
+    created: z.string(),
+    lastAccessed: z.string(),
+    submitted: z.string().nullable(),
+    lockOn: z.string().nullable(),
+    deleteOn: z.string().nullable(),
+    reference: z.string().meta({ description: 'A short number for people' }),
+    readable: z.boolean().meta({ description: 'True while this browser may read the form data' }),
+    language: z.enum(languages).optional(),
+  })
+  .meta({ id: 'OpenedForm' });
+
+export const submittedForm = z
+  .object({ id: z.uuid(), number: z.string(), status: z.string(), submitted: z.string() })
+  .meta({ id: 'SubmittedForm' });
+
+/** Failures of every route. */
+export const failures = {
+  403: { description: 'The request comes from another origin, or lacks the header X-Formgate-Apply' },
+  404: { description: 'There is no such tenant or resource' },
+  429: { description: 'Too many requests from this address', headers: { 'Retry-After': 'Seconds' } },
+  502: { description: 'A service of the platform failed' },
+  503: { description: 'The service is busy or unavailable', headers: { 'Retry-After': 'Seconds' } },
+  504: { description: 'A service of the platform did not respond in time' },
+};
+
+/** Failures of the routes of a form. */
+export const formFailures = {
+  ...failures,
+  401: { description: 'This browser has not opened the form: enter a code' },
+  409: { description: 'The form is locked, or it is not a draft' },
+  410: { description: 'The form was deleted' },
+};

@@ -1,0 +1,74 @@
+// The settings of the intake application for the applicant's pages. It is off unless it has an account.
+import { z } from 'zod';
+import { keyRingProblem } from '../../service/keys/key-ring.ts';
+import { httpUrl, integer, isoDuration, type SettingsRule, secret } from '../../service/operations/config.ts';
+
+export const applyFields = {
+  PUBLIC_URL: httpUrl()
+    .optional()
+    .describe(
+      'Base URL at which browsers reach this process; without it, mails have no links to keep or delete a draft',
+    ),
+  APPLY_CLIENT_ID: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Client id of the intake application’s account in the realm core, with the role intake-application; without it, the intake application (/apply/api) is off',
+    ),
+  APPLY_CLIENT_SECRET: secret(8).optional().describe('Client secret of that account'),
+  APPLY_KEY_RING: z
+    .string()
+    .superRefine((keys, context) => {
+      const problem = keyRingProblem(keys);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .optional()
+    .describe(
+      'Keys of the intake application’s cookies and of the links in mails, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts and signs, every key is accepted; the same in every pod',
+    ),
+  APPLY_API_URL: httpUrl()
+    .optional()
+    .describe('Base URL at which the intake application calls the form service; by default this process'),
+  APPLY_REQUEST_LIMIT: integer(600, { min: 1 }).describe(
+    'Requests to the intake application that each pod allows one client address in a minute',
+  ),
+  APPLY_CODE_LIMIT: integer(30, { min: 1 }).describe(
+    'Codes that one client address may request or try at each pod in ten minutes; the form service has limits for each form besides',
+  ),
+  APPLY_DRAFTS_PER_ADDRESS: integer(20, { min: 1 }).describe(
+    'Drafts that may be created in APPLY_DRAFTS_WINDOW from one client address, and for one email address',
+  ),
+  APPLY_DRAFTS_PER_TENANT: integer(1_000, { min: 1 }).describe(
+    'Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant',
+  ),
+  APPLY_DRAFTS_TOTAL: integer(5_000, { min: 1 }).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in total'),
+  APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D' }).describe(
+    'Length of the window in which drafts count; all pods count together',
+  ),
+  APPLY_FILE_TYPE: z
+    .string()
+    .regex(/^[a-zA-Z0-9-]{1,50}$/, 'must be the id of a file type')
+    .default('form-supporting-documents')
+    .describe('Type of applicants’ files at the platform’s file service'),
+  APPLY_FILE_LIMIT: integer(10_485_760, { min: 1_024, max: 104_857_600 }).describe(
+    'Largest file of an applicant, in bytes',
+  ),
+};
+
+interface ApplyAccount {
+  APPLY_CLIENT_ID?: string | undefined;
+  APPLY_CLIENT_SECRET?: string | undefined;
+  APPLY_KEY_RING?: string | undefined;
+}
+
+const requiredWithAccount = (name: 'APPLY_CLIENT_SECRET' | 'APPLY_KEY_RING'): SettingsRule => ({
+  names: [name, 'APPLY_CLIENT_ID'],
+  holds: (values: ApplyAccount) => values.APPLY_CLIENT_ID === undefined || values[name] !== undefined,
+  problem: 'is required with APPLY_CLIENT_ID',
+});
+
+export const applyRules: SettingsRule[] = [
+  requiredWithAccount('APPLY_CLIENT_SECRET'),
+  requiredWithAccount('APPLY_KEY_RING'),
+];

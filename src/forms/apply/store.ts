@@ -1,0 +1,108 @@
+// What the intake application itself stores: counts of created drafts, codes that a browser has used, and the last save
+// of a form. It does not read the tables of forms; an intake application outside the form service would have its own
+// database.
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+
+/** A limit of created drafts for one key, such as a client network. */
+export interface DraftLimit {
+  name: string;
+  /** An HMAC. */
+  key: Buffer;
+  most: number;
+}
+
+export interface CodeUse {
+  formId: string;
+  codeHash: Buffer;
+  browserHash: Buffer;
+  now: Date;
+}
+
+export interface LastSave {
+  formId: string;
+  saveHash: Buffer;
+  etag: string;
+  now: Date;
+}
+
+export type ApplyStore = ReturnType<typeof createApplyStore>;
+
+/** Milliseconds after which codes and saves are removed. */
+const kept = 60 * 60_000;
+/** Old rows that a statement removes: more than it adds, so that the tables stay small. */
+const removedAtOnce = 10;
+
+const removeOld = (table: string, column: string, before: string) => `
+DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
+
+// Counts for all limits or, if one of them is spent, for none. Rows are locked in one order, so that concurrent creates
+// do not deadlock.
+const countSql = `
+WITH wanted AS (
+  SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[]) AS w (name, key, most)
+), spent AS (
+  SELECT w.name FROM wanted w JOIN apply_counts c ON c.name = w.name AND c.key = w.key AND c.window_start = $4
+  WHERE c.used >= w.most
+), counted AS (
+  INSERT INTO apply_counts AS c (name, key, window_start, used)
+  SELECT name, key, $4, 1 FROM wanted WHERE NOT EXISTS (SELECT FROM spent) ORDER BY name, key
+  ON CONFLICT (name, key, window_start) DO UPDATE SET used = c.used + 1
+  RETURNING c.name, c.used
+), removed AS (${removeOld('apply_counts', 'window_start', '$4::timestamptz')})
+SELECT name FROM spent
+UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.used > w.most`;
+
+const claimCodeSql = `
+WITH removed AS (${removeOld('apply_codes', 'used', '$5::timestamptz')}), claimed AS (
+  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (form_id, code_hash) DO UPDATE SET used = c.used WHERE c.browser_hash = excluded.browser_hash
+  RETURNING c.form_id
+)
+SELECT form_id FROM claimed`;
+
+const keepSaveSql = `
+WITH removed AS (${removeOld('apply_saves', 'saved', '$5::timestamptz')} AND form_id <> $1)
+INSERT INTO apply_saves (form_id, save_hash, etag, saved) VALUES ($1, $2, $3, $4)
+ON CONFLICT (form_id) DO UPDATE SET save_hash = excluded.save_hash, etag = excluded.etag, saved = excluded.saved`;
+
+export function createApplyStore(pool: SharedPool) {
+  const claimOf = (tenant: string, member: string) => ({ tenant, member });
+
+  return {
+    /**
+     * Counts a draft. Returns the name of a limit that is reached, or undefined. `start` is the begin of the window, the
+     * same in all pods.
+     */
+    async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
+      const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
+      const { rows } = await pool.query<{ name: string }>(claimOf(tenantId, 'apply'), countSql, [...columns, start]);
+      return rows[0]?.name;
+    },
+
+    /** Reserves a code for a browser. Returns false if another browser has entered it. */
+    async claimCode(tenantId: string, { formId, codeHash, browserHash, now }: CodeUse): Promise<boolean> {
+      const values = [formId, codeHash, browserHash, now, new Date(now.getTime() - kept)];
+      return (await pool.query(claimOf(tenantId, formId), claimCodeSql, values)).rowCount === 1;
+    },
+
+    /** Keeps the code for this browser if it was right, or releases it. */
+    async settleCode(tenantId: string, { formId, codeHash }: CodeUse, isRight: boolean): Promise<void> {
+      const sql = isRight
+        ? 'UPDATE apply_codes SET accepted = true WHERE form_id = $1 AND code_hash = $2'
+        : 'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND NOT accepted';
+      await pool.query(claimOf(tenantId, formId), sql, [formId, codeHash]);
+    },
+
+    async keepSave(tenantId: string, { formId, saveHash, etag, now }: LastSave): Promise<void> {
+      const values = [formId, saveHash, etag, now, new Date(now.getTime() - kept)];
+      await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
+    },
+
+    /** Returns the ETag of the form's last save if it had this id. */
+    async findSave(tenantId: string, formId: string, saveHash: Buffer): Promise<string | undefined> {
+      const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = $2';
+      return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHash])).rows[0]?.etag;
+    },
+  };
+}

@@ -1,0 +1,52 @@
+// The links of the warning mail: keep the draft, and delete it. A link is signed for one form, one purpose and a time at
+// which it expires. It contains no form data; who has it can keep the draft, and needs a code to delete it.
+
+import type { KeyRing } from '../../service/keys/key-ring.ts';
+import { isSameText } from '../../service/same-text.ts';
+import type { Language } from '../forms/form.ts';
+
+export const linkPurposes = ['keep', 'delete'] as const;
+export type LinkPurpose = (typeof linkPurposes)[number];
+
+export interface LinkFacts {
+  tenantId: string;
+  language: Language;
+  /** The planned deletion of the form. */
+  expires: Date;
+}
+
+export interface NoticeLinks {
+  /** `https://forms.example.org/apply/forms/<id>/keep?link=…` */
+  urlOf(purpose: LinkPurpose, formId: string, facts: LinkFacts): string;
+  /** Returns what a link says; undefined if it was not made for this form and purpose. It may have expired. */
+  read(purpose: LinkPurpose, formId: string, link: string): LinkFacts | undefined;
+}
+
+const longestLink = 1_024;
+
+/** `publicUrl` is the base URL at which browsers reach the form service. */
+export function createNoticeLinks({
+  keys,
+  publicUrl,
+}: {
+  keys: Pick<KeyRing, 'hmacs'>;
+  publicUrl: string;
+}): NoticeLinks {
+  const signatures = (purpose: LinkPurpose, formId: string, facts: string) =>
+    keys.hmacs([purpose, formId.toLowerCase(), facts].join('\n'), 'notice link');
+  return {
+    urlOf(purpose, formId, { tenantId, language, expires }) {
+      const seconds = Math.floor(expires.getTime() / 1_000);
+      const facts = Buffer.from([seconds, language, tenantId].join(' ')).toString('base64url');
+      return `${publicUrl}/apply/forms/${formId}/${purpose}?link=${facts}.${signatures(purpose, formId, facts)[0]}`;
+    },
+
+    read(purpose, formId, link) {
+      const [facts = '', given = '', more] = link.length > longestLink ? [] : link.split('.');
+      if (more !== undefined || given === '') return undefined;
+      if (!signatures(purpose, formId, facts).some((signature) => isSameText(signature, given))) return undefined;
+      const [seconds, language, tenantId = ''] = Buffer.from(facts, 'base64url').toString().split(' ');
+      return { tenantId, language: language === 'fr' ? 'fr' : 'en', expires: new Date(Number(seconds) * 1_000) };
+    },
+  };
+}
