@@ -2,12 +2,13 @@
 // is the authority: both must find fault with the same values.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ValidateFunction } from 'ajv';
 import { expect, it } from 'vitest';
 import { compileSchema, findingsOf } from '../../src/forms/definitions/json-schema.ts';
 import common from '../../src/forms/definitions/shared-schemas/common.v1.schema.json' with { type: 'json' };
 import standard from '../../src/forms/definitions/shared-schemas/standard.v1.schema.json' with { type: 'json' };
 import { pointerOf } from '../../web/apply/model/json.ts';
-import { createValidator } from '../../web/apply/model/validator.ts';
+import { createValidator, type Validator } from '../../web/apply/model/validator.ts';
 import { type Example, furtherExamples } from './further-examples.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/definitions');
@@ -19,22 +20,23 @@ const corpus = readdirSync(folder).map((file): [string, Example] => {
   ];
 });
 
-function onTheServer(schema: unknown, data: unknown): string[] {
-  const validate = compileSchema(schema, { allErrors: true, urnPrefix: 'urn:example' });
+function onTheServer(validate: ValidateFunction, data: unknown): string[] {
   validate(data);
   const { errors, truncated } = findingsOf(validate.errors);
   expect(truncated).toBe(false);
   return [...new Set(errors.map(({ pointer }) => pointer.replace('/data', '')))].sort();
 }
 
-function inTheBrowser(schema: unknown, data: unknown): string[] {
-  const findings = createValidator(schema, [structuredClone(common), structuredClone(standard)])(data);
+function inTheBrowser(validate: Validator, data: unknown): string[] {
+  const findings = validate(data);
   return [...new Set(findings.map(({ path }) => pointerOf(path)))].sort();
 }
 
 it.each([...corpus, ...Object.entries(furtherExamples)])('%s', (_name, { schema, data, comparesValidity = false }) => {
+  const server = compileSchema(schema, { allErrors: true, urnPrefix: 'urn:example' });
+  const browser = createValidator(schema, [structuredClone(common), structuredClone(standard)]);
   for (const value of data) {
-    const [found, authority] = [inTheBrowser(schema, value), onTheServer(schema, value)];
+    const [found, authority] = [inTheBrowser(browser, value), onTheServer(server, value)];
     if (comparesValidity)
       expect({ value, isValid: found.length === 0 }).toEqual({ value, isValid: authority.length === 0 });
     else expect({ value, found }).toEqual({ value, found: authority });

@@ -25,7 +25,7 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
         aria-autocomplete="list"
         aria-expanded={hasList}
         aria-controls={`${parts.id}-list`}
-        aria-activedescendant={hasList ? optionId(active) : undefined}
+        aria-activedescendant={hasList && active >= 0 ? optionId(active) : undefined}
         value={box.text}
         onInput={(event) => box.type(event.currentTarget.value)}
         onClick={box.open}
@@ -62,7 +62,8 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
   /** What is typed; undefined while the chosen answer is shown. */
   const [typed, setTyped] = useState<string>();
   const [isOpen, setOpen] = useState(false);
-  const [active, setActive] = useState(0);
+  /** -1 after typing: the arrow keys choose first. */
+  const [active, setActive] = useState(-1);
   const list = useRef<HTMLDivElement>(null);
   const shown = typed === undefined || typed === '' ? choices : found(choices, typed);
   const choose = (choice: Choice | undefined) => {
@@ -73,7 +74,7 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
   const type = (text: string) => {
     setTyped(text);
     setOpen(true);
-    setActive(0);
+    setActive(-1);
     set(choices.find(({ label }) => label.toLowerCase() === text.trim().toLowerCase())?.value);
   };
   const move = (index: number) => {
@@ -85,7 +86,7 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
     const last = shown.length - 1;
     if (event.key === 'ArrowDown') move(isOpen ? Math.min(active + 1, last) : 0);
     else if (event.key === 'ArrowUp') move(isOpen ? Math.max(active - 1, 0) : last);
-    else if (event.key === 'Enter' && isOpen) choose(shown[active]);
+    else if (event.key === 'Enter' && isOpen && active >= 0) choose(shown[active]);
     else if (event.key === 'Escape' && isOpen) setOpen(false);
     else return;
     event.preventDefault();
