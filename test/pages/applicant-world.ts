@@ -77,7 +77,7 @@ const reportViolations = `addEventListener('securitypolicyviolation', (event) =>
   throw new Error('The policy forbids ' + event.violatedDirective + ' ' + event.blockedURI);
 }))`;
 
-async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<ApplicantPage> {
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<ApplicantPage> {
   const context = await browser.newContext({ ...fixed, ...options });
   const page = await context.newPage();
   const complaints: string[] = [];

@@ -4,9 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ValidateFunction } from 'ajv';
 import { expect, it } from 'vitest';
+import { bundledSchema } from '../../src/forms/definitions/bundled-schema.ts';
 import { compileSchema, findingsOf } from '../../src/forms/definitions/json-schema.ts';
-import common from '../../src/forms/definitions/shared-schemas/common.v1.schema.json' with { type: 'json' };
-import standard from '../../src/forms/definitions/shared-schemas/standard.v1.schema.json' with { type: 'json' };
 import { pointerOf } from '../../web/apply/model/json.ts';
 import { createValidator, type Validator } from '../../web/apply/model/validator.ts';
 import { type Example, furtherExamples } from './further-examples.ts';
@@ -34,7 +33,7 @@ function inTheBrowser(validate: Validator, data: unknown): string[] {
 
 it.each([...corpus, ...Object.entries(furtherExamples)])('%s', (_name, { schema, data, comparesValidity = false }) => {
   const server = compileSchema(schema, { allErrors: true, urnPrefix: 'urn:example' });
-  const browser = createValidator(schema, [structuredClone(common), structuredClone(standard)]);
+  const browser = createValidator(bundledSchema(schema));
   for (const value of data) {
     const [found, authority] = [inTheBrowser(browser, value), onTheServer(server, value)];
     if (comparesValidity)

@@ -6,7 +6,7 @@ export interface ScriptedIntake {
   definition: Record<string, unknown>;
   entries?: readonly unknown[];
   /** The answer to `GET forms/{id}`; by default 401. */
-  status?: Record<string, unknown>;
+  status?: Record<string, unknown> | undefined;
   /** Status and body of an answer instead of the usual one, by method and last part of the path: `PUT data`. */
   answers?: Record<string, { status: number; body?: object; headers?: Record<string, string> }>;
   /** What was saved last. */
@@ -35,7 +35,6 @@ export async function scriptIntake(page: Page, script: ScriptedIntake): Promise<
       body: { urn: 'urn:example:platform:file-service:v1:/files/1', name: route.request().url() },
     }),
     'DELETE cookie': () => ({ status: 204 }),
-    'PUT language': () => ({ status: 204 }),
   };
   await page.route('**/apply/api/**', async (route) => {
     const { pathname } = new URL(route.request().url());

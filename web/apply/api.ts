@@ -93,7 +93,6 @@ export function createApi(tenant: string) {
     upload: async (id: string, file: File): Promise<{ urn: string; name: string }> =>
       (await send(`${form(id)}/files?name=${encodeURIComponent(file.name)}`, { method: 'POST', body: file })).json(),
     forget: (id: string) => send(`${form(id)}/cookie`, { method: 'DELETE' }),
-    setLanguage: (id: string, language: string) => send(`${form(id)}/language`, { method: 'PUT', json: { language } }),
   };
 }
 

@@ -67,10 +67,6 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
     setShown({ data: defaultsOf(definition), files: {}, etag });
     go({ form: id, page: 1 });
   };
-  const setLanguage = (language: Language) => {
-    frame.setLanguage(language);
-    if (formId !== '') api.setLanguage(formId, language).catch(() => undefined);
-  };
   const end = (kind: 'locked' | 'submitted' | 'gone') =>
     openForm(api, formId, () => undefined).then((now) =>
       setShown(typeof now === 'object' && 'kind' in now && now.kind === kind ? now : { kind }),
@@ -83,17 +79,16 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
     go({ form: undefined, page: undefined });
     setShown('new');
   };
-  const all: FrameProps = { ...frame, setLanguage };
-  if (shown === 'loading') return <LoadingPage frame={all} />;
+  if (shown === 'loading') return <LoadingPage frame={frame} />;
   // The browser's back button leads to the start page.
   if (shown === 'new' || (typeof shown === 'object' && 'etag' in shown && formId === ''))
-    return <StartPage frame={all} api={api} definition={definition} onStarted={started} />;
-  if (shown === 'code') return <CodePage {...{ frame: all, api, formId, keepsData: false }} onOpened={open} />;
-  if ('kind' in shown) return <MessagePage frame={all} message={shown} start={startNew} />;
+    return <StartPage frame={frame} api={api} definition={definition} onStarted={started} />;
+  if (shown === 'code') return <CodePage {...{ frame, api, formId, keepsData: false }} onOpened={open} />;
+  if ('kind' in shown) return <MessagePage frame={frame} message={shown} start={startNew} />;
   return (
     <FormPages
       key={formId}
-      {...{ frame: all, api, registers, definition, formId, draft: shown, fragment }}
+      {...{ frame, api, registers, definition, formId, draft: shown, fragment }}
       go={(page, how) => go({ form: formId, page }, how)}
       onEnd={(reason) => void end(reason)}
       onLeft={left}

@@ -1,8 +1,8 @@
 // Loads each register once. After a failure, it is loaded again on demand.
 import { useEffect, useState } from 'preact/hooks';
 import type { Api } from './api.ts';
-import type { Choice, Field } from './model/fields.ts';
-import { choicesFrom } from './model/registers.ts';
+import type { Field } from './model/fields.ts';
+import { type Choice, choicesFrom } from './model/registers.ts';
 
 export interface Registers {
   /** Rejects if the register cannot be loaded. */

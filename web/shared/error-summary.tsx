@@ -9,7 +9,7 @@ export interface SummaryItem {
   onFollow?: (() => void) | undefined;
 }
 
-/** `attempt` changes with each try, so that focus moves to the list again. */
+/** `attempt` grows with each try, and focus moves to the list. At 0, people came here from a list elsewhere. */
 export function ErrorSummary({
   title,
   items,
@@ -22,7 +22,7 @@ export function ErrorSummary({
   const box = useRef<HTMLDivElement>(null);
   const hasItems = items.length > 0;
   useEffect(() => {
-    if (hasItems) box.current?.focus();
+    if (attempt > 0 && hasItems) box.current?.focus();
   }, [attempt, hasItems]);
   if (!hasItems) return null;
   return (

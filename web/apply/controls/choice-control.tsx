@@ -1,8 +1,8 @@
 // Boxes, radio buttons, menus, and for long lists an input that searches.
 import { described, type FieldParts, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
-import type { Choice } from '../model/fields.ts';
 import { isEqual } from '../model/json.ts';
+import type { Choice } from '../model/registers.ts';
 import { useChoices } from '../registers.ts';
 import type { Language } from '../texts/texts.ts';
 import { Combobox } from './combobox.tsx';

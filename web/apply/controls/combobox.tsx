@@ -3,8 +3,8 @@
 import { useRef, useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
-import type { Choice } from '../model/fields.ts';
 import { isEqual } from '../model/json.ts';
+import type { Choice } from '../model/registers.ts';
 import { found } from '../model/search.ts';
 import type { ChoiceProps } from './choice-control.tsx';
 

@@ -1,13 +1,7 @@
 // What a control asks for: the kind of question, its label, hint and choices, as the schemas of a definition say.
 import { dereferenced, labelOf, optionsOf, type Place, placeAt, textOf, type UiElement } from './elements.ts';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
-import { type RegisterUse, registerOf } from './registers.ts';
-
-export interface Choice {
-  value: unknown;
-  label: string;
-  labelFr?: string | undefined;
-}
+import { type Choice, type RegisterUse, registerOf } from './registers.ts';
 
 /** `checkbox` is one box, `checkboxes` a list of choices, `yes-no` two radio buttons. */
 export type FieldKind =

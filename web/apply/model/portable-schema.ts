@@ -24,7 +24,7 @@ interface Visited {
   isUnconditional: boolean;
 }
 
-export function subschemas(schema: unknown, isUnconditional = true): Visited[] {
+function subschemas(schema: unknown, isUnconditional = true): Visited[] {
   if (!isObject(schema)) return [];
   const inner = Object.entries(schema).flatMap(([keyword, value]) => {
     const keeps = isUnconditional && unconditional.has(keyword);
@@ -95,7 +95,7 @@ function rewritePatterns(schema: JsonObject): void {
  * Rewrites the older syntax (Annex B), such as `\_`, for the `u` flag, with which the validator compiles patterns.
  * Returns undefined if that fails: the form service then decides alone.
  */
-export function unicodePattern(source: string): string | undefined {
+function unicodePattern(source: string): string | undefined {
   const rewritten = source.replace(/\[(?:\\.|[^\]\\])*\]|\\./gsu, (part) =>
     part.startsWith('[') ? part.replace(/\\([^\w^$\\.*+?()[\]{}|/-])|\\(_)/gu, '$1$2') : withoutNeedlessEscape(part),
   );

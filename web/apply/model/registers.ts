@@ -1,6 +1,12 @@
 // The choices of a control that come from a register. The options are those that the platform's form editor writes.
-import type { Choice } from './fields.ts';
 import { isObject, type JsonObject, valueAt } from './json.ts';
+
+/** An answer to choose. */
+export interface Choice {
+  value: unknown;
+  label: string;
+  labelFr?: string | undefined;
+}
 
 export interface RegisterUse {
   name: string;

@@ -1,5 +1,5 @@
 // Finds choices by a part of their label, whatever case and accents are typed.
-import type { Choice } from './fields.ts';
+import type { Choice } from './registers.ts';
 
 const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
 

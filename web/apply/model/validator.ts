@@ -19,17 +19,14 @@ export type Validator = (data: unknown) => Finding[];
 for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
-/** `shared` are further schemas that references may name. A schema that cannot be used finds nothing. */
-export function createValidator(given: unknown, shared: readonly JsonObject[] = []): Validator {
+/** References stay within the schema. A schema that cannot be used finds nothing. */
+export function createValidator(given: unknown): Validator {
   const { schema: portable, draft } = portableSchema(given);
   const schema: Schema | boolean = portable;
   let lookup: Record<string, Schema | boolean> | undefined;
   return (data) => {
     try {
-      lookup ??= shared.reduce<Record<string, Schema | boolean>>(
-        (found, other) => dereference(other, found),
-        dereference(schema),
-      );
+      lookup ??= dereference(schema);
       const { errors } = validate(data, schema, draft, lookup, false);
       return errors.flatMap((error) => findingsOf(error, data, schema, lookup ?? {}));
     } catch {

@@ -43,7 +43,7 @@ interface Shown {
 const retryMs = 3_000;
 
 /** Lives as long as the form is open. */
-export class DraftWork {
+class DraftWork {
   content: Content;
   readonly saver: Saver;
   readonly #options: () => DraftOptions;

@@ -170,3 +170,5 @@ export const english = {
     other: (label: string) => `Check your answer for “${label}”`,
   },
 };
+
+export type EnglishTexts = typeof english;

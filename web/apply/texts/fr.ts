@@ -1,9 +1,9 @@
 // The French texts. Short words and sentences, as in English.
-import type { Texts } from './texts.ts';
+import type { EnglishTexts } from './en.ts';
 
 const s = (count: number) => (count < 2 ? '' : 's');
 
-export const french: Texts = {
+export const french: EnglishTexts = {
   locale: 'fr-CA',
   otherLanguage: { code: 'en', name: 'English' },
   languageOfThisPage: 'Langue',

@@ -1,9 +1,9 @@
 // The languages of the pages. Every text is here, so that a language is one file.
-import { english } from './en.ts';
+import { type EnglishTexts, english } from './en.ts';
 import { french } from './fr.ts';
 
 export type Language = 'en' | 'fr';
-export type Texts = typeof english;
+export type Texts = EnglishTexts;
 
 const all: Record<Language, Texts> = { en: english, fr: french };
 

@@ -1,6 +1,6 @@
 // What all pages share: the name of the organisation, the language, the heading that gets the focus, and announcements.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { type Language, textsOf } from '../texts/texts.ts';
 
 export interface FrameProps {
@@ -34,7 +34,8 @@ export function Page({ frame, title, caption, hasErrors = false, pageKey, announ
     const named = [title, ...full].join(' – ');
     document.title = hasErrors ? texts.errorTitle(named) : named;
   });
-  useEffect(() => {
+  // Before a field of the new page may get the focus.
+  useLayoutEffect(() => {
     if (!isFirst.current || document.activeElement === document.body) window.scrollTo(0, 0);
     if (!isFirst.current || pageKey !== 'start') heading.current?.focus({ preventScroll: true });
     isFirst.current = false;

@@ -26,7 +26,10 @@ export function QuestionPage(props: QuestionProps) {
   const [attempt, setAttempt] = useState(0);
   const page = pages[number - 1];
   if (!page) return null;
-  const items = [...props.form.errors].map(([pointer, text]) => ({ text, target: idOf(pathOf(pointer)) }));
+  const here = new Set(fieldsOf(page.elements, place, form.data).map(({ path }) => pointerOf(path)));
+  const items = [...form.errors]
+    .filter(([pointer]) => here.has(pointer))
+    .map(([pointer, text]) => ({ text, target: idOf(pathOf(pointer)) }));
   const isOnly = pages.length === 1 && page.title === undefined;
   const follow = (event: Event) => {
     event.preventDefault();
