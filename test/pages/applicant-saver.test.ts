@@ -120,6 +120,14 @@ it('stops at an obstacle, and goes on with the version that the person has seen'
   expect(saver.base).toEqual(typed('theirs'));
 });
 
+it('sends what is waiting when the form is closed', async () => {
+  const { saver, puts } = createWorld();
+  saver.change(typed('a'));
+  saver.close();
+  await pass(60_000);
+  expect(puts.map(({ content }) => content)).toEqual([typed('a')]);
+});
+
 it('says whether everything is saved when it is asked to save now', async () => {
   const { saver, answer } = createWorld();
   expect(await saver.flush()).toBe(true);

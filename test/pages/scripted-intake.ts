@@ -43,7 +43,10 @@ export async function scriptIntake(page: Page, script: ScriptedIntake): Promise<
     if (name.startsWith('GET') && before === 'definitions')
       return fulfil(route, { status: 200, body: script.definition });
     if (name.startsWith('GET') && before === 'forms')
-      return fulfil(route, script.status ? { status: 200, body: script.status } : { status: 401, body: {} });
+      return fulfil(
+        route,
+        script.status?.id === last ? { status: 200, body: script.status ?? {} } : { status: 401, body: {} },
+      );
     return fulfil(route, script.answers?.[name] ?? usual[name]?.(route) ?? { status: 404, body: {} });
   });
 }

@@ -56,42 +56,39 @@ type Shown = 'new' | 'loading' | 'code' | Message | Draft;
 
 function KnownForm({ frame, api, definition }: KnownFormProps) {
   const [fragment, go] = useFragment();
-  const [shown, setShown] = useState<Shown>(fragment.form === undefined ? 'new' : 'loading');
-  const registers = useMemo(() => createRegisters(api), [api]);
   const formId = fragment.form ?? '';
-  const open = () => openForm(api, formId, frame.setLanguage).then(setShown);
+  const registers = useMemo(() => createRegisters(api), [api]);
+  /** What is shown belongs to one form: the fragment may name another one at any time. */
+  const [opened, setOpened] = useState<{ id: string; shown: Shown }>();
+  const shown = opened?.id === formId ? opened.shown : formId === '' ? 'new' : 'loading';
+  const open = () => openForm(api, formId, frame.setLanguage).then((next) => setOpened({ id: formId, shown: next }));
   useEffect(() => {
     if (shown === 'loading') void open();
   }, [formId]);
   const started = ({ id, etag }: { id: string; etag: string }) => {
-    setShown({ data: defaultsOf(definition), files: {}, etag });
+    setOpened({ id, shown: { data: defaultsOf(definition), files: {}, etag } });
     go({ form: id, page: 1 });
   };
-  const end = (kind: 'locked' | 'submitted' | 'gone') =>
-    openForm(api, formId, () => undefined).then((now) =>
-      setShown(typeof now === 'object' && 'kind' in now && now.kind === kind ? now : { kind }),
-    );
-  const left = () => {
-    setShown({ kind: 'left' });
-    go({ form: undefined, page: undefined }, 'replace');
+  const end = async (kind: 'locked' | 'submitted' | 'gone') => {
+    const now = await openForm(api, formId, () => undefined);
+    const isSame = typeof now === 'object' && 'kind' in now && now.kind === kind;
+    setOpened({ id: formId, shown: isSame ? now : { kind } });
   };
-  const startNew = () => {
-    go({ form: undefined, page: undefined });
-    setShown('new');
+  const showStart = (first: Shown, how: 'push' | 'replace') => {
+    setOpened({ id: '', shown: first });
+    go({ form: undefined, page: undefined }, how);
   };
   if (shown === 'loading') return <LoadingPage frame={frame} />;
-  // The browser's back button leads to the start page.
-  if (shown === 'new' || (typeof shown === 'object' && 'etag' in shown && formId === ''))
-    return <StartPage frame={frame} api={api} definition={definition} onStarted={started} />;
+  if (shown === 'new') return <StartPage {...{ frame, api, definition }} onStarted={started} />;
   if (shown === 'code') return <CodePage {...{ frame, api, formId, keepsData: false }} onOpened={open} />;
-  if ('kind' in shown) return <MessagePage frame={frame} message={shown} start={startNew} />;
+  if ('kind' in shown) return <MessagePage frame={frame} message={shown} start={() => showStart('new', 'push')} />;
   return (
     <FormPages
       key={formId}
       {...{ frame, api, registers, definition, formId, draft: shown, fragment }}
       go={(page, how) => go({ form: formId, page }, how)}
       onEnd={(reason) => void end(reason)}
-      onLeft={left}
+      onLeft={() => showStart({ kind: 'left' }, 'replace')}
     />
   );
 }

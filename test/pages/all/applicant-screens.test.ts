@@ -139,6 +139,7 @@ describe.each(views)('pictures, $name', (view) => {
     await page.goto(`${app.url}/apply/demo/business-licence${fragment}`);
     await page.getByRole('heading', { name: 'Loading' }).waitFor({ state: 'hidden' });
     await prepare?.(page);
+    await page.locator('[data-state]:not([data-state=saved])').waitFor({ state: 'detached' });
     await page.waitForLoadState('networkidle');
     const picture = await page.screenshot({ fullPage: true, animations: 'disabled', caret: 'hide' });
     writeFileSync(file, smallPng(picture));

@@ -391,3 +391,17 @@ test('a form can be filled in and sent by keyboard alone', async () => {
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
 });
+
+test('the link to another form, opened over this one, never shows or saves the answers of this one there', async () => {
+  const script: ScriptedIntake = { definition: simple };
+  const { page } = await open(script);
+  await begin(page);
+  await page.getByLabel('Your name').fill('Ana');
+  await page.locator('[data-state=saved]').waitFor();
+  script.saved = undefined;
+  await page.evaluate("location.hash = '#form=5b0f3c9e-0000-4000-8000-000000000000'");
+  await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  await page.goBack();
+  await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  expect(script.saved).toBeUndefined();
+});

@@ -68,13 +68,17 @@ function missing({ kind, label, place }: Field, errors: Errors): string {
 
 const isChoice = (kind: Field['kind']) => ['checkbox', 'yes-no', 'choice', 'checkboxes'].includes(kind);
 
+const isLine = (kind: Field['kind']) => ['text', 'textarea', 'date', 'time', 'date-time'].includes(kind);
+
 function choiceMessage(field: Field, errors: Errors): string {
   return isChoice(field.kind) ? missing(field, errors) : errors.other(field.label);
 }
 
 function typeMessage(field: Field, errors: Errors): string {
   if (field.kind === 'integer') return errors.integer(field.label);
-  return field.kind === 'number' ? errors.number(field.label) : choiceMessage(field, errors);
+  if (field.kind === 'number') return errors.number(field.label);
+  // What is typed is a text, so that any other value is an emptied item of a list.
+  return isLine(field.kind) ? missing(field, errors) : choiceMessage(field, errors);
 }
 
 function formatMessage({ format }: JsonObject, { label, kind }: Field, errors: Errors): string {

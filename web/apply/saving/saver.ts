@@ -88,8 +88,10 @@ export class Saver {
     this.#schedule(0);
   }
 
+  /** Sends what is waiting, and then nothing more. */
   close(): void {
     clearTimeout(this.#timer);
+    if (this.#state === 'waiting') void this.#send();
     this.#settle(false);
   }
 

@@ -71,7 +71,7 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
             id="code"
             class="short"
             autocomplete="one-time-code"
-            autocapitalize="characters"
+            autocapitalize="off"
             spellcheck={false}
             {...described(parts)}
             value={code}

@@ -40,7 +40,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
       const applicant = { email: address, ...(name.trim() !== '' && { name: name.trim() }), language };
       onStarted(await api.create(definition.id, applicant, key.current));
     } catch (cause) {
-      const isAddress = cause instanceof ApiProblem && cause.status === 400;
+      const isAddress = cause instanceof ApiProblem && cause.errors.some(({ pointer }) => pointer === '/email');
       // Another address is another draft.
       if (isAddress) key.current = newId();
       fail(isAddress ? texts.start.badEmail : problemText(cause, texts, texts.states.tooMany), isAddress);
