@@ -1,19 +1,31 @@
 // Calls the intake application of the form service. A cookie that this script cannot read authorises each call.
 import type { Content, Outcome } from './saving/saver.ts';
 
+interface ProblemBody {
+  type?: string;
+  errors?: readonly { pointer: string; detail: string }[];
+  opens?: string | null;
+  closes?: string | null;
+}
+
 export class ApiProblem extends Error {
   readonly status: number;
   /** The last part of the problem type, such as `invalid-code`; empty without a response. */
   readonly type: string;
   readonly retryAfterMs: number | undefined;
   readonly errors: readonly { pointer: string; detail: string }[];
+  /** When forms of the definition can be sent, if that is why the request failed. */
+  readonly opens: string | undefined;
+  readonly closes: string | undefined;
 
-  constructor(status: number, problem: { type?: string; errors?: ApiProblem['errors'] } = {}, retryAfterMs?: number) {
+  constructor(status: number, problem: ProblemBody = {}, retryAfterMs?: number) {
     super(`The request failed with status ${status}.`);
     this.status = status;
     this.type = typeof problem.type === 'string' ? (problem.type.split(':').at(-1) ?? '') : '';
     this.retryAfterMs = retryAfterMs;
     this.errors = Array.isArray(problem.errors) ? problem.errors : [];
+    this.opens = problem.opens ?? undefined;
+    this.closes = problem.closes ?? undefined;
   }
 
   /** True if the same request may succeed later. */

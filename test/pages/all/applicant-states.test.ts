@@ -191,6 +191,24 @@ describe('a form that cannot be filled in is explained', () => {
     await page.getByRole('link', { name: 'That was too often. Wait 2 minutes' }).waitFor();
   });
 
+  it('closed, with the dates of the next window', async () => {
+    const body = { type: 'urn:x:intake-closed', opens: '2027-01-01T12:00:00Z', closes: null };
+    const answers = { 'POST forms': { status: 409, body }, 'POST submission': { status: 409, body } };
+    const { page } = await open({ definition: simple, answers, ...inDraft });
+    await page.getByLabel('Your email address').fill('ana@example.org');
+    await page.getByRole('button', { name: 'Start now' }).click();
+    const closed = page.locator('.error-summary', {
+      hasText: 'This form is closed right now. It opens on January 1, 2027.',
+    });
+    await closed.waitFor();
+    await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);
+    await page.reload();
+    await page.getByLabel('Your name').fill('Ana');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await closed.waitFor();
+  });
+
   it('left on a shared computer', async () => {
     const { page } = await open({ definition: simple });
     await begin(page);

@@ -108,6 +108,11 @@ export const french: EnglishTexts = {
     gone: 'Ce formulaire n’existe plus',
     goneText: 'Il a été supprimé. Vous pouvez en commencer un autre.',
     startNew: 'Commencer un nouveau formulaire',
+    exists:
+      'Vous ne pouvez pas commencer ce formulaire de nouveau. Utilisez le lien du courriel que nous vous avons envoyé.',
+    closed: 'Ce formulaire est fermé en ce moment.',
+    opens: (date) => `Il ouvre le ${date}.`,
+    closes: (date) => `Le dernier jour est le ${date}.`,
     unknown: 'Nous ne connaissons pas ce formulaire',
     unknownText: 'Vérifiez le lien. Il est peut-être ancien, ou il en manque une partie.',
     failed: 'La page ne fonctionne pas en ce moment',

@@ -125,7 +125,7 @@ function useSubmission(props: CheckProps) {
     const { type = '', errors = [] } = cause instanceof ApiProblem ? cause : {};
     if (status === 401) draft.work.requireCode();
     else if (status === 404 || status === 410) props.onEnd('gone');
-    else if (status === 409) props.onEnd(type === 'form-locked' ? 'locked' : 'submitted');
+    else if (status === 409 && type !== 'intake-closed') props.onEnd(type === 'form-locked' ? 'locked' : 'submitted');
     else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
     else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
   };

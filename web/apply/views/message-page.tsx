@@ -1,15 +1,12 @@
 // Pages that explain why there is nothing to fill in.
 import { textsOf } from '../texts/texts.ts';
 import { type FrameProps, Page } from './frame.tsx';
+import { dateText } from './problem-text.ts';
 
 export type Message =
   | { kind: 'home' | 'unknown' | 'failed' | 'gone' | 'left' }
   | { kind: 'locked'; deleteOn?: string | null | undefined }
   | { kind: 'submitted'; number?: string | undefined; submitted?: string | null | undefined };
-
-export function dateText(date: string, locale: string): string {
-  return new Date(date).toLocaleDateString(locale, { dateStyle: 'long' });
-}
 
 export function MessagePage({ frame, message, start }: { frame: FrameProps; message: Message; start?: () => void }) {
   const texts = textsOf(frame.language);

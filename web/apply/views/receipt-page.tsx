@@ -7,7 +7,7 @@ import { answered } from '../model/titles.ts';
 import { Answers } from './answers.tsx';
 import { type FrameProps, Page } from './frame.tsx';
 import { LeaveButton } from './leave-button.tsx';
-import { dateText } from './message-page.tsx';
+import { dateText } from './problem-text.ts';
 
 interface ReceiptProps {
   frame: FrameProps;
