@@ -2,15 +2,17 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { keycloakOfRun } from './test/keycloak/keycloak-of-run.ts';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
+import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
-    // Those need a cluster: npm run test:kubernetes, npm run test:cluster.
+    // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages).
     exclude: [
-      ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
+      ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**'],
+      ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
       // Needs a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/setup.test.ts']),
     ],

@@ -1,15 +1,17 @@
-// `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their index. The pages come
-// from a real token handler whose sign-ins really fail.
+// `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their indexes. The pages of
+// failed sign-ins come from a real token handler whose sign-ins really fail.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 const project = join(import.meta.dirname, '../..');
 const vitest = join(project, 'node_modules/vitest/vitest.mjs');
 
+const files = ['test/screens/screens.test.ts', 'test/pages/all/applicant-screens.test.ts'];
+
 // vitest provides the database, and the same file tests the pages.
-const child = spawn(process.execPath, [vitest, 'run', 'test/screens/screens.test.ts', ...process.argv.slice(2)], {
+const child = spawn(process.execPath, [vitest, 'run', ...files, ...process.argv.slice(2)], {
   cwd: project,
-  env: { ...process.env, FORMGATE_WRITE_SCREENS: '1' },
+  env: { ...process.env, FORMGATE_WRITE_SCREENS: '1', FORMGATE_ALL_PAGES: '1' },
   stdio: 'inherit',
 });
 child.on('exit', (code) => process.exit(code ?? 1));

@@ -1,12 +1,9 @@
 // The applicant's pages.
 import { render } from 'preact';
 import '../shared/page.css';
+import '../shared/forms.css';
+import './apply.css';
+import { App } from './app.tsx';
 
 const page = document.querySelector('#page');
-if (page !== null)
-  render(
-    <main>
-      <h1>Apply</h1>
-    </main>,
-    page,
-  );
+if (page !== null) render(<App />, page);

@@ -35,6 +35,8 @@ const options: Options = {
   // Ajv would log unknown formats.
   logger: false,
   validateFormats: true,
+  // 19.99 is a multiple of 0.01, although a division of doubles has a remainder.
+  multipleOfPrecision: 9,
   // compileSchema validates the schema itself, to explain what is wrong with it.
   validateSchema: false,
   // Allows the older pattern syntax, such as `\_`, because many schemas use it.

@@ -1,0 +1,57 @@
+// Tests that two browsers that change the same draft lose nothing, with a real service: the person sees both answers side
+// by side and chooses.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ApplicantWorld, startApplicantWorld } from '../applicant-world.ts';
+
+let world: ApplicantWorld;
+beforeAll(async () => {
+  world = await startApplicantWorld();
+});
+afterAll(() => world?.close());
+
+test('a conflict is shown side by side and resolved by the person; other answers of both browsers are kept', async () => {
+  const { page: mine, complaints } = await world.open({ bypassCSP: true });
+  const email = 'two@example.org';
+  await mine.goto(world.urlOf('business-licence'));
+  await mine.getByLabel('Your email address').fill(email);
+  await mine.getByRole('button', { name: 'Start now' }).click();
+  await mine.getByLabel('Name of the business').fill('Old name');
+  await mine.locator('[data-state=saved]').waitFor();
+
+  const { page: theirs } = await world.open();
+  await theirs.goto(world.urlOf('business-licence', new URL(mine.url()).hash));
+  const enter = async (page: typeof mine) => {
+    const code = await world.codeFor(email, () =>
+      page.getByRole('button', { name: 'Send me a code by email' }).click(),
+    );
+    await page.getByLabel('Code', { exact: true }).fill(code);
+    await page.getByRole('button', { name: 'Open my form' }).click();
+  };
+  await enter(theirs);
+  await theirs.getByLabel('Name of the business').fill('Their name');
+  await theirs.getByLabel('What the business does').fill('Bread');
+  await theirs.locator('[data-state=saved]').waitFor();
+
+  await mine.getByLabel('Name of the business').fill('My name');
+  await mine.getByLabel('Number of employees').fill('6');
+  await mine.getByText('What you have typed is still here.').waitFor();
+  // One code a minute.
+  world.apply.forms.advance(61_000);
+  await enter(mine);
+  await mine.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
+  const group = mine.getByRole('group', { name: 'Name of the business' });
+  expect(await group.locator('strong').allTextContents()).toEqual(['My name', 'Their name']);
+  await mine.getByRole('button', { name: 'Keep the chosen answers' }).click();
+  await mine.getByRole('link', { name: 'Choose which answer to keep' }).waitFor();
+  await group.getByLabel('Your answer here').check();
+  await mine.getByRole('button', { name: 'Keep the chosen answers' }).click();
+  await mine.locator('[data-state=saved]').waitFor();
+  expect([
+    await mine.getByLabel('Name of the business').inputValue(),
+    await mine.getByLabel('What the business does').inputValue(),
+    await mine.getByLabel('Number of employees').inputValue(),
+  ]).toEqual(['My name', 'Bread', '6']);
+  const { rows } = await world.apply.forms.pool.query('SELECT data FROM forms');
+  expect(rows.map(({ data }) => data)).toEqual([{ businessName: 'My name', activity: 'Bread', employees: 6 }]);
+  expect(complaints).toEqual([]);
+});

@@ -1,0 +1,425 @@
+// Tests every state of the applicant's pages in a browser: errors, lost connections, codes, languages, hostile texts,
+// every kind of question, and accessibility on all screens. The intake application is scripted, so that states come at
+// once; test/pages/applicant.test.ts and conflict.test.ts use a real one.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
+import { businessLicence, exampleFormData } from '../../../dev/demo-data/business-licence.ts';
+import { bundledSchema } from '../../../src/forms/definitions/bundled-schema.ts';
+import { pageRoutes } from '../../../src/forms/pages/routes.ts';
+import { createUrns } from '../../../src/service/urn.ts';
+import { buildPages } from '../../../web/build.ts';
+import { launchChromium } from '../../support/chromium.ts';
+import { type ListeningApp, startApp } from '../../support/listening-app.ts';
+import { faultsOf, openPage } from '../applicant-world.ts';
+import { type ScriptedIntake, scriptedForm, scriptIntake } from '../scripted-intake.ts';
+
+let app: ListeningApp;
+let browser: Browser;
+beforeAll(async () => {
+  await buildPages();
+  [app, browser] = await Promise.all([startApp(pageRoutes({ pages: ['apply'] })), launchChromium()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await app?.close();
+});
+
+const licence = {
+  ...businessLicence(createUrns('urn:example')),
+  tenantName: 'Demo',
+  files: true,
+  languages: ['en', 'fr'],
+};
+const simple = {
+  ...{ id: 'simple', name: 'Simple form', tenantName: 'Demo', files: false, languages: ['en', 'fr'] },
+  dataSchema: {
+    type: 'object',
+    required: ['name'],
+    properties: { name: { type: 'string', title: 'Your name' }, note: { type: 'string', title: 'Note' } },
+  },
+  uiSchema: {},
+};
+/** Codes of two letters. */
+const codeOf = (index: number) => String.fromCharCode(65 + Math.floor(index / 26), 65 + (index % 26));
+const countries = Array.from({ length: 60 }, (_, index) => ({
+  value: codeOf(index),
+  label: codeOf(index) === 'CA' ? 'Canada' : `Country ${index}`,
+}));
+
+async function open(script: ScriptedIntake, options: BrowserContextOptions = {}, fragment = '') {
+  const opened = await openPage(browser, options);
+  onTestFinished(async () => {
+    await opened.context.close();
+    expect(opened.complaints).toEqual([]);
+  });
+  await scriptIntake(opened.page, script);
+  await opened.page.goto(`${app.url}/apply/demo/form${fragment}`);
+  return opened;
+}
+
+async function begin(page: Page): Promise<void> {
+  await page.getByLabel('Your email address').fill('ana@example.org');
+  await page.getByRole('button', { name: 'Start now' }).click();
+  await page.getByRole('button', { name: 'Continue' }).waitFor();
+}
+
+const next = (page: Page) => page.getByRole('button', { name: 'Continue' }).click();
+const inDraft = { status: { id: scriptedForm, status: 'Draft', readable: true } };
+const asForm = `#form=${scriptedForm}`;
+
+describe('errors', () => {
+  it('are listed at the top, get the focus, lead to their fields, and use the same words there', async () => {
+    const { page } = await open({ definition: licence });
+    await page.getByRole('button', { name: 'Start now' }).click();
+    expect(await page.title()).toBe('Error: Business licence – Demo');
+    expect(await page.locator('.error-summary a').allTextContents()).toEqual(['Enter your email address']);
+    await begin(page);
+    await next(page);
+    await page.locator('.error-summary:focus').waitFor();
+    expect(await page.title()).toMatch(/^Error: The business – /);
+    const listed = await page.locator('.error-summary a').allTextContents();
+    expect(listed[0]).toBe('Enter an answer for “Name of the business”');
+    const beside = await page.locator('.field .error').allTextContents();
+    expect(beside.map((text) => text.replace('Error: ', ''))).toEqual(listed);
+    for (const text of listed) {
+      await page.locator('.error-summary a', { hasText: text }).click();
+      await page.locator('.field.has-error', { hasText: text }).locator(':focus').waitFor();
+    }
+    await page.getByLabel('Name of the business').fill('Bakery');
+    await next(page);
+    expect(await page.locator('.error-summary a').count()).toBe(listed.length - 1);
+  });
+
+  it('of the service are shown at their field, from the summary', async () => {
+    const errors = [
+      { pointer: '/data/name', detail: 'must match' },
+      { pointer: '/data/hidden', detail: 'is required' },
+    ];
+    const answers = { 'POST submission': { status: 400, body: { type: 'urn:x:validation', errors } } };
+    const { page } = await open({ definition: simple, answers, ...inDraft }, {}, `${asForm}&page=1`);
+    await page.getByLabel('Your name').fill('Ana');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.locator('.error-summary:focus').waitFor();
+    expect(await page.locator('.error-summary li').allTextContents()).toEqual([
+      'Check your answer for “Your name”',
+      'Check your answer for “Hidden”',
+    ]);
+    await page.locator('.error-summary a').click();
+    await page.locator('input:focus').waitFor();
+    expect(await page.locator('.field .error').allTextContents()).toEqual(['Error: Check your answer for “Your name”']);
+  });
+});
+
+describe('saving', () => {
+  it('survives a lost connection, warns only while something is not saved, and loses nothing', async () => {
+    const script: ScriptedIntake = { definition: simple };
+    const { page } = await open(script);
+    await begin(page);
+    await page.route('**/data', (route) => route.abort());
+    await page.getByLabel('Your name').fill('Ana');
+    await page.getByText('No connection.').first().waitFor();
+    const dialog = page.waitForEvent('dialog');
+    await page.close({ runBeforeUnload: true });
+    await (await dialog).dismiss();
+    await page.unroute('**/data');
+    await page.getByLabel('Note').fill('Later');
+    await page.getByRole('button', { name: 'Try again now' }).click();
+    await page.locator('[data-state=saved]').waitFor();
+    await expect.poll(() => script.saved).toEqual({ data: { name: 'Ana', note: 'Later' }, files: {} });
+    const closed = page.waitForEvent('close');
+    await page.close({ runBeforeUnload: true });
+    await closed;
+  });
+
+  it('asks for a code when the cookie has ended, keeps what was typed, and then saves it', async () => {
+    const answers: ScriptedIntake['answers'] = { 'PUT data': { status: 401, body: {} } };
+    const script: ScriptedIntake = { definition: simple, answers };
+    const { page } = await open(script);
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await page.getByText('What you have typed is still here.').waitFor();
+    delete answers['PUT data'];
+    await page.getByLabel('Code', { exact: true }).fill('abc 123');
+    await page.getByRole('button', { name: 'Open my form' }).click();
+    await page.locator('[data-state=saved]').waitFor();
+    expect([await page.getByLabel('Your name').inputValue(), script.saved]).toEqual([
+      'Ana',
+      { data: { name: 'Ana' }, files: {} },
+    ]);
+  });
+});
+
+describe('a form that cannot be filled in is explained', () => {
+  it.each([
+    ['Locked', 'Your draft is locked'],
+    ['Submitted', 'You have sent this form'],
+  ])('%s', async (status, title) => {
+    const script = {
+      definition: simple,
+      status: { id: scriptedForm, status, readable: false, deleteOn: '2026-09-01' },
+    };
+    const { page } = await open(script, {}, asForm);
+    await page.getByRole('heading', { name: title }).waitFor();
+  });
+
+  it.each([
+    [409, 'form-locked', 'Your draft is locked'],
+    [410, 'gone', 'This form does not exist any more'],
+  ])('while it is open: %i %s', async (status, type, title) => {
+    const answers = { 'PUT data': { status, body: { type: `urn:formgate:problem:${type}` } } };
+    const { page } = await open({ definition: simple, answers });
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await page.getByRole('heading', { name: title }).waitFor();
+  });
+
+  it('unknown, and wrong codes', async () => {
+    const answers = {
+      'POST code-checks': { status: 403, body: {} },
+      'POST codes': { status: 429, body: {}, headers: { 'Retry-After': '61' } },
+    };
+    const { page } = await open({ definition: simple, answers }, {}, asForm);
+    await page.getByRole('button', { name: 'Open my form' }).click();
+    await page.getByText('Enter the code from the email').first().waitFor();
+    await page.getByLabel('Code', { exact: true }).fill('WRONG1');
+    await page.getByRole('button', { name: 'Open my form' }).click();
+    await page.getByRole('link', { name: 'This code is wrong or too old.' }).waitFor();
+    await page.getByRole('button', { name: 'Send me a code by email' }).click();
+    await page.getByRole('link', { name: 'That was too often. Wait 2 minutes' }).waitFor();
+  });
+
+  it('closed, with the dates of the next window', async () => {
+    const body = { type: 'urn:x:intake-closed', opens: '2027-01-01T12:00:00Z', closes: null };
+    const answers = { 'POST forms': { status: 409, body }, 'POST submission': { status: 409, body } };
+    const { page } = await open({ definition: simple, answers, ...inDraft });
+    await page.getByLabel('Your email address').fill('ana@example.org');
+    await page.getByRole('button', { name: 'Start now' }).click();
+    const closed = page.locator('.error-summary', {
+      hasText: 'This form is closed right now. It opens on January 1, 2027.',
+    });
+    await closed.waitFor();
+    await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);
+    await page.reload();
+    await page.getByLabel('Your name').fill('Ana');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await closed.waitFor();
+  });
+
+  it('left on a shared computer', async () => {
+    const { page } = await open({ definition: simple });
+    await begin(page);
+    await page.getByRole('button', { name: 'Leave this computer' }).click();
+    await page.getByRole('heading', { name: 'This computer has forgotten your form' }).waitFor();
+    expect(new URL(page.url()).hash).toBe('');
+  });
+});
+
+test('switching the language keeps the page and what was typed', async () => {
+  const { page } = await open({ definition: licence });
+  await begin(page);
+  await page.getByLabel('Name of the business').fill('Bakery');
+  await page.getByRole('button', { name: 'Français' }).click();
+  await page.getByRole('button', { name: 'Continuer' }).waitFor();
+  expect(await page.locator('html').getAttribute('lang')).toBe('fr');
+  expect(await page.getByLabel('Name of the business').inputValue()).toBe('Bakery');
+  await page.getByRole('button', { name: 'Continuer' }).click();
+  expect(await page.title()).toMatch(/^Erreur : /);
+});
+
+test('the browser’s back button leads to the page before', async () => {
+  const { page } = await open({ definition: licence, entries: countries, ...inDraft }, {}, `${asForm}&page=1`);
+  await page.getByRole('button', { name: 'Where and who' }).click();
+  await page.getByLabel('City').waitFor();
+  await page.goBack();
+  await page.getByLabel('Name of the business').waitFor();
+});
+
+test('hostile labels, data, choices and file names stay text', async () => {
+  const hostile = '<img src=x onerror="document.title=1">{{7*7}}</script><b>';
+  const text = (more: object) => ({ type: 'string', title: hostile, description: hostile, ...more });
+  const definition = {
+    ...simple,
+    ...{ name: hostile, description: hostile, tenantName: hostile, files: true },
+    dataSchema: {
+      properties: {
+        a: text({}),
+        b: text({ enum: [hostile] }),
+        c: text({ format: 'file-urn' }),
+        d: text({}),
+        [hostile]: text({}),
+      },
+    },
+    uiSchema: {
+      type: 'VerticalLayout',
+      elements: [
+        { type: 'HelpContent', label: hostile, options: { help: hostile, markdown: true } },
+        { type: 'HelpContent', label: 'Link', options: { variant: 'hyperlink', link: 'javascript:document.title=1' } },
+        { type: 'HelpContent', label: 'Image', options: { variant: 'img', src: 'https://example.org/x.png' } },
+        ...['a', 'b', 'c', hostile].map((name) => ({
+          type: 'Control',
+          scope: `#/properties/${name.replaceAll('/', '~1')}`,
+        })),
+        {
+          type: 'Control',
+          scope: '#/properties/d',
+          options: { register: { urn: 'urn:x:/configuration/data-register/r' } },
+        },
+      ],
+    },
+  };
+  const { page } = await open({ definition, entries: [{ value: hostile, label: hostile }] });
+  await begin(page);
+  await page.setInputFiles('input[type=file]', {
+    name: hostile.replaceAll('/', ''),
+    mimeType: 'text/html',
+    buffer: Buffer.from('x'),
+  });
+  await page.getByText('was added').first().waitFor();
+  for (const input of await page.locator('input[type=text]').all()) await input.fill(hostile);
+  for (const select of await page.locator('select').all()) await select.selectOption({ index: 1 });
+  await next(page);
+  await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+  await page.getByRole('button', { name: 'Send the form' }).click();
+  await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+  expect(await page.locator('main img, main b, main script').count()).toBe(0);
+  expect(await page.title()).toContain(hostile);
+});
+
+const folder = join(import.meta.dirname, '../../fixtures/definitions');
+test.each(readdirSync(folder))('the questions of %s are shown, without violations', async (file) => {
+  const { definition, valid } = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+  const answers = { 'GET data': { status: 200, body: { data: valid.at(-1), files: {} }, headers: { ETag: '"1"' } } };
+  const script = {
+    definition: { ...simple, ...definition, files: true, dataSchema: bundledSchema(definition.dataSchema) },
+    entries: countries,
+    answers,
+    ...inDraft,
+  };
+  const { page } = await open(script, { bypassCSP: true, viewport: { width: 320, height: 640 } }, `${asForm}&page=1`);
+  await page.locator('main form').locator('input, select, textarea').first().waitFor();
+  expect(await page.getByText('This part of the form cannot be shown.').count()).toBe(0);
+  expect(await faultsOf(page)).toEqual([]);
+});
+
+const views = [
+  { name: 'light', colorScheme: 'light', viewport: { width: 1024, height: 768 }, zoom: 1 },
+  { name: 'dark', colorScheme: 'dark', viewport: { width: 1024, height: 768 }, zoom: 1 },
+  { name: 'phone', colorScheme: 'dark', viewport: { width: 320, height: 640 }, zoom: 1 },
+  { name: '200 %', colorScheme: 'light', viewport: { width: 640, height: 480 }, zoom: 2 },
+] as const;
+
+describe.each(views)('every page, $name', ({ colorScheme, viewport, zoom }) => {
+  it('has no violation that axe finds, and fits the screen', async () => {
+    const answers = {
+      'GET data': {
+        status: 200,
+        body: {
+          data: exampleFormData.complete,
+          files: {},
+        },
+        headers: { ETag: '"1"' },
+      },
+    };
+    const script: ScriptedIntake = { definition: licence, entries: countries, answers };
+    const { page } = await open(script, { bypassCSP: true, colorScheme, viewport });
+    const check = async (heading: string) => {
+      await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+      await page.evaluate(`document.documentElement.style.fontSize = '${zoom * 100}%'`);
+      expect([heading, await faultsOf(page)]).toEqual([heading, []]);
+    };
+    await check('Business licence');
+    await page.getByRole('button', { name: 'Start now' }).click();
+    await check('Business licence');
+    await begin(page);
+    await next(page);
+    await check('The business');
+    await page.reload();
+    await check('Enter your code to go on');
+    script.status = inDraft.status;
+    await page.reload();
+    await page.getByRole('button', { name: 'Where and who' }).click();
+    await page.getByRole('combobox').click();
+    await check('Where and who');
+    await page.getByRole('button', { name: 'Check your answers' }).click();
+    await check('Check your answers before you send your form');
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await check('We have received your form');
+    await page.getByRole('button', { name: 'Leave this computer' }).click();
+    await check('This computer has forgotten your form');
+  });
+});
+
+test('errors of one page are not listed on another', async () => {
+  const { page } = await open({ definition: licence, entries: countries, ...inDraft }, {}, `${asForm}&page=1`);
+  await next(page);
+  await page.locator('.error-summary:focus').waitFor();
+  await page.getByRole('button', { name: 'Declaration' }).click();
+  await page.getByLabel('What I have said here is true').waitFor();
+  expect([await page.locator('.error-summary').count(), await page.title()]).toEqual([
+    0,
+    'Declaration – Business licence – Demo',
+  ]);
+});
+
+test('a form can be filled in and sent by keyboard alone', async () => {
+  const { page } = await open({ definition: { ...licence, files: false }, entries: countries });
+  const focus = async (id: string) => {
+    for (let presses = 0; presses < 40; presses += 1) {
+      if (await page.evaluate(`document.activeElement.id.endsWith(${JSON.stringify(id)})`)) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`The Tab key does not lead to ${id}.`);
+  };
+  const type = async (id: string, text: string) => {
+    await focus(id);
+    await page.keyboard.type(text);
+  };
+  await page.getByLabel('Your email address').waitFor();
+  await type('email', 'ana@example.org');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'The business' }).waitFor();
+  await type('businessName', 'Bakery');
+  await type('structure', 'p');
+  await type('activity', 'Bread');
+  await type('startDate-day', '1');
+  await type('startDate-month', '10');
+  await type('startDate-year', '2026');
+  await type('employees', '6');
+  await focus('servesFood-0');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Where and who' }).waitFor();
+  await type('street', '12 Aurora Avenue');
+  await type('city', 'Whitehorse');
+  await type('postalCode', 'Y1A 2C6');
+  await type('country', 'cana');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await type('name', 'Ana');
+  await type('contact:2Femail', 'ana@example.org');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Declaration' }).waitFor();
+  await focus('declaration');
+  await page.keyboard.press('Space');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+});
+
+test('the link to another form, opened over this one, never shows or saves the answers of this one there', async () => {
+  const script: ScriptedIntake = { definition: simple };
+  const { page } = await open(script);
+  await begin(page);
+  await page.getByLabel('Your name').fill('Ana');
+  await page.locator('[data-state=saved]').waitFor();
+  script.saved = undefined;
+  await page.evaluate("location.hash = '#form=5b0f3c9e-0000-4000-8000-000000000000'");
+  await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  await page.goBack();
+  await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  expect(script.saved).toBeUndefined();
+});

@@ -1,0 +1,275 @@
+// Tests the model of a form: pages, fields, rules, findings and messages, registers, and the comparison of two versions.
+import { describe, expect, it } from 'vitest';
+import { addressOf, fragmentOf, hashOf } from '../../web/apply/address.ts';
+import { merge } from '../../web/apply/model/conflict.ts';
+import { defaultsOf } from '../../web/apply/model/defaults.ts';
+import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
+import { isObject, type JsonObject, pathOf, pointerOf, valueAt, withValueAt } from '../../web/apply/model/json.ts';
+import { messageFor } from '../../web/apply/model/messages.ts';
+import { fieldsOf, findingsFor, visiblePages } from '../../web/apply/model/questions.ts';
+import { choicesFrom, registerOf } from '../../web/apply/model/registers.ts';
+import { found } from '../../web/apply/model/search.ts';
+import { withTitles } from '../../web/apply/model/titles.ts';
+import { createValidator } from '../../web/apply/model/validator.ts';
+import { textsOf } from '../../web/apply/texts/texts.ts';
+
+const placeOf = (schema: JsonObject): Place => ({ root: schema, schema, path: [] });
+const control = (scope: string, more: object = {}) => ({ type: 'Control', scope: `#/properties/${scope}`, ...more });
+const object = (properties: JsonObject, more: object = {}) => ({ type: 'object', properties, ...more });
+
+function fieldsFor(schema: JsonObject, uiSchema?: unknown, data: unknown = {}) {
+  const place = placeOf(schema);
+  return pagesOf(uiSchema, place).flatMap((page) => fieldsOf(page.elements, place, data));
+}
+
+function messagesFor(schema: JsonObject, data: unknown, language: 'en' | 'fr' = 'en', uiSchema?: unknown): string[] {
+  const texts = textsOf(language);
+  const fields = withTitles(fieldsFor(schema, uiSchema, data), texts);
+  return findingsFor(data, fields, createValidator(schema)).map(({ finding, field }) =>
+    field ? messageFor(finding, field, texts) : pointerOf(finding.path),
+  );
+}
+
+describe('pages', () => {
+  const category = (label: string, more: object = {}) => ({ type: 'Category', label, elements: [], ...more });
+
+  it.each(['stepper', 'pages', undefined])('are the categories of a categorization with the variant %s', (variant) => {
+    const uiSchema = { type: 'Categorization', options: { variant }, elements: [category('One'), category('Two')] };
+    expect(pagesOf(uiSchema, placeOf({})).map(({ title }) => title)).toEqual(['One', 'Two']);
+  });
+
+  it('are those of a categorization inside a layout or inside a categorization', () => {
+    const inner = { type: 'Categorization', elements: [category('One')] };
+    const uiSchema = {
+      type: 'VerticalLayout',
+      elements: [{ type: 'Categorization', elements: [inner, category('Two')] }],
+    };
+    expect(pagesOf(uiSchema, placeOf({})).map(({ title }) => title)).toEqual(['One', 'Two']);
+  });
+
+  it('may be hidden by a rule', () => {
+    const rule = { effect: 'SHOW', condition: { scope: '#/properties/a', schema: { minLength: 1, type: 'string' } } };
+    const pages = pagesOf(
+      { type: 'Categorization', elements: [category('One'), category('Two', { rule })] },
+      placeOf({}),
+    );
+    expect(visiblePages(pages, {}).map(({ title }) => title)).toEqual(['One']);
+    expect(visiblePages(pages, { a: 'x' }).map(({ title }) => title)).toEqual(['One', 'Two']);
+  });
+
+  it.each([undefined, null, {}, [], 'x', { type: 'VerticalLayout' }])(
+    'show a control for each property if the UI schema is %j',
+    (uiSchema) => {
+      const schema = object({ firstName: { type: 'string' }, age: { type: 'integer' } }, { allOf: [{ if: {} }] });
+      const fields = fieldsFor(schema, uiSchema);
+      expect(fields.map(({ label, kind }) => [label, kind])).toEqual([
+        ['First name', 'text'],
+        ['Age', 'integer'],
+      ]);
+    },
+  );
+
+  it('contain the elements inside unknown ones, and ignore what is wrong', () => {
+    const uiSchema = {
+      type: 'Carousel',
+      elements: [
+        control('a', { rule: { effect: 'SHOW' } }),
+        control('b'),
+        7,
+        { elements: [control('a')] },
+        { type: 'Control' },
+      ],
+    };
+    expect(fieldsFor(object({ a: { type: 'string' } }), uiSchema).map(({ path }) => path)).toEqual([['a'], ['a']]);
+  });
+});
+
+describe('fields', () => {
+  it.each([
+    [{ type: 'string' }, {}, 'text'],
+    [{ type: 'string' }, { multi: true }, 'textarea'],
+    [{ type: 'string', format: 'date' }, {}, 'date'],
+    [{ type: 'string', format: 'time' }, {}, 'time'],
+    [{ type: 'string', format: 'file-urn' }, {}, 'file'],
+    [{ type: 'string', format: 'computed' }, {}, 'computed'],
+    [{ type: ['string', 'null'] }, {}, 'text'],
+    [{ type: ['null', 'integer'] }, {}, 'integer'],
+    [{ type: 'number' }, {}, 'number'],
+    [{ type: 'boolean' }, {}, 'checkbox'],
+    [{ type: 'boolean' }, { radio: true }, 'yes-no'],
+    [{ enum: ['a', 'b'] }, {}, 'choice'],
+    [{ const: 'a' }, {}, 'choice'],
+    [{ oneOf: [{ const: 'a', title: 'A' }] }, {}, 'choice'],
+    [{ type: 'array', items: { enum: ['a'] } }, {}, 'checkboxes'],
+    [{ type: 'array', items: { type: 'string' } }, {}, 'list'],
+    [{ type: 'array', items: { type: 'object' } }, {}, 'list'],
+    [{ properties: {} }, {}, 'object'],
+    [{ anyOf: [{ type: 'string', format: 'email' }, { type: 'object' }] }, {}, 'text'],
+    [{ type: 'string', enum: [''] }, { register: { urn: 'urn:x:/configuration/data-register/a' } }, 'choice'],
+    [{}, {}, 'text'],
+    [true, {}, 'text'],
+  ])('of the schema %j with the options %j are of the kind %s', (schema, options, kind) => {
+    expect(fieldsFor(object({ a: schema }), control('a', { options }))[0]?.kind).toBe(kind);
+  });
+
+  it('take schemas from references and combinations, and end where a schema refers to itself', () => {
+    const schema = object(
+      { a: { $ref: '#/definitions/tree' } },
+      { definitions: { tree: object({ name: { type: 'string' }, child: { $ref: '#/definitions/tree' } }) } },
+    );
+    const fields = fieldsFor(schema);
+    expect(fields.length).toBeLessThan(100);
+    expect(fields[1]).toMatchObject({ kind: 'text', path: ['a', 'name'], label: 'Name' });
+  });
+
+  it('know whether an answer is required, also in an object', () => {
+    const schema = object({ a: object({ b: { type: 'string' } }, { required: ['b'] }) });
+    expect(fieldsFor(schema, control('a/properties/b'))[0]?.isRequired).toBe(true);
+  });
+
+  it('are hidden and shown by rules that compare values, combine conditions and look for missing values', () => {
+    const rule = (effect: string, condition: object) => ({ rule: { effect, condition } });
+    const has = (value: unknown) => ({ scope: '#/properties/a', schema: { const: value } });
+    const missing = { scope: '#/properties/a', schema: { not: {} } };
+    const shown = (more: object, data: object) =>
+      fieldsFor(object({ a: { type: 'string' }, b: { type: 'string' } }), control('b', more), data).length === 1;
+    expect(shown(rule('SHOW', has('x')), { a: 'x' })).toBe(true);
+    expect(shown(rule('SHOW', has('x')), {})).toBe(false);
+    expect(shown(rule('HIDE', { type: 'OR', conditions: [has('x'), has('y')] }), { a: 'y' })).toBe(false);
+    expect(shown(rule('SHOW', { type: 'AND', conditions: [has('x'), has('y')] }), { a: 'y' })).toBe(false);
+    expect(shown(rule('HIDE', missing), {})).toBe(true);
+  });
+});
+
+describe('messages', () => {
+  const schema = object(
+    {
+      name: { type: 'string', title: 'Your name', minLength: 1, maxLength: 3 },
+      kind: { title: 'Kind', enum: ['a', 'b'] },
+      age: { type: 'integer', title: 'Age', minimum: 18 },
+      day: { type: 'string', title: 'Day', format: 'date' },
+      declaration: { type: 'boolean', title: 'It is true', const: true },
+      address: object({ city: { type: 'string', title: 'City' } }, { required: ['city'] }),
+      people: {
+        type: 'array',
+        title: 'People',
+        items: object({ n: { type: 'string', title: 'Name' } }, { required: ['n'] }),
+      },
+    },
+    { required: ['name', 'kind', 'declaration', 'address'] },
+  );
+
+  it('say what to do, in the order of the questions, also in objects that are missing', () => {
+    expect(messagesFor(schema, {})).toEqual([
+      'Enter an answer for “Your name”',
+      'Choose an answer for “Kind”',
+      'Tick the box “It is true”',
+      'Enter an answer for “City”',
+    ]);
+  });
+
+  it('name limits, formats and the number of an item', () => {
+    const data = { name: 'Anna', kind: 'c', age: 17, day: '2026-02-30', declaration: false, address: {}, people: [{}] };
+    expect(messagesFor(schema, data)).toEqual([
+      '“Your name” must have at most 3 characters',
+      'Choose an answer for “Kind”',
+      '“Age” must be 18 or more',
+      '“Day” must be a real date, like 27 3 2026',
+      'Tick the box “It is true”',
+      'Enter an answer for “City”',
+      'Enter an answer for “People: number 1, Name”',
+    ]);
+    expect(messagesFor(schema, { ...data, age: 'x' }, 'fr')[2]).toBe('« Age » doit être un nombre entier, comme 12');
+  });
+
+  it('are those of the definition where it has some', () => {
+    const own = object(
+      { licence: { type: 'string', pattern: '^\\d{3}$', errorMessage: 'Must be three digits.' } },
+      { required: ['licence'], errorMessage: { required: { licence: 'Enter your licence.' } } },
+    );
+    expect(messagesFor(own, { licence: '1' })).toEqual(['Must be three digits.']);
+    expect(messagesFor(own, {})).toEqual(['Enter your licence.']);
+  });
+
+  it('exist in French for each English one', () => {
+    const keysOf = (value: unknown): unknown =>
+      isObject(value) ? Object.fromEntries(Object.keys(value).map((key) => [key, keysOf(value[key])])) : typeof value;
+    expect(keysOf(textsOf('fr'))).toEqual(keysOf(textsOf('en')));
+  });
+});
+
+describe('choices from a register', () => {
+  const use = (register: object) => {
+    const named = registerOf({ register: { urn: 'urn:x:/configuration/data-register/a b', ...register } });
+    if (!named) throw new Error('The options name no register.');
+    return named;
+  };
+
+  it('are texts, or the members that the control names', () => {
+    const entry = { code: 'AB', name: 'Alberta', nameFr: 'Alberta (fr)', deep: { x: 1 } };
+    expect(use({}).name).toBe('a b');
+    expect(choicesFrom(['x', '', 'x', 3], { name: '', value: undefined, label: undefined })).toEqual([
+      { value: 'x', label: 'x' },
+      { value: 3, label: '3' },
+    ]);
+    expect(choicesFrom([entry], use({}))).toEqual([{ value: 'AB', label: 'Alberta', labelFr: 'Alberta (fr)' }]);
+    expect(choicesFrom([entry], use({ value: 'name', label: 'code' }))).toMatchObject([
+      { value: 'Alberta', label: 'AB' },
+    ]);
+    expect(choicesFrom([entry], use({ objectPathInArray: 'deep.x' }))).toMatchObject([{ value: 1, label: '1' }]);
+    expect(choicesFrom([{ deep: {} }, null, 'x'], use({ value: 'deep' }))).toMatchObject([{ value: 'x' }]);
+  });
+
+  it('are found whatever case and accents are typed, first those that begin with the text', () => {
+    const choices = ['New Québec', 'Québec', 'Alberta'].map((label) => ({ value: label, label }));
+    expect(found(choices, ' quebec').map(({ label }) => label)).toEqual(['Québec', 'New Québec']);
+  });
+});
+
+describe('two versions of a form', () => {
+  const base = { data: { a: 1, b: { c: 1, d: 1 }, list: [1] }, files: {} };
+
+  it('are merged where only one of them changed an answer', () => {
+    const mine = { data: { a: 2, b: { c: 1, d: 2 }, list: [1] }, files: {} };
+    const theirs = { data: { a: 1, b: { c: 2, d: 1 }, list: [1, 2] }, files: {} };
+    expect(merge(base, mine, theirs)).toEqual({
+      merged: { data: { a: 2, b: { c: 2, d: 2 }, list: [1, 2] }, files: {} },
+      conflicts: [],
+    });
+  });
+
+  it('conflict where both changed the same answer, also if one removed it', () => {
+    const mine = { data: { a: 2, b: { c: 1, d: 1 } }, files: {} };
+    const theirs = { data: { b: { c: 1, d: 1 }, list: [2] }, files: {} };
+    const { merged, conflicts } = merge(base, mine, theirs);
+    expect(merged).toEqual(theirs);
+    expect(conflicts).toEqual([
+      { path: ['data', 'a'], mine: 2, theirs: undefined },
+      { path: ['data', 'list'], mine: undefined, theirs: [2] },
+    ]);
+  });
+});
+
+it('values are read and changed by path, and hostile names stay names', () => {
+  const changed = withValueAt({ a: [{ b: 1 }] }, ['a', '0', '__proto__'], 'x');
+  expect(JSON.stringify(changed)).toBe('{"a":[{"b":1,"__proto__":"x"}]}');
+  expect(valueAt({}, ['constructor'])).toBeUndefined();
+  expect(withValueAt({ a: 1, b: 2 }, ['a'], undefined)).toEqual({ b: 2 });
+  expect(pathOf(pointerOf(['a/b', '~', 'ü %']))).toEqual(['a/b', '~', 'ü %']);
+});
+
+it('a new draft begins with the defaults of its questions', () => {
+  const dataSchema = object({
+    a: { type: 'string', default: 'AB' },
+    b: object({ c: { default: 1, type: 'integer' } }),
+  });
+  expect(defaultsOf({ dataSchema, uiSchema: undefined })).toEqual({ a: 'AB', b: { c: 1 } });
+});
+
+it('addresses name tenant, definition, form and page', () => {
+  expect(addressOf('/apply/demo/a%20b')).toEqual({ tenant: 'demo', definition: 'a b' });
+  expect(['/apply', '/apply/demo', '/apply/%E0/x'].map(addressOf)).toEqual([undefined, undefined, undefined]);
+  expect(fragmentOf('#form=1&page=2')).toEqual({ form: '1', page: 2 });
+  expect(fragmentOf('#page=0')).toEqual({ form: undefined, page: undefined });
+  expect(hashOf({ form: 'a', page: 'check' })).toBe('#form=a&page=check');
+});

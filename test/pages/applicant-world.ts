@@ -1,0 +1,100 @@
+// A form service with the applicant's pages and the intake application, and a browser whose pages fail a test if they
+// break their policy, log an error or have a violation that axe finds.
+
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { businessLicence } from '../../dev/demo-data/business-licence.ts';
+import { createCountriesRegister } from '../../dev/demo-data/countries.ts';
+import { createUrns } from '../../src/service/urn.ts';
+import { buildPages } from '../../web/build.ts';
+import { applyKeyRing, startTestApply, type TestApply } from '../support/apply.ts';
+import { accessibilityViolations, launchChromium } from '../support/chromium.ts';
+import { roleToken } from '../support/platform.ts';
+
+/** The service believes that it is here; the browser finds it there. */
+const origin = 'http://forms.example.org';
+const fixed = { reducedMotion: 'reduce', deviceScaleFactor: 1, timezoneId: 'UTC', locale: 'en-CA' } as const;
+
+export interface ApplicantPage {
+  page: Page;
+  context: BrowserContext;
+  /** What the browser complained about, except the expected statuses of requests. */
+  complaints: string[];
+}
+
+export interface ApplicantWorld {
+  apply: TestApply;
+  browser: Browser;
+  urlOf(definition: string, fragment?: string): string;
+  open(options?: BrowserContextOptions): Promise<ApplicantPage>;
+  /** Waits until the code for this address has arrived. `ask` asks for it. */
+  codeFor(email: string, ask: () => Promise<void>): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function startApplicantWorld(): Promise<ApplicantWorld> {
+  const [apply] = await Promise.all([
+    startTestApply({ env: async () => ({ PAGES: 'apply', APPLY_KEY_RING: applyKeyRing }) }),
+    buildPages(),
+  ]);
+  const { port } = new URL(apply.forms.url);
+  const browser = await launchChromium([
+    '--disable-lcd-text',
+    `--host-resolver-rules=MAP forms.example.org 127.0.0.1:${port}`,
+  ]);
+  await apply.forms.define({ ...businessLicence(createUrns('urn:example')), id: 'business-licence' });
+  await createRegister(apply);
+  return {
+    apply,
+    browser,
+    urlOf: (definition, fragment = '') => `${origin}/apply/demo/${definition}${fragment}`,
+    open: (options) => openPage(browser, options),
+    async codeFor(email, ask) {
+      const { mailbox } = apply.forms.platform;
+      const before = new Set(mailbox.messages().map(({ id }) => id));
+      await ask();
+      const pattern = /^\s*([A-Z0-9]{6,})\s*$/m;
+      const mail = await mailbox.waitFor(
+        ({ id, to, text }) => !before.has(id) && to.includes(email) && pattern.test(text),
+      );
+      return pattern.exec(mail.text)?.[1] ?? '';
+    },
+    async close() {
+      await browser.close();
+      await apply.close();
+    },
+  };
+}
+
+async function createRegister({ forms }: TestApply): Promise<void> {
+  const roles = { 'form-service': ['form-admin'], 'configuration-service': ['configuration-admin'] };
+  const claims = { exp: Math.floor(forms.now().getTime() / 1000) + 600 };
+  const token = await roleToken(forms.platform.access, roles, { realm: 'demo', claims });
+  await createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token });
+}
+
+/** Chromium reports each status above 399, each lost connection, and that the test's service has no TLS. */
+const expected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/;
+
+/** A thrown error reaches the test as an error of the page. */
+const reportViolations = `addEventListener('securitypolicyviolation', (event) => setTimeout(() => {
+  throw new Error('The policy forbids ' + event.violatedDirective + ' ' + event.blockedURI);
+}))`;
+
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<ApplicantPage> {
+  const context = await browser.newContext({ ...fixed, ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !expected.test(message.text())) complaints.push(message.text());
+  });
+  await page.addInitScript(reportViolations);
+  return { page, context, complaints };
+}
+
+/** Returns what axe finds, and whether the page is wider than the screen. Create the context with `bypassCSP`. */
+export async function faultsOf(page: Page): Promise<string[]> {
+  const found = await accessibilityViolations(page);
+  const isWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
+  return isWide ? [...found, 'The page is wider than the screen.'] : found;
+}

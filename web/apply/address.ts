@@ -1,0 +1,40 @@
+// The addresses of the pages. The fragment names form and page, so that they stay out of access logs.
+
+export interface Address {
+  tenant: string;
+  definition: string;
+}
+
+/** Returns undefined if the path names no form. */
+export function addressOf(pathname: string): Address | undefined {
+  const [, tenant, definition] = /^\/apply\/([^/]+)\/([^/]+)\/?$/.exec(pathname) ?? [];
+  if (tenant === undefined || definition === undefined) return undefined;
+  try {
+    return { tenant: decodeURIComponent(tenant), definition: decodeURIComponent(definition) };
+  } catch {
+    return undefined;
+  }
+}
+
+export interface Fragment {
+  form: string | undefined;
+  /** Number of a page from 1, or the summary. */
+  page: number | 'check' | undefined;
+}
+
+export function fragmentOf(hash: string): Fragment {
+  const parameters = new URLSearchParams(hash.replace(/^#/, ''));
+  const page = parameters.get('page') ?? '';
+  return {
+    form: parameters.get('form') || undefined,
+    page: page === 'check' ? page : /^[1-9]\d{0,3}$/.test(page) ? Number(page) : undefined,
+  };
+}
+
+export function hashOf({ form, page }: Fragment): string {
+  const parameters = new URLSearchParams({
+    ...(form !== undefined && { form }),
+    ...(page !== undefined && { page: String(page) }),
+  });
+  return parameters.size > 0 ? `#${parameters}` : '';
+}

@@ -1,0 +1,158 @@
+// Boxes, radio buttons, menus, and for long lists an input that searches.
+import { described, type FieldParts, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
+import { useForm } from '../form-context.ts';
+import { isEqual } from '../model/json.ts';
+import type { Choice } from '../model/registers.ts';
+import { useChoices } from '../registers.ts';
+import type { Language } from '../texts/texts.ts';
+import { Combobox } from './combobox.tsx';
+import type { ControlProps } from './control.tsx';
+
+/** Longer lists can be searched. */
+const longestMenu = 25;
+
+export const labelOf = ({ label, labelFr }: Choice, language: Language) =>
+  language === 'fr' ? (labelFr ?? label) : label;
+
+export function ChoiceControl(props: ControlProps) {
+  const { field } = props;
+  if (field.kind === 'checkbox') return <SingleBox {...props} />;
+  if (field.kind === 'yes-no') return <YesNo {...props} />;
+  return <LoadedChoice {...props} />;
+}
+
+function SingleBox({ parts, value, set }: ControlProps) {
+  return (
+    <div class={parts.error === undefined ? 'field' : 'field has-error'}>
+      <HintAndError {...parts} />
+      <div class="choice">
+        <input
+          type="checkbox"
+          id={parts.id}
+          {...described(parts)}
+          checked={value === true}
+          onChange={(event) => set(event.currentTarget.checked ? true : undefined)}
+        />
+        <label for={parts.id}>{parts.label}</label>
+      </div>
+    </div>
+  );
+}
+
+function YesNo({ field, parts, value, set }: ControlProps) {
+  const { texts } = useForm();
+  const text = (name: string, otherwise: string) =>
+    typeof field.options[name] === 'string' ? String(field.options[name]) : otherwise;
+  const choices = [
+    { value: true, label: text('textForTrue', texts.fields.yes) },
+    { value: false, label: text('textForFalse', texts.fields.no) },
+  ];
+  return <RadioButtons parts={parts} choices={choices} value={value} set={set} />;
+}
+
+function LoadedChoice(props: ControlProps) {
+  const { registers, texts, language } = useForm();
+  const { field, parts, value, set } = props;
+  const { choices, isFailed, retry } = useChoices(field, registers);
+  if (isFailed)
+    return (
+      <LabelledField {...parts}>
+        <p>
+          {texts.fields.unavailable}{' '}
+          <button type="button" class="link" id={parts.id} onClick={retry}>
+            {texts.saved.retry}
+          </button>
+        </p>
+      </LabelledField>
+    );
+  const named = (choices ?? []).map((choice) => ({ ...choice, label: labelOf(choice, language) }));
+  const options = withPresent(named, value, field.kind === 'checkboxes');
+  if (field.kind === 'checkboxes') return <CheckBoxes parts={parts} choices={options} value={value} set={set} />;
+  if (field.asRadio) return <RadioButtons parts={parts} choices={options} value={value} set={set} />;
+  if (options.length > longestMenu)
+    return (
+      <LabelledField {...parts} hint={parts.hint ?? texts.fields.search}>
+        <Combobox parts={parts} choices={options} value={value} set={set} />
+      </LabelledField>
+    );
+  return <Menu parts={parts} choices={options} value={value} set={set} isLoading={choices === undefined} />;
+}
+
+/** A stored value that is no choice any more is still shown. */
+function withPresent(choices: Choice[], value: unknown, isList: boolean): Choice[] {
+  const present = isList ? (Array.isArray(value) ? value : []) : value === undefined || value === null ? [] : [value];
+  const missing = present.filter((one) => !choices.some((choice) => isEqual(choice.value, one)));
+  return [...choices, ...missing.map((one) => ({ value: one, label: String(one) }))];
+}
+
+export interface ChoiceProps {
+  parts: FieldParts;
+  choices: readonly Choice[];
+  value: unknown;
+  set(value: unknown): void;
+}
+
+function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoading: boolean }) {
+  const { texts } = useForm();
+  const selected = choices.findIndex((choice) => isEqual(choice.value, value));
+  return (
+    <LabelledField {...parts}>
+      <select
+        id={parts.id}
+        {...described(parts)}
+        value={String(selected)}
+        onChange={(event) => set(choices[Number(event.currentTarget.value)]?.value)}
+      >
+        <option value="-1">{isLoading ? texts.loading : texts.fields.choose}</option>
+        {choices.map((choice, index) => (
+          <option key={String(choice.value)} value={String(index)} selected={index === selected}>
+            {choice.label}
+          </option>
+        ))}
+      </select>
+    </LabelledField>
+  );
+}
+
+function RadioButtons({ parts, choices, value, set }: ChoiceProps) {
+  return (
+    <GroupedField {...parts}>
+      {choices.map((choice, index) => (
+        <div class="choice" key={String(choice.value)}>
+          <input
+            type="radio"
+            name={parts.id}
+            id={`${parts.id}-${index}`}
+            checked={isEqual(choice.value, value)}
+            onChange={() => set(choice.value)}
+          />
+          <label for={`${parts.id}-${index}`}>{choice.label}</label>
+        </div>
+      ))}
+    </GroupedField>
+  );
+}
+
+function CheckBoxes({ parts, choices, value, set }: ChoiceProps) {
+  const chosen: unknown[] = Array.isArray(value) ? value : [];
+  const toggle = (choice: Choice, isChosen: boolean) => {
+    const others = chosen.filter((one) => !isEqual(one, choice.value));
+    const next = isChosen ? [...others, choice.value] : others;
+    set(next.length > 0 ? next : undefined);
+  };
+  return (
+    <GroupedField {...parts}>
+      {choices.map((choice, index) => (
+        <div class="choice" key={String(choice.value)}>
+          <input
+            type="checkbox"
+            id={`${parts.id}-${index}`}
+            checked={chosen.some((one) => isEqual(one, choice.value))}
+            onChange={(event) => toggle(choice, event.currentTarget.checked)}
+          />
+          <label for={`${parts.id}-${index}`}>{choice.label}</label>
+        </div>
+      ))}
+    </GroupedField>
+  );
+}

@@ -1,0 +1,122 @@
+// An input that searches a long list: the editable combobox of the ARIA Authoring Practices, with a list box. Only values
+// of the list are stored.
+import { useRef, useState } from 'preact/hooks';
+import { described } from '../../shared/field.tsx';
+import { useForm } from '../form-context.ts';
+import { isEqual } from '../model/json.ts';
+import type { Choice } from '../model/registers.ts';
+import { found } from '../model/search.ts';
+import type { ChoiceProps } from './choice-control.tsx';
+
+export function Combobox({ parts, choices, value, set }: ChoiceProps) {
+  const { texts } = useForm();
+  const box = useBox(choices, value, set);
+  const { shown, active, isOpen } = box;
+  const optionId = (index: number) => `${parts.id}-option-${index}`;
+  const hasList = isOpen && shown.length > 0;
+  return (
+    <div class="combobox">
+      <input
+        id={parts.id}
+        {...described({ ...parts, hint: parts.hint ?? texts.fields.search })}
+        type="text"
+        role="combobox"
+        autocomplete="off"
+        aria-autocomplete="list"
+        aria-expanded={hasList}
+        aria-controls={`${parts.id}-list`}
+        aria-activedescendant={hasList && active >= 0 ? optionId(active) : undefined}
+        value={box.text}
+        onInput={(event) => box.type(event.currentTarget.value)}
+        onClick={box.open}
+        onBlur={box.close}
+        onKeyDown={box.onKeyDown}
+      />
+      <div
+        class="options"
+        id={`${parts.id}-list`}
+        role="listbox"
+        aria-label={parts.label}
+        hidden={!hasList}
+        ref={box.list}
+      >
+        {hasList &&
+          shown.map((choice, index) => (
+            <Option
+              key={String(choice.value)}
+              id={optionId(index)}
+              isActive={index === active}
+              label={choice.label}
+              choose={() => box.choose(choice)}
+            />
+          ))}
+      </div>
+      <p class="visually-hidden" role="status">
+        {isOpen && box.isTyping && (shown.length === 0 ? texts.fields.noneFound : texts.fields.found(shown.length))}
+      </p>
+    </div>
+  );
+}
+
+function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown) => void) {
+  /** What is typed; undefined while the chosen answer is shown. */
+  const [typed, setTyped] = useState<string>();
+  const [isOpen, setOpen] = useState(false);
+  /** -1 after typing: the arrow keys choose first. */
+  const [active, setActive] = useState(-1);
+  const list = useRef<HTMLDivElement>(null);
+  const shown = typed === undefined || typed === '' ? choices : found(choices, typed);
+  const choose = (choice: Choice | undefined) => {
+    setOpen(false);
+    setTyped(undefined);
+    if (choice) set(choice.value);
+  };
+  const type = (text: string) => {
+    setTyped(text);
+    setOpen(true);
+    setActive(-1);
+    set(choices.find(({ label }) => label.toLowerCase() === text.trim().toLowerCase())?.value);
+  };
+  const move = (index: number) => {
+    setOpen(true);
+    setActive(index);
+    list.current?.children[index]?.scrollIntoView({ block: 'nearest' });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const last = shown.length - 1;
+    if (event.key === 'ArrowDown') move(isOpen ? Math.min(active + 1, last) : 0);
+    else if (event.key === 'ArrowUp') move(isOpen ? Math.max(active - 1, 0) : last);
+    else if (event.key === 'Enter' && isOpen && active >= 0) choose(shown[active]);
+    else if (event.key === 'Escape' && isOpen) setOpen(false);
+    else return;
+    event.preventDefault();
+  };
+  return {
+    ...{ shown, active, isOpen, list, choose, type, onKeyDown },
+    text: typed ?? choices.find((choice) => isEqual(choice.value, value))?.label ?? '',
+    isTyping: typed !== undefined,
+    open: () => setOpen(true),
+    close: () => setOpen(false),
+  };
+}
+
+interface OptionProps {
+  id: string;
+  isActive: boolean;
+  label: string;
+  choose(): void;
+}
+
+/** The input keeps the focus and names the active option. */
+function Option({ id, isActive, label, choose }: OptionProps) {
+  // A click would take the focus from the input before the choice is made.
+  const onMouseDown = (event: Event) => {
+    event.preventDefault();
+    choose();
+  };
+  return (
+    <div id={id} role="option" tabIndex={-1} aria-selected={isActive} onMouseDown={onMouseDown}>
+      {label}
+    </div>
+  );
+}

@@ -1,0 +1,57 @@
+// A date in three inputs, as people know it from letters and passports.
+import { useState } from 'preact/hooks';
+import { GroupedField } from '../../shared/field.tsx';
+import { useForm } from '../form-context.ts';
+import type { ControlProps } from './control.tsx';
+
+interface DateParts {
+  day: string;
+  month: string;
+  year: string;
+}
+
+export function DateControl({ field, parts, value, set }: ControlProps) {
+  const { texts } = useForm();
+  const [typed, setTyped] = useState<DateParts>({ day: '', month: '', year: '' });
+  const shown = joined(typed) === value ? typed : split(value);
+  const change = (part: keyof DateParts, text: string) => {
+    const next = { ...shown, [part]: text.trim() };
+    setTyped(next);
+    set(joined(next));
+  };
+  const birthday = /birth/i.test(field.path.at(-1) ?? '');
+  return (
+    <GroupedField {...parts} hint={parts.hint ?? texts.fields.dateHint}>
+      <div class="parts">
+        {(['day', 'month', 'year'] as const).map((part) => (
+          <div key={part}>
+            <label for={`${parts.id}-${part}`}>{texts.fields[part]}</label>
+            <input
+              id={`${parts.id}-${part}`}
+              class={part === 'year' ? 'short' : 'shorter'}
+              type="text"
+              inputMode="numeric"
+              autocomplete={birthday ? `bday-${part}` : 'off'}
+              aria-invalid={parts.error === undefined ? undefined : true}
+              value={shown[part]}
+              onInput={(event) => change(part, event.currentTarget.value)}
+            />
+          </div>
+        ))}
+      </div>
+    </GroupedField>
+  );
+}
+
+/** An incomplete date is stored as it is, so that it is not lost and gets a message. */
+function joined({ day, month, year }: DateParts): string | undefined {
+  if (day === '' && month === '' && year === '') return undefined;
+  const two = (text: string) => (/^\d$/.test(text) ? `0${text}` : text);
+  return `${year}-${two(month)}-${two(day)}`;
+}
+
+function split(value: unknown): DateParts {
+  const [year = '', month = '', day = ''] = typeof value === 'string' ? value.split('-') : [];
+  const plain = (text: string) => text.replace(/^0(?=\d$)/, '');
+  return { day: plain(day), month: plain(month), year };
+}

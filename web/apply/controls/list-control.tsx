@@ -1,0 +1,69 @@
+// Objects, and lists whose items can be added and removed.
+import { useRef } from 'preact/hooks';
+import { focusOn } from '../../shared/error-summary.tsx';
+import { GroupedField } from '../../shared/field.tsx';
+import { idOf, useForm } from '../form-context.ts';
+import type { Place } from '../model/elements.ts';
+import { type Field, itemPlace } from '../model/fields.ts';
+import { detailOf } from '../model/questions.ts';
+import type { ControlProps } from './control.tsx';
+
+export function ObjectControl({ field, parts }: ControlProps) {
+  const { show } = useForm();
+  return (
+    <section aria-labelledby={`${parts.id}-title`}>
+      <h2 id={`${parts.id}-title`}>{field.label}</h2>
+      {parts.hint !== undefined && <p class="hint">{parts.hint}</p>}
+      {parts.error !== undefined && <p class="error">{parts.error}</p>}
+      {show(detailOf(field, field.place), field.place)}
+    </section>
+  );
+}
+
+export function ListControl({ field, parts, value, set }: ControlProps) {
+  const { texts, announce } = useForm();
+  const addButton = useRef<HTMLButtonElement>(null);
+  const items: readonly unknown[] = Array.isArray(value) ? value : [];
+  const { maxItems } = field.place.schema;
+  const isFull = typeof maxItems === 'number' && items.length >= maxItems;
+  const add = () => {
+    set([...items, emptyItem(itemPlace(field, items.length))]);
+    announce(texts.fields.added(items.length + 1));
+    focusOn(`${idOf(field.path)}-item-${items.length}`);
+  };
+  const remove = (index: number) => {
+    const rest = items.filter((_item, at) => at !== index);
+    set(rest.length > 0 ? rest : undefined);
+    announce(texts.fields.removed(index + 1));
+    addButton.current?.focus();
+  };
+  return (
+    <GroupedField {...parts}>
+      {items.length === 0 && <p class="hint">{texts.fields.addNone}</p>}
+      {items.map((_item, index) => (
+        <Item key={index} field={field} index={index} remove={() => remove(index)} />
+      ))}
+      <button type="button" class="quiet" ref={addButton} aria-disabled={isFull} onClick={() => !isFull && add()}>
+        {texts.fields.add(field.label)}
+      </button>
+    </GroupedField>
+  );
+}
+
+function Item({ field, index, remove }: { field: Field; index: number; remove(): void }) {
+  const { texts, show } = useForm();
+  const place = itemPlace(field, index);
+  const name = texts.fields.item(field.label, index + 1);
+  return (
+    <fieldset class="item" id={`${idOf(field.path)}-item-${index}`}>
+      <legend>{name}</legend>
+      {show(detailOf(field, place), place)}
+      <button type="button" class="quiet" onClick={remove}>
+        {texts.fields.remove} <span class="visually-hidden">{name}</span>
+      </button>
+    </fieldset>
+  );
+}
+
+const emptyItem = ({ schema }: Place): unknown =>
+  schema.type === 'object' || schema.properties !== undefined ? {} : '';

@@ -1,0 +1,71 @@
+// Texts, numbers and times.
+import { useState } from 'preact/hooks';
+import { described } from '../../shared/field.tsx';
+import type { ControlProps } from './control.tsx';
+
+/** What browsers fill in and which keyboard phones show, by format. */
+const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {
+  email: { type: 'email', autocomplete: 'email' },
+  phone: { type: 'tel', autocomplete: 'tel' },
+  'phone-number': { type: 'tel', autocomplete: 'tel' },
+  uri: { type: 'url' },
+  postalCode: { autocomplete: 'postal-code' },
+  'postal-code': { autocomplete: 'postal-code' },
+};
+
+export function TextControl({ field, parts, value, set }: ControlProps) {
+  const text = value === undefined || value === null ? '' : String(value);
+  const common = { id: parts.id, ...described(parts) };
+  const input = (event: { currentTarget: { value: string } }) => {
+    const typed = event.currentTarget.value;
+    set(typed === '' ? undefined : typed);
+  };
+  if (field.kind === 'textarea') return <textarea {...common} rows={5} value={text} onInput={input} />;
+  if (field.kind === 'time') return <input {...common} type="time" class="short" value={text} onInput={input} />;
+  if (field.kind === 'date-time') return <MomentInput {...common} text={text} set={set} />;
+  // The types of Preact allow one fixed type for an input.
+  const chosen = { type: 'text', ...inputs[String(field.place.schema.format)] } as { type: 'text' };
+  return <input {...common} {...chosen} value={text} onInput={input} />;
+}
+
+/** The form stores a moment in UTC; people see it in their own time zone. */
+function MomentInput({ text, set, ...common }: { id: string; text: string; set(value: unknown): void }) {
+  const moment = new Date(text);
+  const local = Number.isNaN(moment.getTime())
+    ? ''
+    : new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  const input = (event: { currentTarget: HTMLInputElement }) => {
+    const typed = event.currentTarget.value;
+    set(typed === '' ? undefined : new Date(typed).toISOString());
+  };
+  return <input {...common} type="datetime-local" value={local} onInput={input} />;
+}
+
+/** Keeps what is typed: a text that is no number is stored as it is, so that it is not lost and gets a message. */
+export function NumberControl({ field, parts, value, set }: ControlProps) {
+  const [typed, setTyped] = useState('');
+  const text = parsed(typed) === value ? typed : value === undefined || value === null ? '' : String(value);
+  const input = (event: { currentTarget: HTMLInputElement }) => {
+    setTyped(event.currentTarget.value);
+    set(parsed(event.currentTarget.value));
+  };
+  const mode = field.kind === 'integer' ? 'numeric' : 'decimal';
+  return (
+    <input
+      id={parts.id}
+      {...described(parts)}
+      type="text"
+      inputMode={mode}
+      class="short"
+      value={text}
+      onInput={input}
+    />
+  );
+}
+
+/** A comma is a decimal point, as in French. */
+function parsed(typed: string): unknown {
+  const text = typed.trim();
+  if (text === '') return undefined;
+  return /^-?\d{1,15}(?:[.,]\d+)?$/.test(text) ? Number(text.replace(',', '.')) : typed;
+}

@@ -1,0 +1,39 @@
+// What controls need to know about the form that they are part of.
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Api } from './api.ts';
+import type { Place, UiElement } from './model/elements.ts';
+import { type Path, pointerOf } from './model/json.ts';
+import type { Registers } from './registers.ts';
+import type { Language, Texts } from './texts/texts.ts';
+
+export interface FormContext {
+  formId: string;
+  api: Api;
+  registers: Registers;
+  texts: Texts;
+  language: Language;
+  data: unknown;
+  files: Record<string, string>;
+  /** False if there is no file service. */
+  allowsFiles: boolean;
+  /** Messages by the pointer of the field. */
+  errors: ReadonlyMap<string, string>;
+  change(path: Path, value: unknown, files?: Record<string, string>): void;
+  /** Shows elements inside a control, such as those of an object. */
+  show(elements: readonly UiElement[], place: Place): ComponentChildren;
+  /** Read out by screen readers. */
+  announce(text: string): void;
+}
+
+const context = createContext<FormContext | undefined>(undefined);
+export const FormProvider = context.Provider;
+
+export function useForm(): FormContext {
+  const form = useContext(context);
+  if (!form) throw new Error('There is no form around this control.');
+  return form;
+}
+
+/** Id of the element that shows the value at a path. An id has no white space. */
+export const idOf = (path: Path): string => `field${encodeURIComponent(pointerOf(path)).replaceAll('%', ':')}`;

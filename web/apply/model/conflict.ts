@@ -1,0 +1,36 @@
+// Compares what this browser and another one have changed since both had the same form data.
+import { isEqual, isObject, type Path, valueAt, withValueAt } from './json.ts';
+
+export interface Difference {
+  path: Path;
+  mine: unknown;
+  theirs: unknown;
+}
+
+export interface Merge {
+  /** The other browser's data with this browser's changes where only this browser changed something. */
+  merged: unknown;
+  /** Values that both have changed. In `merged`, they are the other browser's. */
+  conflicts: readonly Difference[];
+}
+
+/** Compares objects member by member, and lists as a whole. */
+export function merge(base: unknown, mine: unknown, theirs: unknown): Merge {
+  const conflicts: Difference[] = [];
+  let merged = theirs;
+  for (const path of changedPaths(base, mine)) {
+    const [ours, before, others] = [mine, base, theirs].map((data) => valueAt(data, path));
+    if (isEqual(ours, others)) continue;
+    if (isEqual(before, others)) merged = withValueAt(merged, path, ours);
+    else conflicts.push({ path, mine: ours, theirs: others });
+  }
+  return { merged, conflicts };
+}
+
+function changedPaths(before: unknown, after: unknown, path: Path = []): Path[] {
+  if (isEqual(before, after)) return [];
+  const isInner = (isObject(before) || before === undefined) && isObject(after);
+  if (!isInner && path.length > 0) return [path];
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  return [...names].flatMap((name) => changedPaths(valueAt(before, [name]), valueAt(after, [name]), [...path, name]));
+}

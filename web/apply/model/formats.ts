@@ -1,0 +1,52 @@
+// The formats of the form service: those of JSON Schema as ajv-formats defines them (a table without ajv), and those of
+// the public platform's form editor.
+import { fullFormats } from 'ajv-formats/dist/formats.js';
+
+type Check = (text: string) => boolean;
+
+/** A time of day, as browsers submit it, or a time of RFC 3339 with an offset. */
+const time = /^(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-]\d\d:?\d\d)?)?$/i;
+/** One file, or several separated by semicolons. The prefix of the URNs is the platform's. */
+const files =
+  /^[\w:-]+:platform:file-service:v\d:\/files\/[a-zA-Z0-9.-]+(?:;[\w:-]+:platform:file-service:v\d:\/files\/[a-zA-Z0-9.-]+)*$/;
+/** A North American number, or an international one that begins with a plus sign. */
+const phone = /^(?:(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\+(?:[ ().-]?\d){7,15})$/;
+/** A Canadian postal code. */
+const postalCode = /^[a-z]\d[a-z][ -]?\d[a-z]\d$/i;
+
+/** The last digit of a Canadian social insurance number is a checksum (Luhn). */
+function isSocialInsuranceNumber(text: string): boolean {
+  if (!/^\d{3}([ -]?)\d{3}\1\d{3}$/.test(text)) return false;
+  const digits = [...text.replaceAll(/\D/g, '')].map(Number);
+  const weighted = digits.map((digit, index) => (index % 2 === 0 ? digit : digit * 2 - (digit > 4 ? 9 : 0)));
+  const sum = weighted.reduce((total, digit) => total + digit, 0);
+  return sum > 0 && sum % 10 === 0;
+}
+
+const ofTheEditor: Record<string, RegExp | Check> = {
+  time,
+  'file-urn': files,
+  phone,
+  'phone-number': phone,
+  sin: isSocialInsuranceNumber,
+  postalCode,
+  'postal-code': postalCode,
+};
+
+/** Checks of texts by name of the format. A name that is missing is no rule. */
+export function formatChecks(): Record<string, Check> {
+  const checks: Record<string, Check> = Object.create(null);
+  for (const [name, format] of Object.entries({ ...fullFormats, ...ofTheEditor })) {
+    const check = checkOf(format);
+    if (check) checks[name] = check;
+  }
+  return checks;
+}
+
+function checkOf(format: unknown): Check | undefined {
+  if (format instanceof RegExp) return (text) => text.search(format) === 0;
+  if (typeof format === 'function') return (text) => format(text) === true;
+  if (typeof format !== 'object' || format === null || !('validate' in format)) return undefined;
+  // Formats of numbers are not rules for texts.
+  return 'type' in format && format.type === 'number' ? undefined : checkOf(format.validate);
+}

@@ -1,0 +1,74 @@
+// Reads and changes JSON values by path. Values are never changed in place, so that views see what is new.
+
+export type JsonObject = Record<string, unknown>;
+/** Member names and array indexes from the root of the form data. */
+export type Path = readonly string[];
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns undefined if there is no value at the path. */
+export function valueAt(root: unknown, path: Path): unknown {
+  let value = root;
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = Reflect.get(value, name);
+  }
+  return value;
+}
+
+/** Returns a copy with another value at the path. Undefined removes a member; objects and lists on the way are made. */
+export function withValueAt(root: unknown, path: Path, value: unknown): unknown {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  if (Array.isArray(root) && /^\d+$/.test(name)) {
+    const list: unknown[] = [...root];
+    list[Number(name)] = withValueAt(list[Number(name)], rest, value) ?? null;
+    return list;
+  }
+  const object: JsonObject = isObject(root) ? { ...root } : {};
+  const member = withValueAt(Object.hasOwn(object, name) ? object[name] : undefined, rest, value);
+  // A plain assignment to __proto__ would change the prototype.
+  if (member === undefined) delete object[name];
+  else Object.defineProperty(object, name, { value: member, enumerable: true, configurable: true, writable: true });
+  return object;
+}
+
+/** RFC 6901. */
+export function pointerOf(path: Path): string {
+  return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** Reads a JSON pointer, also one in a URI fragment (RFC 6901 section 6). */
+export function pathOf(pointer: string): string[] {
+  return pointer
+    .replace(/^#/, '')
+    .split('/')
+    .slice(1)
+    .map((name) => decoded(name).replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function startsWith(path: Path, start: Path): boolean {
+  return start.length <= path.length && start.every((name, index) => path[index] === name);
+}
+
+/** Compares JSON values. The order of members does not matter. */
+export function isEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isEqual(Reflect.get(one, name), Reflect.get(other, name)))
+  );
+}

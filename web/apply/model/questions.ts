@@ -1,0 +1,96 @@
+// The fields of a page that people see now, and the findings that concern them.
+import { elementsOf, type FormPage, generated, isShown, type Place, type UiElement } from './elements.ts';
+import { type Field, fieldOf, itemPlace } from './fields.ts';
+import { isObject, type Path, pointerOf, startsWith, valueAt, withValueAt } from './json.ts';
+import type { Finding, Validator } from './validator.ts';
+
+/** Lists the visible fields in their order; those of objects and of list items follow their field. */
+export function fieldsOf(elements: readonly UiElement[], place: Place, data: unknown, depth = 0): Field[] {
+  if (depth > 30) return [];
+  return elements.flatMap((element): Field[] => {
+    if (!isShown(element, data, place.path)) return [];
+    const field = element.scope === undefined ? undefined : fieldOf(element, place);
+    if (!field) return fieldsOf(elementsOf(element.elements), place, data, depth + 1);
+    return [field, ...innerFields(field, data, depth)];
+  });
+}
+
+function innerFields(field: Field, data: unknown, depth: number): Field[] {
+  if (field.kind === 'object') return fieldsOf(detailOf(field, field.place), field.place, data, depth + 1);
+  if (field.kind !== 'list') return [];
+  return itemsOf(field, data).flatMap((_item, index) => {
+    const place = itemPlace(field, index);
+    return fieldsOf(detailOf(field, place), place, data, depth + 1);
+  });
+}
+
+export function itemsOf({ path }: Field, data: unknown): readonly unknown[] {
+  const list = valueAt(data, path);
+  return Array.isArray(list) ? list : [];
+}
+
+/** The elements for an object or for an item of a list: those of the UI schema, or one for each property. */
+export function detailOf({ options, element }: Field, place: Place): UiElement[] {
+  const detail = isObject(options.detail) ? elementsOf([{ type: 'VerticalLayout', ...options.detail }]) : [];
+  const given = detail.length > 0 ? detail : elementsOf(element.elements);
+  if (given.length > 0) return given;
+  // A schema that refers to itself has no end, and an object without properties has no fields.
+  const fields = place.path.length > 12 ? [] : generated(place);
+  return fields.some(({ scope }) => scope === '#') && isObject(place.schema.properties) ? [] : fields;
+}
+
+export function visiblePages(pages: readonly FormPage[], data: unknown): FormPage[] {
+  return pages.filter(({ category }) => category === undefined || isShown(category, data, []));
+}
+
+export interface PlacedFinding {
+  finding: Finding;
+  /** Undefined if no visible field shows the value. */
+  field: Field | undefined;
+}
+
+/** The field of a path: its own, the first one in it, or the one around it. */
+export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
+  return (
+    fields.find((field) => isLeaf(field) && pointerOf(field.path) === pointerOf(path)) ??
+    fields.find((field) => isLeaf(field) && startsWith(field.path, path)) ??
+    fields.findLast((field) => startsWith(path, field.path))
+  );
+}
+
+const isLeaf = ({ kind }: Field) => kind !== 'object';
+
+/** Finds the faults of form data, at most one for each field, in the order of the fields. */
+export function findingsFor(data: unknown, fields: readonly Field[], validator: Validator): PlacedFinding[] {
+  const placed = validateInside(data, fields, validator).map((finding) => ({
+    finding,
+    field: fieldAt(finding.path, fields),
+  }));
+  const order = (field: Field | undefined) => (field ? fields.indexOf(field) : fields.length);
+  const sorted = placed.toSorted((one, other) => order(one.field) - order(other.field));
+  return sorted.filter(({ field, finding }, index) => {
+    const isSame = (other: PlacedFinding) =>
+      field ? other.field === field : !other.field && pointerOf(other.finding.path) === pointerOf(finding.path);
+    return sorted.findIndex(isSame) === index;
+  });
+}
+
+/** A missing object whose fields are shown is treated as empty, so that each of its fields gets its own message. */
+function validateInside(data: unknown, fields: readonly Field[], validator: Validator): Finding[] {
+  let completed = data;
+  for (let round = 0; round < 10; round += 1) {
+    const findings = validator(completed);
+    const absent = findings.filter(
+      ({ keyword, path }) => keyword === 'required' && fields.some((field) => isInside(field, path)),
+    );
+    if (absent.length === 0) return findings;
+    for (const { path } of absent) completed = withValueAt(completed, path, {});
+  }
+  return validator(completed);
+}
+
+const isInside = (field: Field, path: Path) =>
+  isLeaf(field) &&
+  field.path.length > path.length &&
+  startsWith(field.path, path) &&
+  !/^\d+$/.test(field.path[path.length] ?? '');

@@ -1,0 +1,55 @@
+// The choices of a control that come from a register. The options are those that the platform's form editor writes.
+import { isObject, type JsonObject, valueAt } from './json.ts';
+
+/** An answer to choose. */
+export interface Choice {
+  value: unknown;
+  label: string;
+  labelFr?: string | undefined;
+}
+
+export interface RegisterUse {
+  name: string;
+  /** Members of an entry: what is stored, and what people read. */
+  value: string | undefined;
+  label: string | undefined;
+}
+
+const marker = ':/configuration/data-register/';
+
+/** Returns undefined if the control names no register. */
+export function registerOf({ register }: JsonObject): RegisterUse | undefined {
+  if (!isObject(register) || typeof register.urn !== 'string') return undefined;
+  const at = register.urn.indexOf(marker);
+  if (at < 0) return undefined;
+  const text = (name: string) => (typeof register[name] === 'string' ? String(register[name]) : undefined);
+  const object = text('objectPathInArray');
+  return {
+    name: register.urn.slice(at + marker.length),
+    value: text('value') ?? object,
+    label: text('label') ?? object,
+  };
+}
+
+/** Entries without a usable value are left out, and of those with the same value the first is kept. */
+export function choicesFrom(entries: unknown, { value, label }: RegisterUse): Choice[] {
+  if (!Array.isArray(entries)) return [];
+  const choices = new Map<unknown, Choice>();
+  for (const entry of entries) {
+    const choice = isObject(entry) ? choiceFrom(entry, value, label) : { value: entry, label: String(entry) };
+    if (isUsable(choice.value) && !choices.has(choice.value)) choices.set(choice.value, choice);
+  }
+  return [...choices.values()];
+}
+
+const isUsable = (value: unknown) => typeof value === 'number' || (typeof value === 'string' && value !== '');
+
+function choiceFrom(entry: JsonObject, value: string | undefined, label: string | undefined): Choice {
+  const labelName = label ?? ['label', 'name', 'title'].find((name) => typeof entry[name] === 'string') ?? 'value';
+  const stored = member(entry, value ?? ['value', 'code', 'id'].find((name) => isUsable(entry[name])) ?? labelName);
+  const shown = member(entry, labelName) ?? stored;
+  const french = entry[`${labelName}Fr`];
+  return { value: stored, label: String(shown), labelFr: typeof french === 'string' ? french : undefined };
+}
+
+const member = (entry: JsonObject, path: string): unknown => entry[path] ?? valueAt(entry, path.split('.'));

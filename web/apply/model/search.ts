@@ -1,0 +1,12 @@
+// Finds choices by a part of their label, whatever case and accents are typed.
+import type { Choice } from './registers.ts';
+
+const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
+
+/** Labels that begin with the text come first. At most 100. */
+export function found(choices: readonly Choice[], text: string): Choice[] {
+  const wanted = folded(text);
+  const hits = choices.filter(({ label }) => folded(label).includes(wanted));
+  const isFirst = ({ label }: Choice) => folded(label).startsWith(wanted);
+  return [...hits.filter(isFirst), ...hits.filter((hit) => !isFirst(hit))].slice(0, 100);
+}

@@ -1,0 +1,19 @@
+// Names of fields for lists of answers and messages, where the fields around them are not seen.
+import type { Texts } from '../texts/texts.ts';
+import type { Field } from './fields.ts';
+import { startsWith } from './json.ts';
+
+/** Adds the number of the item to the label of a field in a list. */
+export function withTitles(fields: readonly Field[], texts: Texts): Field[] {
+  const lists = fields.filter(({ kind }) => kind === 'list');
+  return fields.map((field) => {
+    const list = lists.findLast(({ path }) => path.length < field.path.length && startsWith(field.path, path));
+    if (!list) return field;
+    const item = texts.fields.item(list.label, Number(field.path[list.path.length]) + 1);
+    return { ...field, label: field.label === list.label ? item : `${item}, ${field.label}` };
+  });
+}
+
+/** Fields that have an answer of their own. Lists without items are answers too. */
+export const answered = (fields: readonly Field[], isEmptyList: (field: Field) => boolean): Field[] =>
+  fields.filter((field) => field.kind !== 'object' && (field.kind !== 'list' || isEmptyList(field)));

@@ -1,0 +1,47 @@
+// Loads each register once. After a failure, it is loaded again on demand.
+import { useEffect, useState } from 'preact/hooks';
+import type { Api } from './api.ts';
+import type { Field } from './model/fields.ts';
+import { type Choice, choicesFrom } from './model/registers.ts';
+
+export interface Registers {
+  /** Rejects if the register cannot be loaded. */
+  load(name: string): Promise<unknown>;
+}
+
+export function createRegisters(api: Pick<Api, 'entries'>): Registers {
+  const loaded = new Map<string, Promise<unknown>>();
+  return {
+    load(name) {
+      const known = loaded.get(name) ?? api.entries(name);
+      loaded.set(name, known);
+      known.catch(() => loaded.delete(name));
+      return known;
+    },
+  };
+}
+
+/** `choices` is undefined while they are loaded and if they cannot be. */
+export function useChoices({ register, choices }: Field, registers: Registers) {
+  const [loaded, setLoaded] = useState<readonly Choice[] | 'failed' | undefined>();
+  const [attempt, setAttempt] = useState(0);
+  const key = register && JSON.stringify([register, attempt]);
+  useEffect(() => {
+    if (!register) return undefined;
+    let isCurrent = true;
+    const settle = (result: readonly Choice[] | 'failed') => isCurrent && setLoaded(result);
+    registers.load(register.name).then(
+      (entries) => settle(choicesFrom(entries, register)),
+      () => settle('failed'),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [key]);
+  if (!register) return { choices, isFailed: false, retry: () => undefined };
+  return {
+    choices: loaded === 'failed' ? undefined : loaded,
+    isFailed: loaded === 'failed',
+    retry: () => setAttempt(attempt + 1),
+  };
+}

@@ -1,0 +1,161 @@
+// Saves form data while people type: one request at a time, the newest data last. A failed request is repeated with the
+// same id until its outcome is known, so that a lost response is no conflict.
+
+export interface Content {
+  data: unknown;
+  files: Record<string, string>;
+}
+
+/** What the service said about a save. `retry` includes lost connections. */
+export type Outcome =
+  | { type: 'saved'; etag: string }
+  | { type: 'retry'; afterMs?: number | undefined }
+  /** Nothing was saved; other data may be. */
+  | { type: 'refused' }
+  | { type: 'conflict' | 'code' | 'locked' | 'submitted' | 'gone' };
+
+export type Obstacle = 'conflict' | 'code' | 'locked' | 'submitted' | 'gone';
+
+/** `blocked` waits for a person; the other states pass by themselves. */
+export type SaveState = 'saved' | 'waiting' | 'saving' | 'offline' | 'blocked';
+
+export interface SaverOptions {
+  content: Content;
+  etag: string;
+  put(content: Content, etag: string, saveId: string): Promise<Outcome>;
+  onState(state: SaveState): void;
+  /** Called once for each obstacle. `resume` continues. */
+  onBlocked(reason: Obstacle): void;
+  newId(): string;
+  /** Milliseconds without typing after which a save begins. */
+  pauseMs?: number;
+}
+
+const longestPauseMs = 30_000;
+
+export class Saver {
+  /** What the service has. */
+  base: Content;
+  #current: Content;
+  #etag: string;
+  readonly #options: SaverOptions;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #pending: { content: Content; saveId: string } | undefined;
+  #isSending = false;
+  #failures = 0;
+  #state: SaveState = 'saved';
+  #waiting: ((isSaved: boolean) => void)[] = [];
+
+  constructor(options: SaverOptions) {
+    this.#options = options;
+    this.base = options.content;
+    this.#current = options.content;
+    this.#etag = options.etag;
+  }
+
+  get state(): SaveState {
+    return this.#state;
+  }
+
+  /** Saves after a pause in which nothing else is typed. */
+  change(content: Content): void {
+    this.#current = content;
+    if (this.#state === 'blocked' || this.#isSending || this.#state === 'offline') return;
+    this.#enter('waiting');
+    this.#schedule(this.#options.pauseMs ?? 800);
+  }
+
+  /** Saves now. Resolves to false if that fails; the saver goes on trying. */
+  flush(): Promise<boolean> {
+    if (this.#state === 'saved') return Promise.resolve(true);
+    if (this.#state === 'blocked') return Promise.resolve(false);
+    const settled = new Promise<boolean>((resolve) => this.#waiting.push(resolve));
+    this.#schedule(0);
+    return settled;
+  }
+
+  /** Tries again now, because the connection is back or a person asks for it. */
+  retryNow(): void {
+    if (this.#state === 'offline') this.#schedule(0);
+  }
+
+  /** Continues after an obstacle. With `base` and `etag`, the service has other data than before. */
+  resume(content: Content, now?: { base: Content; etag: string }): void {
+    this.#current = content;
+    this.#pending = undefined;
+    if (now) [this.base, this.#etag] = [now.base, now.etag];
+    this.#enter('waiting');
+    this.#schedule(0);
+  }
+
+  /** Sends what is waiting, and then nothing more. */
+  close(): void {
+    clearTimeout(this.#timer);
+    if (this.#state === 'waiting') void this.#send();
+    this.#settle(false);
+  }
+
+  #schedule(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#send(), ms);
+  }
+
+  async #send(): Promise<void> {
+    if (this.#isSending || this.#state === 'blocked') return;
+    this.#isSending = true;
+    this.#pending ??= { content: this.#current, saveId: this.#options.newId() };
+    const { content, saveId } = this.#pending;
+    if (this.#state !== 'offline') this.#enter('saving');
+    const outcome = await this.#options.put(content, this.#etag, saveId).catch((): Outcome => ({ type: 'retry' }));
+    this.#isSending = false;
+    this.#take(outcome, content);
+  }
+
+  #take(outcome: Outcome, content: Content): void {
+    if (outcome.type === 'saved') this.#saved(outcome.etag, content);
+    else if (outcome.type === 'retry') this.#retry(outcome.afterMs);
+    else if (outcome.type === 'refused') {
+      this.#pending = undefined;
+      this.#retry(longestPauseMs);
+    } else {
+      this.#pending = undefined;
+      this.#enter('blocked');
+      this.#settle(false);
+      this.#options.onBlocked(outcome.type);
+    }
+  }
+
+  #saved(etag: string, content: Content): void {
+    this.#etag = etag;
+    this.base = content;
+    this.#pending = undefined;
+    this.#failures = 0;
+    if (this.#current === content) {
+      this.#enter('saved');
+      this.#settle(true);
+    } else {
+      this.#enter('waiting');
+      this.#schedule(this.#waiting.length > 0 ? 0 : (this.#options.pauseMs ?? 800));
+    }
+  }
+
+  #retry(afterMs: number | undefined): void {
+    const pause = Math.min(longestPauseMs, 1_000 * 2 ** this.#failures);
+    this.#failures += 1;
+    this.#enter('offline');
+    this.#settle(false);
+    this.#schedule(Math.max(pause, afterMs ?? 0));
+  }
+
+  #enter(state: SaveState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#options.onState(state);
+  }
+
+  #settle(isSaved: boolean): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve(isSaved);
+  }
+}

@@ -1,0 +1,154 @@
+// The draft that is open in this browser: its content, and what stands between it and the service.
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { type Api, ApiProblem, type Draft } from '../api.ts';
+import { type Difference, merge } from '../model/conflict.ts';
+import { withValueAt } from '../model/json.ts';
+import { newId } from '../new-id.ts';
+import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
+
+/** `code`: a code must be entered, then `next` goes on. */
+export type Pause =
+  | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
+  | { type: 'conflict'; conflicts: readonly Difference[]; merged: unknown; theirs: Draft };
+
+interface DraftOptions {
+  api: Api;
+  formId: string;
+  draft: Draft;
+  /** The form is locked, submitted or deleted. */
+  onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
+  /** Answers of another window were added. */
+  onMerged(): void;
+}
+
+export function useDraft(options: DraftOptions) {
+  const latest = useRef(options);
+  latest.current = options;
+  const [state, setState] = useState<SaveState>('saved');
+  const [pause, setPause] = useState<Pause>();
+  const [, setContent] = useState<Content>(options.draft);
+  const work = useMemo(() => new DraftWork(() => latest.current, { setState, setPause, setContent }), [options.formId]);
+  useWatching(work.saver, state);
+  return { state, pause, content: work.content, work };
+}
+
+export type OpenDraft = ReturnType<typeof useDraft>;
+
+interface Shown {
+  setState(state: SaveState): void;
+  setPause(pause: Pause | undefined): void;
+  setContent(content: Content): void;
+}
+
+const retryMs = 3_000;
+
+/** Lives as long as the form is open. */
+class DraftWork {
+  content: Content;
+  readonly saver: Saver;
+  readonly #options: () => DraftOptions;
+  readonly #shown: Shown;
+  #pause: Pause | undefined;
+
+  constructor(options: () => DraftOptions, shown: Shown) {
+    const { api, formId, draft } = options();
+    this.#options = options;
+    this.#shown = shown;
+    this.content = { data: draft.data, files: draft.files };
+    this.saver = new Saver({
+      content: this.content,
+      etag: draft.etag,
+      put: (next, etag, saveId) => api.put(formId, next, etag, saveId),
+      onState: shown.setState,
+      onBlocked: (reason) => this.#meet(reason),
+      newId,
+    });
+  }
+
+  change(content: Content): void {
+    this.#show(content);
+    this.saver.change(content);
+  }
+
+  /** Shows the page for the code; nothing else is waiting. */
+  requireCode(): void {
+    this.#wait({ type: 'code', next: 'nothing' });
+  }
+
+  /** Goes on after the code was entered. */
+  async codeEntered(): Promise<void> {
+    const next = this.#pause?.type === 'code' ? this.#pause.next : 'nothing';
+    this.#wait(undefined);
+    if (next === 'compare') await this.#compare();
+    else if (next === 'save') this.saver.resume(this.content);
+  }
+
+  /** Ends a conflict. */
+  choose(chosen: readonly { difference: Difference; isMine: boolean }[]): void {
+    if (this.#pause?.type !== 'conflict') return;
+    const { merged, theirs } = this.#pause;
+    const mine = chosen.filter(({ isMine }) => isMine).map(({ difference }) => difference);
+    this.#goOn(
+      mine.reduce<unknown>((content, { path, mine: value }) => withValueAt(content, path, value), merged),
+      theirs,
+    );
+  }
+
+  #meet(reason: Obstacle): void {
+    if (reason === 'code') this.#wait({ type: 'code', next: 'save' });
+    else if (reason === 'conflict') void this.#compare();
+    else this.#options().onEnd(reason);
+  }
+
+  /** Reads what the other window has saved, and asks only where both have changed the same answer. */
+  async #compare(): Promise<void> {
+    const { api, formId, onMerged } = this.#options();
+    try {
+      const theirs = await api.read(formId);
+      const { data, files } = theirs;
+      const { merged, conflicts } = merge(this.saver.base, this.content, { data, files });
+      if (conflicts.length > 0) return this.#wait({ type: 'conflict', conflicts, merged, theirs });
+      this.#goOn(merged, theirs);
+      onMerged();
+    } catch (cause) {
+      if (cause instanceof ApiProblem && cause.status === 401) this.#wait({ type: 'code', next: 'compare' });
+      else setTimeout(() => void this.#compare(), retryMs);
+    }
+  }
+
+  /** `merged` has the members of a content, because both sides have. */
+  #goOn(merged: unknown, { data, files, etag }: Draft): void {
+    const content = merged as Content;
+    this.#wait(undefined);
+    this.#show(content);
+    this.saver.resume(content, { base: { data, files }, etag });
+  }
+
+  #wait(pause: Pause | undefined): void {
+    this.#pause = pause;
+    this.#shown.setPause(pause);
+  }
+
+  #show(content: Content): void {
+    this.content = content;
+    this.#shown.setContent(content);
+  }
+}
+
+/** Warns before a page with unsaved data is closed, and tries again when the connection is back. */
+function useWatching(saver: Saver, state: SaveState): void {
+  useEffect(() => {
+    const online = () => saver.retryNow();
+    window.addEventListener('online', online);
+    return () => {
+      window.removeEventListener('online', online);
+      saver.close();
+    };
+  }, [saver]);
+  useEffect(() => {
+    if (state === 'saved') return undefined;
+    const warn = (event: Event) => event.preventDefault();
+    window.addEventListener('beforeunload', warn);
+    return () => window.removeEventListener('beforeunload', warn);
+  }, [state]);
+}

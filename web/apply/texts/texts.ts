@@ -1,0 +1,16 @@
+// The languages of the pages. Every text is here, so that a language is one file.
+import { type EnglishTexts, english } from './en.ts';
+import { french } from './fr.ts';
+
+export type Language = 'en' | 'fr';
+export type Texts = EnglishTexts;
+
+const all: Record<Language, Texts> = { en: english, fr: french };
+
+export const textsOf = (language: Language): Texts => all[language];
+
+/** The first language of the browser that the pages have; otherwise English. */
+export function preferredLanguage(preferred: readonly string[], available: readonly Language[]): Language {
+  const found = preferred.map((tag) => tag.slice(0, 2).toLowerCase()).find((tag) => tag === 'en' || tag === 'fr');
+  return available.find((language) => language === found) ?? available[0] ?? 'en';
+}

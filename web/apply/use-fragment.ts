@@ -1,0 +1,19 @@
+// The fragment of the address as state, so that the browser's back button goes to the page before.
+import { useEffect, useState } from 'preact/hooks';
+import { type Fragment, fragmentOf, hashOf } from './address.ts';
+
+export function useFragment(): [Fragment, (next: Fragment, how?: 'push' | 'replace') => void] {
+  const [fragment, setFragment] = useState(() => fragmentOf(location.hash));
+  useEffect(() => {
+    const read = () => setFragment(fragmentOf(location.hash));
+    window.addEventListener('popstate', read);
+    return () => window.removeEventListener('popstate', read);
+  }, []);
+  const go = (next: Fragment, how: 'push' | 'replace' = 'push') => {
+    const url = location.pathname + hashOf(next);
+    if (how === 'push') history.pushState(null, '', url);
+    else history.replaceState(null, '', url);
+    setFragment(next);
+  };
+  return [fragment, go];
+}

@@ -1,0 +1,63 @@
+// The answers of a form as text, for the summary before submission and for the receipt.
+
+import { labelOf } from '../controls/choice-control.tsx';
+import { useForm } from '../form-context.ts';
+import type { Field } from '../model/fields.ts';
+import { isEqual, valueAt } from '../model/json.ts';
+import { useChoices } from '../registers.ts';
+
+interface AnswersProps {
+  fields: readonly Field[];
+  /** Without it, nothing can be changed any more. */
+  change?: (field: Field) => void;
+}
+
+export function Answers({ fields, change }: AnswersProps) {
+  const { texts } = useForm();
+  return (
+    <dl class="answers">
+      {fields.map((field) => (
+        <div key={field.path.join('/')}>
+          <dt>{field.label}</dt>
+          <dd>
+            <Answer field={field} />
+          </dd>
+          {change && (
+            <dd>
+              <button type="button" class="link" onClick={() => change(field)}>
+                {texts.check.change}
+                <span class="visually-hidden">{texts.check.changeOf(field.label)}</span>
+              </button>
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Answer({ field, given }: { field: Field; given?: unknown }) {
+  const { data, registers, texts, language, files } = useForm();
+  const { choices } = useChoices(field, registers);
+  const value = given ?? valueAt(data, field.path);
+  const shown = (one: unknown): string => {
+    const choice = choices?.find((candidate) => isEqual(candidate.value, one));
+    return choice ? labelOf(choice, language) : plainText(one, texts.check, files);
+  };
+  if (value === undefined || value === null || value === '') return <>{texts.check.none}</>;
+  if (field.kind === 'date' && typeof value === 'string') return <>{longDate(value, texts.locale)}</>;
+  if (field.kind === 'file') return <>{String(value).split(';').map(shown).join('\n')}</>;
+  return <>{Array.isArray(value) ? value.map(shown).join('\n') : shown(value)}</>;
+}
+
+function plainText(value: unknown, words: { yes: string; no: string }, files: Record<string, string>): string {
+  if (value === true) return words.yes;
+  if (value === false) return words.no;
+  if (typeof value === 'object') return JSON.stringify(value);
+  return Object.entries(files).find(([, urn]) => urn === value)?.[0] ?? String(value);
+}
+
+function longDate(text: string, locale: string): string {
+  const date = new Date(`${text}T12:00:00Z`);
+  return Number.isNaN(date.getTime()) ? text : date.toLocaleDateString(locale, { dateStyle: 'long', timeZone: 'UTC' });
+}

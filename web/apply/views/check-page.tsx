@@ -1,0 +1,140 @@
+// The summary before submission. It lists every problem of the form, also those that only the service finds.
+import { useRef, useState } from 'preact/hooks';
+import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summary.tsx';
+import { ApiProblem, type Submission } from '../api.ts';
+import { idOf } from '../form-context.ts';
+import type { Field } from '../model/fields.ts';
+import { nameOf } from '../model/fields.ts';
+import { pathOf, pointerOf } from '../model/json.ts';
+import { messageFor } from '../model/messages.ts';
+import { fieldAt, fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
+import { answered, withTitles } from '../model/titles.ts';
+import { newId } from '../new-id.ts';
+import { Answers } from './answers.tsx';
+import type { SharedProps } from './form-pages.tsx';
+import { Page } from './frame.tsx';
+import { LeaveButton } from './leave-button.tsx';
+import { problemText } from './problem-text.ts';
+import { SaveStateNote } from './save-state.tsx';
+import { Steps, titleOf } from './steps.tsx';
+
+interface CheckProps extends SharedProps {
+  fields: readonly Field[];
+  onSubmitted(submission: Submission): void;
+  onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
+  onLeft(): void;
+}
+
+interface Problem {
+  text: string;
+  field?: Field | undefined;
+}
+
+export function CheckPage(props: CheckProps) {
+  const { frame, form, draft, pages, place, go, announcement } = props;
+  const { texts, data } = form;
+  const { problems, attempt, isBusy, submit } = useSubmission(props);
+  const open = (field: Field) => {
+    const at = pages.findIndex((page) =>
+      fieldsOf(page.elements, place, data).some(({ path }) => isSame(path, field.path)),
+    );
+    go(at + 1);
+    focusOn(idOf(field.path));
+  };
+  const items = problems.map(
+    ({ text, field }): SummaryItem => ({
+      text,
+      target: field && idOf(field.path),
+      onFollow: field && (() => follow(field)),
+    }),
+  );
+  const follow = (field: Field) => {
+    props.setErrors(new Map(problems.flatMap((one) => (one.field ? [[pointerOf(one.field.path), one.text]] : []))));
+    open(field);
+  };
+  return (
+    <Page
+      frame={frame}
+      title={texts.check.title}
+      caption={texts.steps.step(pages.length + 1, pages.length + 1)}
+      pageKey="check"
+      hasErrors={items.length > 0}
+      announcement={announcement}
+    >
+      <Steps pages={pages} current="check" go={go} texts={texts} />
+      <ErrorSummary title={texts.problem} attempt={attempt} items={items} />
+      {pages.map((page, index) => (
+        <section key={titleOf(page, index + 1, texts)}>
+          <h2>{titleOf(page, index + 1, texts)}</h2>
+          <Answers fields={answersOf(props, withTitles(fieldsOf(page.elements, place, data), texts))} change={open} />
+        </section>
+      ))}
+      <p>{texts.check.final}</p>
+      <div class="buttons">
+        <button type="button" aria-disabled={isBusy} onClick={() => void submit()}>
+          {isBusy ? texts.check.sending : texts.check.send}
+        </button>
+        <button type="button" class="quiet" onClick={() => go(pages.length)}>
+          {texts.back}
+        </button>
+        <LeaveButton flush={() => draft.work.saver.flush()} onLeft={props.onLeft} />
+      </div>
+      <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
+    </Page>
+  );
+}
+
+const isSame = (one: readonly string[], other: readonly string[]) => pointerOf(one) === pointerOf(other);
+
+const answersOf = ({ form }: SharedProps, fields: readonly Field[]) =>
+  answered(fields, (field) => itemsOf(field, form.data).length === 0);
+
+function useSubmission(props: CheckProps) {
+  const { form, draft, validator, fields } = props;
+  const { texts, api, formId } = form;
+  const [problems, setProblems] = useState<readonly Problem[]>([]);
+  const [attempt, setAttempt] = useState(0);
+  const [isBusy, setBusy] = useState(false);
+  /** The same for all attempts, so that a lost response leads to the same receipt. */
+  const key = useRef(newId());
+  const fail = (found: readonly Problem[]) => {
+    setProblems(found);
+    setAttempt((last) => last + 1);
+  };
+  const send = async () => {
+    const found = findingsFor(form.data, fields, validator).flatMap(({ finding, field }) =>
+      field ? [{ field, text: messageFor(finding, field, texts) }] : [],
+    );
+    if (found.length > 0) return fail(found);
+    setProblems([]);
+    if (!(await draft.work.saver.flush())) return fail([{ text: texts.saved.offlineRead }]);
+    props.onSubmitted(await api.submit(formId, key.current));
+  };
+  const submit = async () => {
+    if (isBusy) return;
+    setBusy(true);
+    await send().catch((cause: unknown) => {
+      // The service keeps the result of a key, so another attempt after a change needs another one.
+      if (cause instanceof ApiProblem && !cause.isTemporary) key.current = newId();
+      refused(cause);
+    });
+    setBusy(false);
+  };
+  const refused = (cause: unknown) => {
+    const status = cause instanceof ApiProblem ? cause.status : 0;
+    const { type = '', errors = [] } = cause instanceof ApiProblem ? cause : {};
+    if (status === 401) draft.work.requireCode();
+    else if (status === 404 || status === 410) props.onEnd('gone');
+    else if (status === 409 && type !== 'intake-closed') props.onEnd(type === 'form-locked' ? 'locked' : 'submitted');
+    else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
+    else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
+  };
+  /** The service's own words are for programs. */
+  const ofTheService = (pointer: string): Problem => {
+    // Pointers begin with /data.
+    const path = pathOf(pointer).slice(1);
+    const field = fieldAt(path, fields);
+    return { field, text: texts.errors.other(field?.label ?? nameOf(path)) };
+  };
+  return { problems, attempt, isBusy, submit };
+}

@@ -1,0 +1,90 @@
+// Asks for the emailed code, on another device or after the code has expired. Nothing is sent before the button.
+import { useState } from 'preact/hooks';
+import { ErrorSummary } from '../../shared/error-summary.tsx';
+import { described, LabelledField } from '../../shared/field.tsx';
+import { type Api, ApiProblem } from '../api.ts';
+import { textsOf } from '../texts/texts.ts';
+import { type FrameProps, Page } from './frame.tsx';
+import { problemText } from './problem-text.ts';
+
+interface CodeProps {
+  frame: FrameProps;
+  api: Api;
+  formId: string;
+  /** True if this page has data that is not saved. */
+  keepsData: boolean;
+  /** The code was right. */
+  onOpened(): Promise<void> | void;
+}
+
+export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps) {
+  const texts = textsOf(frame.language);
+  const [code, setCode] = useState('');
+  const [error, setError] = useState<string>();
+  const [attempt, setAttempt] = useState(0);
+  const [isSent, setSent] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const fail = (text: string) => {
+    setError(text);
+    setAttempt((last) => last + 1);
+  };
+  const guarded = async (action: () => Promise<void>) => {
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    await action().catch((cause: unknown) => {
+      const status = cause instanceof ApiProblem ? cause.status : 0;
+      if (status === 403 || status === 400) fail(texts.code.wrong);
+      else fail(problemText(cause, texts, texts.code.tooMany));
+    });
+    setBusy(false);
+  };
+  const send = () =>
+    guarded(async () => {
+      await api.sendCode(formId);
+      setSent(true);
+    });
+  const check = (event: Event) => {
+    event.preventDefault();
+    const entered = code.replaceAll(/\s/g, '');
+    if (entered === '') return fail(texts.code.none);
+    void guarded(async () => {
+      await api.checkCode(formId, entered);
+      await onOpened();
+    });
+  };
+  const parts = { id: 'code', label: texts.code.code, hint: texts.code.hint, error, errorPrefix: texts.problemAt };
+  return (
+    <Page frame={frame} title={texts.code.title} pageKey="code" hasErrors={error !== undefined}>
+      <ErrorSummary title={texts.problem} attempt={attempt} items={error ? [{ text: error, target: 'code' }] : []} />
+      {keepsData && <p class="notice">{texts.code.kept}</p>}
+      <p>{texts.code.why}</p>
+      <div class="buttons">
+        <button type="button" class={isSent ? 'quiet' : ''} aria-disabled={isBusy} onClick={() => void send()}>
+          {isSent ? texts.code.again : texts.code.send}
+        </button>
+      </div>
+      <p role="status">{isSent && texts.code.sent}</p>
+      <form noValidate onSubmit={check}>
+        <LabelledField {...parts}>
+          <input
+            id="code"
+            class="short"
+            autocomplete="one-time-code"
+            autocapitalize="off"
+            spellcheck={false}
+            {...described(parts)}
+            value={code}
+            onInput={(event) => setCode(event.currentTarget.value)}
+          />
+        </LabelledField>
+        <div class="buttons">
+          <button type="submit" class={isSent ? '' : 'quiet'} aria-disabled={isBusy}>
+            {texts.code.button}
+          </button>
+        </div>
+      </form>
+      <p class="hint">{texts.code.other}</p>
+    </Page>
+  );
+}

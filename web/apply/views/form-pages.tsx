@@ -1,0 +1,111 @@
+// The open form: its pages, the summary and the receipt, with everything that can come between.
+import { useMemo, useState } from 'preact/hooks';
+import type { Fragment } from '../address.ts';
+import type { Api, Definition, Draft, Submission } from '../api.ts';
+import { Elements } from '../controls/element.tsx';
+import { type FormContext, FormProvider } from '../form-context.ts';
+import { type Place, pagesOf } from '../model/elements.ts';
+import { isObject, type Path, withValueAt } from '../model/json.ts';
+import { fieldsOf, visiblePages } from '../model/questions.ts';
+import { withTitles } from '../model/titles.ts';
+import { createValidator } from '../model/validator.ts';
+import type { Registers } from '../registers.ts';
+import { type OpenDraft, useDraft } from '../saving/use-draft.ts';
+import { textsOf } from '../texts/texts.ts';
+import { CheckPage } from './check-page.tsx';
+import { CodePage } from './code-page.tsx';
+import { ConflictPage } from './conflict-page.tsx';
+import type { FrameProps } from './frame.tsx';
+import { QuestionPage } from './question-page.tsx';
+import { ReceiptPage } from './receipt-page.tsx';
+
+export interface FormPagesProps {
+  frame: FrameProps;
+  api: Api;
+  registers: Registers;
+  definition: Definition;
+  formId: string;
+  draft: Draft;
+  fragment: Fragment;
+  go(page: Fragment['page'], how?: 'push' | 'replace'): void;
+  onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
+  onLeft(): void;
+}
+
+export function FormPages(props: FormPagesProps) {
+  const { frame, api, definition, formId } = props;
+  const texts = textsOf(frame.language);
+  const [announcement, announce] = useState('');
+  const [errors, setErrors] = useState<ReadonlyMap<string, string>>(new Map());
+  const draft = useDraft({ ...props, onMerged: () => announce(texts.conflict.merged) });
+  const model = useModel(definition);
+  const { data, files } = draft.content;
+  const change = (path: Path, value: unknown, otherFiles?: Record<string, string>) => {
+    const latest = draft.work.content;
+    draft.work.change({ data: withValueAt(latest.data, path, value), files: otherFiles ?? latest.files });
+  };
+  const form: FormContext = {
+    ...{ formId, api, texts, data, files, errors, change, announce },
+    registers: props.registers,
+    language: frame.language,
+    allowsFiles: definition.files,
+    show: (elements, place) => <Elements elements={elements} place={place} />,
+  };
+  const pages = visiblePages(model.pages, data);
+  return (
+    <FormProvider value={form}>
+      <ShownPage {...props} shared={{ ...model, frame, form, pages, draft, announcement, setErrors, go: props.go }} />
+    </FormProvider>
+  );
+}
+
+function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps }) {
+  const { frame, api, formId, fragment } = props;
+  const { draft, form, pages, place } = shared;
+  const [submission, setSubmission] = useState<Submission>();
+  const fields = withTitles(
+    pages.flatMap((page) => fieldsOf(page.elements, place, form.data)),
+    form.texts,
+  );
+  if (draft.pause?.type === 'code')
+    return (
+      <CodePage
+        {...{ frame, api, formId }}
+        keepsData={draft.state !== 'saved'}
+        onOpened={() => draft.work.codeEntered()}
+      />
+    );
+  if (draft.pause?.type === 'conflict') {
+    const { conflicts } = draft.pause;
+    return <ConflictPage {...{ frame, conflicts, fields }} onChosen={(chosen) => draft.work.choose(chosen)} />;
+  }
+  const { onLeft, onEnd } = props;
+  if (submission) return <ReceiptPage {...{ frame, submission, fields, onLeft }} />;
+  if (fragment.page === 'check')
+    return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={setSubmission} />;
+  const number = Math.min(Math.max(1, fragment.page ?? 1), pages.length);
+  return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
+}
+
+export interface FormModel {
+  place: Place;
+  pages: ReturnType<typeof pagesOf>;
+  validator: ReturnType<typeof createValidator>;
+}
+
+function useModel({ dataSchema, uiSchema }: Definition): FormModel {
+  return useMemo(() => {
+    const schema = isObject(dataSchema) ? dataSchema : {};
+    const place: Place = { root: schema, schema, path: [] };
+    return { place, pages: pagesOf(uiSchema, place), validator: createValidator(dataSchema) };
+  }, [dataSchema, uiSchema]);
+}
+
+export interface SharedProps extends FormModel {
+  frame: FrameProps;
+  form: FormContext;
+  draft: OpenDraft;
+  announcement: string;
+  setErrors(errors: ReadonlyMap<string, string>): void;
+  go(page: Fragment['page'], how?: 'push' | 'replace'): void;
+}

@@ -1,0 +1,59 @@
+// Pages that explain why there is nothing to fill in.
+import { textsOf } from '../texts/texts.ts';
+import { type FrameProps, Page } from './frame.tsx';
+import { dateText } from './problem-text.ts';
+
+export type Message =
+  | { kind: 'home' | 'unknown' | 'failed' | 'gone' | 'left' }
+  | { kind: 'locked'; deleteOn?: string | null | undefined }
+  | { kind: 'submitted'; number?: string | undefined; submitted?: string | null | undefined };
+
+export function MessagePage({ frame, message, start }: { frame: FrameProps; message: Message; start?: () => void }) {
+  const texts = textsOf(frame.language);
+  const { title, lines } = contentOf(message, texts);
+  const canStart = start && (message.kind === 'gone' || message.kind === 'left' || message.kind === 'submitted');
+  return (
+    <Page frame={frame} title={title} pageKey={message.kind}>
+      {lines.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+      <div class="buttons">
+        {message.kind === 'failed' && (
+          <button type="button" onClick={() => location.reload()}>
+            {texts.states.reload}
+          </button>
+        )}
+        {canStart && (
+          <button type="button" class="quiet" onClick={start}>
+            {texts.states.startNew}
+          </button>
+        )}
+      </div>
+    </Page>
+  );
+}
+
+function contentOf(message: Message, { states, leave, receipt, locale }: ReturnType<typeof textsOf>) {
+  switch (message.kind) {
+    case 'home':
+      return { title: states.home, lines: [states.homeText] };
+    case 'unknown':
+      return { title: states.unknown, lines: [states.unknownText] };
+    case 'failed':
+      return { title: states.failed, lines: [states.failedText] };
+    case 'gone':
+      return { title: states.gone, lines: [states.goneText] };
+    case 'left':
+      return { title: leave.done, lines: [leave.doneText] };
+    case 'locked': {
+      const until = message.deleteOn ? [states.lockedUntil(dateText(message.deleteOn, locale))] : [];
+      return { title: states.locked, lines: [states.lockedText, ...until] };
+    }
+    case 'submitted': {
+      const { submitted, number } = message;
+      const sent = submitted ? [receipt.sentOn(dateText(submitted, locale))] : [];
+      const known = number === undefined ? [] : [`${receipt.number} ${number}`];
+      return { title: states.submitted, lines: [states.submittedText, ...known, ...sent] };
+    }
+  }
+}

@@ -1,0 +1,76 @@
+// One page of questions. Continue checks the answers of this page; the list of steps leads to any other.
+import { useState } from 'preact/hooks';
+import { ErrorSummary } from '../../shared/error-summary.tsx';
+import { Elements } from '../controls/element.tsx';
+import { idOf } from '../form-context.ts';
+import type { FormPage } from '../model/elements.ts';
+import { pathOf, pointerOf } from '../model/json.ts';
+import { messageFor } from '../model/messages.ts';
+import { fieldsOf, findingsFor } from '../model/questions.ts';
+import { withTitles } from '../model/titles.ts';
+import type { SharedProps } from './form-pages.tsx';
+import { Page } from './frame.tsx';
+import { LeaveButton } from './leave-button.tsx';
+import { SaveStateNote } from './save-state.tsx';
+import { Steps, titleOf } from './steps.tsx';
+
+interface QuestionProps extends SharedProps {
+  /** From 1. */
+  number: number;
+  onLeft(): void;
+}
+
+export function QuestionPage(props: QuestionProps) {
+  const { frame, form, draft, pages, place, number, go, announcement } = props;
+  const { texts } = form;
+  const [attempt, setAttempt] = useState(0);
+  const page = pages[number - 1];
+  if (!page) return null;
+  const here = new Set(fieldsOf(page.elements, place, form.data).map(({ path }) => pointerOf(path)));
+  const items = [...form.errors]
+    .filter(([pointer]) => here.has(pointer))
+    .map(([pointer, text]) => ({ text, target: idOf(pathOf(pointer)) }));
+  const isOnly = pages.length === 1 && page.title === undefined;
+  const follow = (event: Event) => {
+    event.preventDefault();
+    const problems = problemsOf(props, page);
+    props.setErrors(problems);
+    if (problems.size > 0) return setAttempt(attempt + 1);
+    go(number < pages.length ? number + 1 : 'check');
+  };
+  return (
+    <Page
+      frame={frame}
+      title={isOnly ? (frame.form ?? '') : titleOf(page, number, texts)}
+      caption={texts.steps.step(number, pages.length + 1)}
+      pageKey={`page ${number}`}
+      hasErrors={items.length > 0}
+      announcement={announcement}
+    >
+      <Steps pages={pages} current={number} go={go} texts={texts} />
+      <ErrorSummary title={texts.problem} attempt={attempt} items={items} />
+      <form noValidate onSubmit={follow}>
+        <Elements key={number} elements={page.elements} place={place} />
+        <div class="buttons">
+          <button type="submit">{texts.continue}</button>
+          {number > 1 && (
+            <button type="button" class="quiet" onClick={() => go(number - 1)}>
+              {texts.back}
+            </button>
+          )}
+          <LeaveButton flush={() => draft.work.saver.flush()} onLeft={props.onLeft} />
+        </div>
+      </form>
+      <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
+    </Page>
+  );
+}
+
+/** Messages by the pointer of the field, in the order of the fields. */
+function problemsOf({ form: { data, texts }, place, validator }: SharedProps, page: FormPage): Map<string, string> {
+  const fields = withTitles(fieldsOf(page.elements, place, data), texts);
+  const problems = findingsFor(data, fields, validator).map(({ finding, field }): [string, string][] =>
+    field ? [[pointerOf(field.path), messageFor(finding, field, texts)]] : [],
+  );
+  return new Map(problems.flat());
+}

@@ -1,0 +1,31 @@
+// Says whether everything is saved. Screen readers hear only what changes between saved and not saved.
+import { useEffect, useState } from 'preact/hooks';
+import { useForm } from '../form-context.ts';
+import type { SaveState } from '../saving/saver.ts';
+
+export function SaveStateNote({ state, retry }: { state: SaveState; retry(): void }) {
+  const { texts } = useForm();
+  const isOffline = state === 'offline';
+  const [spoken, setSpoken] = useState('');
+  useEffect(() => {
+    if (isOffline) setSpoken(texts.saved.offline);
+    else if (state === 'saved') setSpoken((last) => (last === '' ? '' : texts.saved.saved));
+  }, [isOffline, state, texts]);
+  return (
+    <div class={isOffline ? 'state notice offline' : 'state'} data-state={state}>
+      <span aria-hidden="true">
+        {isOffline ? texts.saved.offline : state === 'saved' ? texts.saved.saved : texts.saved.unsaved}
+      </span>
+      <span class="visually-hidden" role="status">
+        {spoken}
+      </span>
+      {isOffline && (
+        <p>
+          <button type="button" class="link" onClick={retry}>
+            {texts.saved.retry}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}

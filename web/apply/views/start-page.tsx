@@ -1,0 +1,148 @@
+// The first page of a form: what it is, what people need, how saving works, and the address for codes.
+import { useRef, useState } from 'preact/hooks';
+import { ErrorSummary } from '../../shared/error-summary.tsx';
+import { described, LabelledField } from '../../shared/field.tsx';
+import { type Api, ApiProblem, type Definition } from '../api.ts';
+import { newId } from '../new-id.ts';
+import { type Language, textsOf } from '../texts/texts.ts';
+import { type FrameProps, Page } from './frame.tsx';
+import { problemText } from './problem-text.ts';
+
+interface StartProps {
+  frame: FrameProps;
+  api: Api;
+  definition: Definition;
+  onStarted(form: { id: string; etag: string }): void;
+}
+
+export function StartPage({ frame, api, definition, onStarted }: StartProps) {
+  const { language } = frame;
+  const texts = textsOf(language);
+  const [email, setEmail] = useState('');
+  const [name, setName] = useState('');
+  const [error, setError] = useState<{ text: string; isField: boolean }>();
+  const [attempt, setAttempt] = useState(0);
+  const [isBusy, setBusy] = useState(false);
+  /** The same for all attempts, so that a lost response makes no second draft. */
+  const key = useRef(newId());
+  const fail = (text: string, isField: boolean) => {
+    setError({ text, isField });
+    setAttempt(attempt + 1);
+  };
+  const start = async (event: Event) => {
+    event.preventDefault();
+    const address = email.trim();
+    if (address === '') return fail(texts.start.noEmail, true);
+    if (!/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(address)) return fail(texts.start.badEmail, true);
+    if (isBusy) return;
+    setBusy(true);
+    try {
+      const applicant = { email: address, ...(name.trim() !== '' && { name: name.trim() }), language };
+      onStarted(await api.create(definition.id, applicant, key.current));
+    } catch (cause) {
+      const isAddress = cause instanceof ApiProblem && cause.errors.some(({ pointer }) => pointer === '/email');
+      // Another address is another draft.
+      if (isAddress) key.current = newId();
+      fail(isAddress ? texts.start.badEmail : problemText(cause, texts, texts.states.tooMany), isAddress);
+    }
+    setBusy(false);
+  };
+  const fieldError = error?.isField ? error.text : undefined;
+  return (
+    <Page frame={frame} title={definition.name} pageKey="start" hasErrors={error !== undefined}>
+      <ErrorSummary
+        title={texts.problem}
+        attempt={attempt}
+        items={error ? [{ text: error.text, target: error.isField ? 'email' : undefined }] : []}
+      />
+      <Introduction definition={definition} language={language} />
+      <form noValidate onSubmit={(event) => void start(event)}>
+        <EmailField value={email} set={setEmail} error={fieldError} language={language} />
+        <LabelledField id="name" label={texts.optional(texts.start.name)} errorPrefix={texts.problemAt}>
+          <input id="name" autocomplete="name" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+        </LabelledField>
+        <LanguageChoice frame={frame} />
+        <div class="buttons">
+          <button type="submit" aria-disabled={isBusy}>
+            {texts.start.button}
+          </button>
+        </div>
+      </form>
+      <p class="hint">{texts.start.again}</p>
+    </Page>
+  );
+}
+
+function Introduction({ definition, language }: { definition: Definition; language: Language }) {
+  const { start } = textsOf(language);
+  return (
+    <>
+      {definition.description && <p>{definition.description}</p>}
+      <h2>{start.need}</h2>
+      <ul>
+        <li>{start.needEmail}</li>
+        <li>{start.needTime}</li>
+      </ul>
+      <h2>{start.saving}</h2>
+      <p>{start.savingText}</p>
+      <p>{start.keeping}</p>
+    </>
+  );
+}
+
+interface EmailProps {
+  value: string;
+  set(value: string): void;
+  error: string | undefined;
+  language: Language;
+}
+
+function EmailField({ value, set, error, language }: EmailProps) {
+  const texts = textsOf(language);
+  const parts = {
+    id: 'email',
+    label: texts.start.email,
+    hint: texts.start.emailHint,
+    error,
+    errorPrefix: texts.problemAt,
+  };
+  return (
+    <LabelledField {...parts}>
+      <input
+        id="email"
+        type="email"
+        autocomplete="email"
+        spellcheck={false}
+        {...described(parts)}
+        value={value}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </LabelledField>
+  );
+}
+
+const languageNames: Record<Language, string> = { en: 'English', fr: 'Français' };
+
+function LanguageChoice({ frame: { language, languages, setLanguage } }: { frame: FrameProps }) {
+  const { start } = textsOf(language);
+  if (languages.length < 2) return null;
+  return (
+    <fieldset class="field">
+      <legend>{start.language}</legend>
+      {languages.map((code) => (
+        <div class="choice" key={code}>
+          <input
+            type="radio"
+            name="language"
+            id={`language-${code}`}
+            checked={code === language}
+            onChange={() => setLanguage(code)}
+          />
+          <label for={`language-${code}`} lang={code}>
+            {languageNames[code]}
+          </label>
+        </div>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,68 @@
+// The list of problems at the top of a page, as in GOV.UK's pattern: focus moves to it, and links lead to the fields.
+import { useEffect, useRef } from 'preact/hooks';
+
+export interface SummaryItem {
+  text: string;
+  /** Id of the element to focus; without one the problem has no field. */
+  target?: string | undefined;
+  /** Shows the field first, if it is on another page. */
+  onFollow?: (() => void) | undefined;
+}
+
+/** `attempt` grows with each try, and focus moves to the list. At 0, people came here from a list elsewhere. */
+export function ErrorSummary({
+  title,
+  items,
+  attempt,
+}: {
+  title: string;
+  items: readonly SummaryItem[];
+  attempt: number;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const hasItems = items.length > 0;
+  useEffect(() => {
+    if (attempt > 0 && hasItems) box.current?.focus();
+  }, [attempt, hasItems]);
+  if (!hasItems) return null;
+  return (
+    <div class="error-summary" role="alert" tabIndex={-1} ref={box} aria-labelledby="error-summary-title">
+      <h2 id="error-summary-title">{title}</h2>
+      <ul>
+        {items.map((item) => (
+          <li key={`${item.target} ${item.text}`}>
+            {item.target === undefined ? item.text : <SummaryLink item={item} target={item.target} />}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function SummaryLink({ item, target }: { item: SummaryItem; target: string }) {
+  const follow = (event: Event) => {
+    event.preventDefault();
+    item.onFollow?.();
+    focusOn(target);
+  };
+  return (
+    <a href={`#${target}`} onClick={follow}>
+      {item.text}
+    </a>
+  );
+}
+
+/** Waits until the element is shown. Of a group, its first control gets the focus. */
+export function focusOn(id: string): void {
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      const element = document.getElementById(id);
+      const control = element?.matches('fieldset, div')
+        ? element.querySelector('input, select, textarea, button')
+        : element;
+      if (!(control instanceof HTMLElement)) return;
+      (control.closest('.field') ?? control).scrollIntoView({ block: 'start' });
+      control.focus({ preventScroll: true });
+    }, 0),
+  );
+}
