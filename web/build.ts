@@ -11,7 +11,7 @@ const root = import.meta.dirname;
 const output = join(root, 'dist');
 /** Each is a folder with an index.html, and is served under its name. */
 const apps = ['apply', 'console'];
-const sources = [...apps, 'shared', 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
+const sources = [...apps, 'shared', 'token-handler-client', 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
 
 /** Builds the pages if a source has changed since. Safe to run several times at once. */
 export async function buildPages(): Promise<void> {
@@ -20,6 +20,7 @@ export async function buildPages(): Promise<void> {
   const folder = await mkdtemp(join(root, '.build-'));
   try {
     for (const app of apps) await buildApp(app, join(folder, app));
+    await buildModule('token-handler-client', join(folder, 'token-handler-client'));
     await writeFile(join(folder, version), '');
     await replaceOutput(folder, version);
   } finally {
@@ -42,6 +43,26 @@ async function buildApp(app: string, outDir: string): Promise<void> {
   await Promise.all(
     names.filter((name) => /\.(?:html|js|css|svg|json)$/.test(name)).map((name) => compress(join(outDir, name))),
   );
+}
+
+/** For pages without a build, which import it as a script. */
+async function buildModule(name: string, outDir: string): Promise<void> {
+  const { build } = await import('vite');
+  await build({
+    configFile: false,
+    root: join(root, name),
+    logLevel: 'warn',
+    build: {
+      outDir,
+      emptyOutDir: true,
+      target: 'es2022',
+      rolldownOptions: {
+        input: join(root, name, `${name}.ts`),
+        preserveEntrySignatures: 'strict',
+        output: { entryFileNames: '[name].js' },
+      },
+    },
+  });
 }
 
 async function compress(file: string): Promise<void> {

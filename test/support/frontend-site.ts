@@ -1,0 +1,43 @@
+// The site of a frontend: static files, and the token handler under `/token-handler` as a reverse proxy forwards it.
+import { extname } from 'node:path';
+import express from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { listen } from '../../dev/listen.ts';
+
+export interface FrontendSite {
+  /** Origin of the site. */
+  url: string;
+  /** Sets where the token handler listens. */
+  forwardTo(tokenHandler: string): void;
+  close(): Promise<void>;
+}
+
+/** `files` maps paths to texts. A path may end in `*`. One without an ending is a page. */
+export async function startFrontendSite(files: Record<string, string>): Promise<FrontendSite> {
+  const app = express();
+  let target = '';
+  app.use(
+    createProxyMiddleware({
+      pathFilter: '/token-handler',
+      router: () => target,
+      pathRewrite: { '^/token-handler': '/token-handler/v1' },
+      xfwd: true,
+      changeOrigin: false,
+    }),
+  );
+  app.use((request, response) => {
+    const found = Object.entries(files).find(([path]) =>
+      path.endsWith('*') ? request.path.startsWith(path.slice(0, -1)) : request.path === path,
+    );
+    if (!found) return void response.status(404).end();
+    response.type(extname(found[0]) || 'html').send(found[1]);
+  });
+  const listening = await listen(app);
+  return {
+    url: `http://127.0.0.1:${listening.port}`,
+    forwardTo: (url) => {
+      target = url;
+    },
+    close: () => listening.close(),
+  };
+}
