@@ -11,7 +11,15 @@ const root = import.meta.dirname;
 const output = join(root, 'dist');
 /** Each is a folder with an index.html, and is served under its name. */
 const apps = ['apply', 'console'];
-const sources = [...apps, 'shared', 'token-handler-client', 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
+const sources = [
+  ...apps,
+  'shared',
+  'token-handler-client',
+  'build.ts',
+  'package.json',
+  'tsconfig.json',
+  '../package-lock.json',
+];
 
 /** Builds the pages if a source has changed since. Safe to run several times at once. */
 export async function buildPages(): Promise<void> {

@@ -15,8 +15,9 @@ import { startTargetWorld, type TargetWorld } from '../support/targets.ts';
 const slow = it.runIf(process.env.FORMGATE_ALL_PAGES !== undefined);
 const file = join(import.meta.dirname, '../../web/dist/token-handler-client/token-handler-client.js');
 /** A frontend: it keeps what is typed into a field, and records events. The query of the page gives the options. */
-const frontend = `<!doctype html><title>Frontend</title><input id="typed">
-<script type="module">
+const frontend =
+  '<!doctype html><title>Frontend</title><input id="typed"><script type="module" src="/app.js"></script>';
+const script = `
 import { TokenHandlerClient } from '/client.js';
 const { poll, warn } = Object.fromEntries(new URLSearchParams(location.search));
 const typed = document.getElementById('typed');
@@ -29,7 +30,7 @@ client.on((event) => {
   events.push(event.type);
   if (event.type === 'signed-in') typed.value = client.restore() ?? typed.value;
 });
-</script>`;
+`;
 
 let world: TargetWorld;
 let browser: Browser;
@@ -39,7 +40,7 @@ let short: FrontendSite;
 let replica: RunningService;
 beforeAll(async () => {
   await buildPages();
-  const files = { '/app*': frontend, '/client.js': readFileSync(file, 'utf8') };
+  const files = { '/app.js': script, '/app*': frontend, '/client.js': readFileSync(file, 'utf8') };
   [site, short] = await Promise.all([startFrontendSite(files), startFrontendSite(files)]);
   [world, browser] = await Promise.all([startTargetWorld({ sites: [site.url, short.url] }), launchChromium()]);
   site.forwardTo(world.site);

@@ -12,13 +12,16 @@ export interface FrontendSite {
   close(): Promise<void>;
 }
 
+/** Frontends need no exceptions for the token handler. */
+const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'self'";
+
 /** `files` maps paths to texts. A path may end in `*`. One without an ending is a page. */
 export async function startFrontendSite(files: Record<string, string>): Promise<FrontendSite> {
   const app = express();
   let target = '';
   app.use(
     createProxyMiddleware({
-      pathFilter: '/token-handler',
+      pathFilter: '/token-handler/',
       router: () => target,
       pathRewrite: { '^/token-handler': '/token-handler/v1' },
       xfwd: true,
@@ -30,7 +33,10 @@ export async function startFrontendSite(files: Record<string, string>): Promise<
       path.endsWith('*') ? request.path.startsWith(path.slice(0, -1)) : request.path === path,
     );
     if (!found) return void response.status(404).end();
-    response.type(extname(found[0]) || 'html').send(found[1]);
+    response
+      .set('Content-Security-Policy', policy)
+      .type(extname(found[0]) || 'html')
+      .send(found[1]);
   });
   const listening = await listen(app);
   return {

@@ -80,9 +80,11 @@ export class TokenHandlerClient {
     return this.#session;
   }
 
-  /** Calls the listener for each event. Returns a function that removes it. */
+  /** Calls the listener for each event, and at once if the session is known. Returns a function that removes it. */
   on(listener: (event: SessionEvent) => void): () => void {
     this.#listeners.add(listener);
+    const session = this.#session;
+    if (session !== undefined) listener(session ? { type: 'signed-in', session } : { type: 'signed-out' });
     return () => void this.#listeners.delete(listener);
   }
 
