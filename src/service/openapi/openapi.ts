@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
+import { operationIdOf } from './operation-id.ts';
 import { problemTypeRoute } from './problem-page.ts';
 
 export interface OpenApiOptions {
@@ -32,7 +33,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
     const path = route.path.replace(/[:*](\w+)/g, '{$1}');
     const methods = route.method === 'all' ? anyMethod : [route.method];
     const operations = Object.fromEntries(
-      methods.map((method) => [method, { operationId: operationId(method, path), ...operation(route) }]),
+      methods.map((method) => [method, { operationId: operationId(route, method, path), ...operation(route) }]),
     );
     paths[path] = { ...paths[path], ...operations };
   }
@@ -47,9 +48,10 @@ export function createOpenApi(options: OpenApiOptions): Document {
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** Returns `getFormV1FormsFormId` for `get` and `/form/v1/forms/{formId}`. */
-function operationId(method: string, path: string): string {
-  return `${method}${path}`.replace(/[^A-Za-z0-9]+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
+/** A route with all methods has one name, and an operation for each of them. */
+function operationId({ operationId: own, method }: Route, verb: string, path: string): string {
+  if (own === undefined) return operationIdOf(verb, path);
+  return method === 'all' ? `${own}${verb[0]?.toUpperCase()}${verb.slice(1)}` : own;
 }
 
 function operation(route: Route): ZodOpenApiOperationObject {
@@ -104,7 +106,14 @@ function impliedAnswers(route: Route): Record<number, Answer> {
       }),
     ...(credentials.includes('bearer') && {
       502: { description: 'A service that this one depends on failed' },
-      503: { description: 'The service, or a store that it needs, is busy or unavailable' },
+      503: {
+        description: 'The service, or a store that it needs, is busy or unavailable',
+        headers: { 'Retry-After': 'Seconds' },
+      },
+      504: { description: 'A service that this one depends on did not respond in time' },
+    }),
+    ...(route.guards.some(({ name }) => /\b\w*Limit\(/.test(name)) && {
+      429: { description: 'Too many requests', headers: { 'Retry-After': 'Seconds' } },
     }),
     ...(body && {
       413: { description: 'The body is too large' },
