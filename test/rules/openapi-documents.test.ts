@@ -59,12 +59,12 @@ it('each operation with a rate limit lists 429', () => {
 
 /** What a frontend developer would write. It uses required and optional fields, so wrong types do not compile. */
 const use = `
-import { DefaultService as Forms, type Form } from './0/index.ts';
+import { type CreatedForm, DefaultService as Forms, type Form } from './0/index.ts';
 import { DefaultService as Handler } from './1/index.ts';
 export async function use(): Promise<string> {
   const form: Form = await Forms.getForm({ formId: 'x' });
   const locked: string | null = form.locked;
-  const created: Form = await Forms.createForm({ requestBody: { definitionId: 'x' } });
+  const created: CreatedForm = await Forms.createForm({ requestBody: { definitionId: 'x' } });
   await Forms.operateForm({ formId: created.id, requestBody: { operation: 'submit' } });
   // @ts-expect-error: the id is required
   await Forms.getForm({});

@@ -76,7 +76,6 @@ function operation(route: Route): ZodOpenApiOperationObject {
           response(Number(status), answer),
         ]),
       ),
-      ...(route.handle && { default: response(500, { description: 'Any other failure' }) }),
     },
   };
 }
@@ -92,6 +91,8 @@ function impliedAnswers(route: Route): Record<number, Answer> {
   if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
+    // Not `default`, which generated clients would take for a kind of success.
+    500: { description: 'An unexpected failure' },
     ...((params ?? query ?? body) && {
       400: { description: 'The request is invalid: `errors` lists the invalid fields' },
     }),
