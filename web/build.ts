@@ -11,6 +11,8 @@ const root = import.meta.dirname;
 const output = join(root, 'dist');
 /** Each is a folder with an index.html, and is served under its name. */
 const apps = ['apply', 'console'];
+/** Each is a folder with a script of the same name, which is not part of a page: for frontends, and for /docs/try. */
+const modules = ['token-handler-client', 'try'];
 const sources = [
   ...apps,
   'shared',
@@ -28,7 +30,7 @@ export async function buildPages(): Promise<void> {
   const folder = await mkdtemp(join(root, '.build-'));
   try {
     for (const app of apps) await buildApp(app, join(folder, app));
-    await buildModule('token-handler-client', join(folder, 'token-handler-client'));
+    for (const name of modules) await buildModule(name, join(folder, name));
     await writeFile(join(folder, version), '');
     await replaceOutput(folder, version);
   } finally {
@@ -53,7 +55,6 @@ async function buildApp(app: string, outDir: string): Promise<void> {
   );
 }
 
-/** For pages without a build, which import it as a script. */
 async function buildModule(name: string, outDir: string): Promise<void> {
   const { build } = await import('vite');
   await build({

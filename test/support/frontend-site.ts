@@ -15,8 +15,11 @@ export interface FrontendSite {
 /** Frontends need no exceptions for the token handler. */
 const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'self'";
 
-/** `files` maps paths to texts. A path may end in `*`. One without an ending is a page. */
-export async function startFrontendSite(files: Record<string, string>): Promise<FrontendSite> {
+/** `files` maps paths to texts. A path may end in `*`. One without an ending is a page. `others` maps path prefixes to other servers. */
+export async function startFrontendSite(
+  files: Record<string, string>,
+  others: Record<string, string> = {},
+): Promise<FrontendSite> {
   const app = express();
   let target = '';
   app.use(
@@ -28,6 +31,7 @@ export async function startFrontendSite(files: Record<string, string>): Promise<
       changeOrigin: false,
     }),
   );
+  for (const [pathFilter, url] of Object.entries(others)) app.use(createProxyMiddleware({ pathFilter, target: url }));
   app.use((request, response) => {
     const found = Object.entries(files).find(([path]) =>
       path.endsWith('*') ? request.path.startsWith(path.slice(0, -1)) : request.path === path,

@@ -20,6 +20,8 @@ export interface ClientOptions {
 export interface SignIn {
   /** A path on this site. Default: the current address. */
   returnTo?: string;
+  /** Name of the tenant, if it is not that of the client. */
+  tenant?: string;
   prompt?: 'none' | 'login' | 'select_account';
   login_hint?: string;
   ui_locales?: string;

@@ -46,7 +46,7 @@ export interface Call {
 export const docsPolicy = pagePolicy(docsStylesheet);
 
 /** Links are relative, so that the page works behind a proxy's path prefix. */
-export function docsPage(document: ShownDocument): string {
+export function docsPage(document: ShownDocument, canTry = false): string {
   const { info, components } = document;
   const calls = callsOf(document);
   const schemas = Object.entries(components?.schemas ?? {});
@@ -55,6 +55,7 @@ export function docsPage(document: ShownDocument): string {
 <h1>${info.title} <span class="quiet">version ${info.version}</span></h1>
 <p>${info.description !== undefined && prose(info.description)}</p>
 <p><a href="openapi.json">OpenAPI document</a> for tools</p>
+${canTry && html`<p><a href="docs/try">Try calls</a> with the session of the console</p>`}
 </header>
 <nav aria-label="Calls"><ol>${calls.map(navigationEntry)}</ol></nav>
 <main id="calls">

@@ -5,12 +5,19 @@ import { type Answer, anonymous, type Credential, type Route, route } from '../h
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import { operationIdOf } from './operation-id.ts';
 import { problemTypeRoute } from './problem-page.ts';
+import { tryPage } from './try-page.ts';
+import { tryRoutes } from './try-routes.ts';
 
 export interface OpenApiOptions {
   title: string;
   version: string;
   description: string;
   routes: Route[];
+}
+
+export interface DocumentRoutesOptions extends OpenApiOptions {
+  /** File with the script of `/docs/try`. Without it, there is no such page. */
+  tryScript?: string | undefined;
 }
 
 type Document = ReturnType<typeof createDocument>;
@@ -174,10 +181,11 @@ function response(status: number, answer: Answer) {
  * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a page at `/docs`, and the problem
  * types at `/problems/<slug>`. The first request creates the document, so that the process starts faster.
  */
-export function documentRoutes(options: OpenApiOptions): Route[] {
-  let made: { json: string; page: string } | undefined;
+export function documentRoutes(options: DocumentRoutesOptions): Route[] {
+  const { tryScript } = options;
+  let made: Texts | undefined;
   const texts = () => {
-    made ??= textsOf(createOpenApi(options));
+    made ??= textsOf(createOpenApi(options), tryScript !== undefined);
     return made;
   };
   const documentAt = (path: string) =>
@@ -206,10 +214,18 @@ export function documentRoutes(options: OpenApiOptions): Route[] {
       },
     }),
     problemTypeRoute(),
+    ...(tryScript === undefined ? [] : tryRoutes(tryScript, () => texts().tryPage)),
   ];
 }
 
-function textsOf(document: Document): { json: string; page: string } {
+interface Texts {
+  json: string;
+  page: string;
+  tryPage: string;
+}
+
+function textsOf(document: Document, canTry: boolean): Texts {
   const json = JSON.stringify(document);
-  return { json, page: docsPage(JSON.parse(json) as ShownDocument) };
+  const shown = JSON.parse(json) as ShownDocument;
+  return { json, page: docsPage(shown, canTry), tryPage: canTry ? tryPage(shown) : '' };
 }
