@@ -63,7 +63,6 @@ const entries = z
       delete jsonSchema.type;
       delete jsonSchema.items;
       const listOf = (type: string) => ({ type: 'array', maxItems: maxEntries, items: { type } });
-      // Whole types, because generators of clients ignore a type beside anyOf.
       jsonSchema.anyOf = [listOf('string'), listOf('object')];
     },
   });

@@ -1,6 +1,6 @@
 // The development server of the sample. It forwards the token handler, as docs/frontends.md describes.
-import type { UserConfig } from 'vite';
 
+/** @type {import('vite').UserConfig} */
 export default {
   server: {
     proxy: {
@@ -12,4 +12,4 @@ export default {
       },
     },
   },
-} satisfies UserConfig;
+};
