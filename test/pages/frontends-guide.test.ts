@@ -107,7 +107,7 @@ it('the scripts and commands are valid', () => {
 });
 
 it('nginx accepts its configuration, if it is installed', () => {
-  const server = block('nginx', '### nginx').replace('token-handler.formgate.svc', '127.0.0.1');
+  const server = block('nginx', '### nginx').replace('formgate-token-handler.formgate.svc', '127.0.0.1');
   expect(server).toContain('proxy_pass http://127.0.0.1:8080/token-handler/v1/;');
   if (spawnSync('nginx', ['-v']).error) return;
   writeFileSync(join(folder, 'nginx.conf'), `pid ${folder}/pid; events {} http { access_log off; ${server} }`);
