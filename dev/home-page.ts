@@ -5,6 +5,7 @@ import type { Page } from './pages/layout.ts';
 
 const places: [href: string, name: string, text: string][] = [
   ['/docs', 'API of the form service', 'Every operation, described by the schemas that validate its requests.'],
+  ['/docs/try?tenant=demo', 'Try calls', 'Send calls to the form service with the session of the console.'],
   ['/token-handler/docs', 'API of the token handler', 'Sign-in, sessions, targets and clients.'],
   ['/mailbox', 'Mailbox', 'Every mail that Formgate sends here: codes, notices, warnings.'],
   ['/openapi.json', 'OpenAPI of the form service', 'The API description for tools.'],

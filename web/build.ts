@@ -11,7 +11,17 @@ const root = import.meta.dirname;
 const output = join(root, 'dist');
 /** Each is a folder with an index.html, and is served under its name. */
 const apps = ['apply', 'console'];
-const sources = [...apps, 'shared', 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
+/** Each is a folder with a script of the same name, which is not part of a page: for frontends, and for /docs/try. */
+const modules = ['token-handler-client', 'try'];
+const sources = [
+  ...apps,
+  'shared',
+  'token-handler-client',
+  'build.ts',
+  'package.json',
+  'tsconfig.json',
+  '../package-lock.json',
+];
 
 /** Builds the pages if a source has changed since. Safe to run several times at once. */
 export async function buildPages(): Promise<void> {
@@ -20,6 +30,7 @@ export async function buildPages(): Promise<void> {
   const folder = await mkdtemp(join(root, '.build-'));
   try {
     for (const app of apps) await buildApp(app, join(folder, app));
+    for (const name of modules) await buildModule(name, join(folder, name));
     await writeFile(join(folder, version), '');
     await replaceOutput(folder, version);
   } finally {
@@ -54,6 +65,25 @@ async function buildApp(app: string, outDir: string): Promise<void> {
   await Promise.all(
     names.filter((name) => /\.(?:html|js|css|svg|json)$/.test(name)).map((name) => compress(join(outDir, name))),
   );
+}
+
+async function buildModule(name: string, outDir: string): Promise<void> {
+  const { build } = await import('vite');
+  await build({
+    configFile: false,
+    root: join(root, name),
+    logLevel: 'warn',
+    build: {
+      outDir,
+      emptyOutDir: true,
+      target: 'es2022',
+      rolldownOptions: {
+        input: join(root, name, `${name}.ts`),
+        preserveEntrySignatures: 'strict',
+        output: { entryFileNames: '[name].js' },
+      },
+    },
+  });
 }
 
 async function compress(file: string): Promise<void> {

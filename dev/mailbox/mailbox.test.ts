@@ -95,6 +95,32 @@ it('the HTML of a message is shown in a sandbox that runs and loads nothing', as
   expect(await frame.text()).toContain('<p>Hello</p>');
 });
 
+it('a search finds the messages whose subject, recipient or text contain each word, and escapes it', async () => {
+  await send({ subject: 'Your code' });
+  await send({ subject: 'Your draft will be locked', to: 'bob@example.org' });
+  const find = async (query: string) => {
+    const page = await (await fetch(`${url}?q=${encodeURIComponent(query)}`)).text();
+    return { page, found: [...page.matchAll(/<strong>([^<]*)</g)].map(([, subject]) => subject) };
+  };
+  expect((await find('BOB locked')).found).toEqual(['Your draft will be locked']);
+  expect((await find('k2tpx4 your')).found).toHaveLength(2);
+  expect((await find(' ')).found).toHaveLength(2);
+  const { page, found } = await find('"><script>');
+  expect(found).toEqual([]);
+  expect(page).toContain('No mail contains “&quot;&gt;&lt;script&gt;”.');
+  expect(page).not.toContain('"><script>');
+});
+
+it('a message shows its source, escaped', async () => {
+  await send({ html: '<p>Grüße</p>' });
+  const [message] = await list();
+  const page = await (await fetch(`${url}/${message?.id}`)).text();
+  expect(page).toContain('From: forms@example.com');
+  expect(page).toMatch(/Content-Type: multipart\/alternative/);
+  expect(page).not.toContain('<p>Grüße</p>');
+  expect(JSON.stringify(await list())).not.toContain('multipart');
+});
+
 it('an unknown message is 404', async () => {
   expect((await fetch(`${url}/nothing`)).status).toBe(404);
   expect((await fetch(`${url}/nothing/html`)).status).toBe(404);

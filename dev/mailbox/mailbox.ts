@@ -1,6 +1,7 @@
 // An SMTP server on loopback that stores the messages that it receives and forwards none of them.
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server';
 import type { Clock } from '../../src/service/clock.ts';
@@ -64,8 +65,9 @@ export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
 }
 
 async function receive(stream: SMTPServerDataStream, session: SMTPServerSession, messages: MessageStore, clock: Clock) {
-  const parsed = await simpleParser(stream);
+  const source = await buffer(stream);
   if (stream.sizeExceeded) throw Object.assign(new Error('The message is too large.'), { responseCode: 552 });
+  const parsed = await simpleParser(source);
   const { mailFrom, rcptTo } = session.envelope;
   await messages.add({
     id: randomUUID(),
@@ -74,6 +76,7 @@ async function receive(stream: SMTPServerDataStream, session: SMTPServerSession,
     subject: parsed.subject ?? '',
     text: (parsed.text ?? '').trimEnd(),
     ...(typeof parsed.html === 'string' && { html: parsed.html }),
+    source: source.toString('utf8'),
     received: clock().toISOString(),
   });
 }

@@ -7,6 +7,8 @@ export interface Message {
   subject: string;
   text: string;
   html?: string;
+  /** As received, as text. Missing in messages that an older version stored. */
+  source?: string;
   /** ISO 8601 */
   received: string;
 }
@@ -20,6 +22,15 @@ export function summary({
   received,
 }: Message): Pick<Message, 'id' | 'to' | 'subject' | 'text' | 'received'> {
   return { id, to, subject, text, received };
+}
+
+/** True if subject, recipients or text contain each word of a query, in any case. */
+export function matches({ subject, to, text }: Message, query: string): boolean {
+  const searched = `${subject}\n${to}\n${text}`.toLowerCase();
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => searched.includes(word));
 }
 
 export function isMessage(value: unknown): value is Message {

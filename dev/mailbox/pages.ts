@@ -11,9 +11,8 @@ const list = () => document.getElementById('messages');
 setInterval(async () => {
   if (document.hidden) return;
   try {
-    const messages = await (await fetch('/mailbox/messages')).json();
-    if (messages[0]?.id === newest()) return;
-    const page = new DOMParser().parseFromString(await (await fetch('/mailbox')).text(), 'text/html');
+    const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), 'text/html');
+    if (page.querySelector('[data-id]')?.dataset.id === newest()) return;
     list().replaceWith(page.getElementById('messages'));
     document.getElementById('count').textContent = page.getElementById('count').textContent;
   } catch { /* the server is restarting: the next poll retries */ }
@@ -26,8 +25,8 @@ clear.addEventListener('click', async () => {
 });
 `;
 
-/** Renders the list. `demo` is the command that an empty mailbox suggests. */
-export function listPage(messages: readonly Message[], demo: string): Page {
+/** Renders the messages that a query found; `demo` is the command that an empty mailbox suggests. */
+export function listPage(messages: readonly Message[], { demo, query }: { demo: string; query: string }): Page {
   const count = messages.length === 1 ? '1 message' : `${messages.length} messages`;
   return {
     title: 'Mailbox',
@@ -36,11 +35,15 @@ export function listPage(messages: readonly Message[], demo: string): Page {
 <div class="head"><div><h1>Mailbox</h1>
 <p class="quiet">All mail that Formgate sends on this machine. <span id="count" role="status">${count}</span></p></div>
 <button id="clear" type="button" hidden>Empty the mailbox</button></div>
+<form role="search" class="search"><label for="q">Search subject, recipient and text</label>
+<div class="actions"><input id="q" type="search" name="q" value="${query}"><button>Search</button>${query !== '' && html` <a href="/mailbox">Show all</a>`}</div></form>
 <div id="messages">${
-      messages.length === 0
-        ? html`<div class="card"><p>No mail yet.</p>
+      messages.length === 0 && query !== ''
+        ? html`<div class="card"><p>No mail contains “${query}”.</p></div>`
+        : messages.length === 0
+          ? html`<div class="card"><p>No mail yet.</p>
 <p class="quiet">Run <code>${demo}</code> in another terminal. The code that it sends arrives here.</p></div>`
-        : html`<ul class="card list">${messages.map(row)}</ul>`
+          : html`<ul class="card list">${messages.map(row)}</ul>`
     }</div>
 <noscript><p class="quiet small">Reload the page to see new messages.</p></noscript>
 </main>`,
@@ -69,6 +72,7 @@ ${
 <h2>Plain text</h2>`
 }
 <div class="card"><pre>${message.text}</pre></div>
+${message.source !== undefined && html`<h2>Source</h2><details class="card"><summary>Headers and parts as received</summary><pre tabindex="0" role="region" aria-label="Source">${message.source}</pre></details>`}
 </main>`,
   };
 }

@@ -2,7 +2,7 @@
 // scripts, loads nothing and submits no forms.
 import express from 'express';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
-import { summary } from './message.ts';
+import { matches, summary } from './message.ts';
 import type { MessageStore } from './message-store.ts';
 import { listPage, messagePage, missingPage } from './pages.ts';
 
@@ -11,7 +11,11 @@ const sandbox = 'allow-popups allow-popups-to-escape-sandbox';
 /** Creates the routes for the path `/mailbox`. `demo` is the command that an empty mailbox suggests. */
 export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo'): express.Router {
   const router = express.Router();
-  router.get('/', (_req, res) => sendPage(res, listPage(messages.all(), demo), ["connect-src 'self'"]));
+  router.get('/', (req, res) => {
+    const query = typeof req.query.q === 'string' ? req.query.q.trim() : '';
+    const found = messages.all().filter((message) => matches(message, query));
+    sendPage(res, listPage(found, { demo, query }), ["connect-src 'self'"]);
+  });
   router
     .route('/messages')
     .get((_req, res) => void res.set('Cache-Control', 'no-store').json(messages.all().map(summary)))

@@ -24,7 +24,7 @@ nav { margin-bottom: .75rem; }
   box-shadow: 0 1px 3px rgb(0 0 0 / .06);
 }
 label { display: block; font-weight: 600; margin-bottom: .3rem; }
-input[type=email], input[type=password], input[type=text] {
+input[type=email], input[type=password], input[type=search], input[type=text] {
   width: 100%; padding: .65rem .75rem; margin-bottom: 1.1rem; font: inherit; color: inherit;
   background: var(--ground); border: 1px solid var(--quiet); border-radius: 8px;
 }
@@ -37,6 +37,10 @@ button.main { color: var(--on-accent); background: var(--accent); }
 button:hover { filter: brightness(1.08); }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: .4rem; }
 .actions .main { flex: 1; }
+.search { margin-bottom: 1rem; }
+.search .actions { align-items: baseline; }
+.search input { flex: 1; min-width: 12rem; margin: 0; }
+summary { cursor: pointer; }
 .alarm {
   background: var(--alarm-ground); color: var(--alarm); border: 1px solid currentColor; border-radius: 8px;
   padding: .65rem .85rem; margin-bottom: 1.1rem;

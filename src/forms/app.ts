@@ -1,5 +1,6 @@
 // The form service's route table. Each route lists its guards. What a caller may do with one form is decided by the
 // policy, after the form is read.
+import { join } from 'node:path';
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
@@ -14,6 +15,7 @@ import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import { deleteFormRoute, type FormRoutesOptions, readFormRoute } from './forms/routes.ts';
 import { type OperationsRouteOptions, readOperationsRoute } from './operations/routes.ts';
+import { pagesDirectory } from './pages/built-pages.ts';
 import { type PageRoutesOptions, pageRoutes } from './pages/routes.ts';
 import { listQuarantineRoute, type QuarantineRoutesOptions, releaseItemRoute } from './quarantine/routes.ts';
 import type { RegisterRoutesOptions } from './registers/register-routes-options.ts';
@@ -56,5 +58,11 @@ export function formsRoutes(options: FormsRoutesOptions): Route[] {
     ...registerRoutes(registers),
     ...(apply ? applyRoutes(apply) : []),
   ];
-  return [...routes, ...documentRoutes({ title: name, version: '1', description, routes }), ...pageRoutes(pages)];
+  // Calls are tried with the console's session.
+  const tryScript = pages.pages.includes('console') ? join(pagesDirectory, 'try/try.js') : undefined;
+  return [
+    ...routes,
+    ...documentRoutes({ title: name, version: '1', description, routes, tryScript }),
+    ...pageRoutes(pages),
+  ];
 }

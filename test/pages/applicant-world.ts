@@ -6,7 +6,7 @@ import { businessLicence } from '../../dev/demo-data/business-licence.ts';
 import { createCountriesRegister } from '../../dev/demo-data/countries.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { buildPages } from '../../web/build.ts';
-import { applyKeyRing, startTestApply, type TestApply } from '../support/apply.ts';
+import { startTestApply, type TestApply } from '../support/apply.ts';
 import { accessibilityViolations, launchChromium } from '../support/chromium.ts';
 import { roleToken } from '../support/platform.ts';
 
@@ -33,7 +33,7 @@ export interface ApplicantWorld {
 
 export async function startApplicantWorld(): Promise<ApplicantWorld> {
   const [apply] = await Promise.all([
-    startTestApply({ env: async () => ({ PAGES: 'apply', APPLY_KEY_RING: applyKeyRing }) }),
+    startTestApply({ env: async () => ({ PAGES: 'apply', PUBLIC_URL: origin }) }),
     buildPages(),
   ]);
   const { port } = new URL(apply.forms.url);
@@ -41,7 +41,7 @@ export async function startApplicantWorld(): Promise<ApplicantWorld> {
     '--disable-lcd-text',
     `--host-resolver-rules=MAP forms.example.org 127.0.0.1:${port}`,
   ]);
-  await apply.forms.define({ ...businessLicence(createUrns('urn:example')), id: 'business-licence' });
+  await apply.forms.define({ ...businessLicence(createUrns('urn:example'), origin), id: 'business-licence' });
   await createRegister(apply);
   return {
     apply,

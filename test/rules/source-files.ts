@@ -14,6 +14,9 @@ export const sourceFolders = ['src', 'reconciler', 'dev', 'test', 'web'];
 
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage', 'dist']);
 
+/** The sample has packages of its own, which are not installed here. */
+const leftOut = ['test/fixtures/', 'web/samples/angular/'];
+
 /**
  * Returns every file of the folders whose path has the ending ('' matches every file), sorted. Ignores missing folders.
  */
@@ -21,7 +24,7 @@ export function listFiles(root: string, folders: string[], ending: string): Sour
   return folders
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) => walk(root, folder))
-    .filter((path) => path.endsWith(ending) && !path.startsWith('test/fixtures/'))
+    .filter((path) => path.endsWith(ending) && !leftOut.some((folder) => path.startsWith(folder)))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }

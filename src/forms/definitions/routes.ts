@@ -26,6 +26,7 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
   return route({
     method: 'post',
     path: '/form/v1/definitions/check',
+    operationId: 'checkDefinition',
     summary: 'Check a form definition',
     description:
       'Lists what is wrong with the definition in the body: invalid fields, a data schema that does not compile, patterns ' +

@@ -27,6 +27,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'post',
     path: '/form/v1/forms/:formId',
+    operationId: 'operateForm',
     summary: 'Perform an operation on a form',
     description: operationNames
       .map((name) => `\`${name}\` (${statusesForAction(name).join(', ')}): ${describeAction(name)}`)

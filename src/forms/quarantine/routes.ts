@@ -22,6 +22,7 @@ export function listQuarantineRoute({ bearer, tenantOrAll, quarantine }: Quarant
   return route({
     method: 'get',
     path: collection,
+    operationId: 'listQuarantine',
     summary: 'List quarantined items, newest first',
     description: [
       'Items that cannot be processed because of their own content: a form that cannot be locked, an event that the event',
@@ -53,6 +54,7 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
   return route({
     method: 'post',
     path: `${collection}/:itemId`,
+    operationId: 'releaseQuarantinedItem',
     summary: 'Release a quarantined item',
     description: [
       'Events are retried immediately, forms and core clients by the next run of the reconciler. `released` is false if a',

@@ -59,10 +59,11 @@ const entries = z
   .meta({
     description: entriesDescription,
     examples: [example.entries],
-    override: ({ jsonSchema }: { jsonSchema: { items?: unknown; anyOf?: unknown; maxItems?: number } }) => {
+    override: ({ jsonSchema }: { jsonSchema: { type?: unknown; items?: unknown; anyOf?: unknown } }) => {
+      delete jsonSchema.type;
       delete jsonSchema.items;
-      jsonSchema.maxItems = maxEntries;
-      jsonSchema.anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
+      const listOf = (type: string) => ({ type: 'array', maxItems: maxEntries, items: { type } });
+      jsonSchema.anyOf = [listOf('string'), listOf('object')];
     },
   });
 

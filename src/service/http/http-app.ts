@@ -74,6 +74,8 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   /** In the syntax of Express: `/form/v1/forms/:formId`. */
   path: string;
   summary: string;
+  /** Name of the call in generated clients. By default, it is derived from method and path (`operation-id.ts`). */
+  operationId?: string;
   description?: string;
   tag?: string;
   guards: Guard[];

@@ -71,6 +71,19 @@ describe('the page /docs', () => {
     await close();
   });
 
+  it('shows each call as a command, with the body and the response as examples', async () => {
+    const { page, close } = await open();
+    const examples = await page.locator('article pre').allTextContents();
+    expect(examples).toContain(`curl "$BASE/form/v1/forms/$FORM_ID" \\\n  -H "Authorization: Bearer $TOKEN"`);
+    const put = examples.find((text) => text.startsWith('curl -X PUT')) ?? '';
+    const body = /-d '([\s\S]*)'$/.exec(put)?.[1] ?? '';
+    expect(JSON.parse(body)).toEqual({ name: 'text', channels: [{ channel: 'email', address: 'text' }], any: {} });
+    expect(put).toContain(`-H 'Content-Type: application/json'`);
+    const form = examples.find((text) => text.includes('"createdBy"')) ?? '';
+    expect(JSON.parse(form)).toMatchObject({ status: 'Draft', createdBy: { id: 'text' } });
+    await close();
+  });
+
   it.each([
     ['light', 1200],
     ['dark', 1200],

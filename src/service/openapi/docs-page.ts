@@ -1,6 +1,7 @@
 // Renders the page /docs from the OpenAPI document. The page has no scripts and loads nothing, so its
 // Content-Security-Policy allows only its own stylesheet.
 import { docsStylesheet } from './docs-stylesheet.ts';
+import { curlOf, exampleOf } from './examples.ts';
 import { html, type Markup, page, prose } from './html.ts';
 import { pagePolicy } from './page-stylesheet.ts';
 import { constraintsOf, type JsonSchema, schemaMarkup } from './schema-markup.ts';
@@ -12,7 +13,8 @@ export interface ShownDocument {
   components?: { schemas?: Record<string, JsonSchema> };
 }
 
-interface Operation {
+export interface Operation {
+  operationId?: string;
   summary?: string;
   description?: string;
   security?: Record<string, unknown>[];
@@ -21,7 +23,7 @@ interface Operation {
   responses?: Record<string, { description?: string; headers?: Record<string, Header>; content?: Content }>;
 }
 
-interface Parameter extends Header {
+export interface Parameter extends Header {
   name: string;
   in: string;
 }
@@ -34,7 +36,7 @@ interface Header {
 
 type Content = Record<string, { schema?: JsonSchema }>;
 
-interface Call {
+export interface Call {
   id: string;
   method: string;
   path: string;
@@ -44,7 +46,7 @@ interface Call {
 export const docsPolicy = pagePolicy(docsStylesheet);
 
 /** Links are relative, so that the page works behind a proxy's path prefix. */
-export function docsPage(document: ShownDocument): string {
+export function docsPage(document: ShownDocument, canTry = false): string {
   const { info, components } = document;
   const calls = callsOf(document);
   const schemas = Object.entries(components?.schemas ?? {});
@@ -53,18 +55,20 @@ export function docsPage(document: ShownDocument): string {
 <h1>${info.title} <span class="quiet">version ${info.version}</span></h1>
 <p>${info.description !== undefined && prose(info.description)}</p>
 <p><a href="openapi.json">OpenAPI document</a> for tools</p>
+${canTry && html`<p><a href="docs/try">Try calls</a> with the session of the console</p>`}
 </header>
 <nav aria-label="Calls"><ol>${calls.map(navigationEntry)}</ol></nav>
 <main id="calls">
 <h2>Calls</h2>
-${calls.map(callSection)}
+${calls.map((call) => callSection(call, components?.schemas ?? {}))}
 <h2>Types</h2>
 ${schemas.map(schemaSection)}
 </main>`;
   return page({ title: `${info.title}: API`, styles: docsStylesheet, body });
 }
 
-function callsOf({ paths = {} }: ShownDocument): Call[] {
+/** Lists the calls in the document's order. The id is that of the call's section. */
+export function callsOf({ paths = {} }: ShownDocument): Call[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({
       id: `${method}${path}`.replace(/[^A-Za-z0-9]+/g, '-').replace(/-$/, ''),
@@ -93,18 +97,34 @@ function needs(security: Record<string, unknown>[] | undefined): string {
   return security?.length === named.length ? `Needs ${words}.` : `Takes ${words}, and in some cases none.`;
 }
 
-function callSection({ id, method, path, operation }: Call): Markup {
-  const { summary, description, security, parameters, requestBody, responses } = operation;
+type Schemas = Record<string, JsonSchema>;
+
+function callSection({ id, method, path, operation }: Call, schemas: Schemas): Markup {
+  const { operationId, summary, description, security, parameters, requestBody, responses } = operation;
   return html`<article id="${id}" aria-labelledby="${id}-title">
 <h3 id="${id}-title"><span class="method">${method}</span> <code>${path}</code></h3>
-<p class="summary">${summary}</p>
+<p class="summary">${summary} ${operationId !== undefined && html`<span class="quiet">(<code>${operationId}</code>)</span>`}</p>
 ${description !== undefined && html`<p>${prose(description)}</p>`}
 <p class="quiet">${needs(security)}</p>
 ${parameters && parameters.length > 0 && parametersTable(parameters, id)}
+${exampleMarkup({ id, method, path, operation }, schemas)}
 ${requestBody && html`<h4>Body</h4>${contentMarkup(requestBody.content)}`}
 ${responses && html`<h4>Responses</h4><dl class="responses">${Object.entries(responses).map(responseMarkup)}</dl>`}
 </article>
 `;
+}
+
+/** The command, and the body of the first successful response if it is JSON. */
+function exampleMarkup({ id, method, path, operation }: Call, schemas: Schemas): Markup {
+  const { security = [], parameters = [], requestBody, responses = {} } = operation;
+  const [body] = Object.entries(requestBody?.content ?? {}).map(([type, content]) => ({ type, ...content }));
+  const credentials = security.flatMap((requirement) => Object.keys(requirement));
+  const curl = curlOf({ method, path, parameters, credentials, ...(body && { body }) }, schemas);
+  const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
+  const schema = success?.content?.['application/json']?.schema;
+  return html`<h4 id="${id}-example">Example</h4>
+<pre tabindex="0" role="region" aria-labelledby="${id}-title ${id}-example"><code>${curl}</code></pre>
+${schema !== undefined && html`<p class="quiet" id="${id}-response">Response</p><pre tabindex="0" role="region" aria-labelledby="${id}-title ${id}-response"><code>${JSON.stringify(exampleOf(schema, schemas), undefined, 2)}</code></pre>`}`;
 }
 
 function parametersTable(parameters: Parameter[], id: string): Markup {

@@ -22,6 +22,8 @@ nav li .quiet { display: block; }
 article { background: var(--surface); border: 1px solid var(--line); border-radius: 12px; padding: 1.25rem 1.5rem; margin-bottom: 1rem; }
 article > :last-child { margin-bottom: 0; }
 article:target { border-color: var(--accent); }
+pre { overflow-x: auto; max-height: 24rem; margin: 0 0 .75rem; padding: .75rem 1rem; background: var(--ground); border: 1px solid var(--line); border-radius: 8px; font-size: .9rem; }
+pre code { overflow-wrap: normal; }
 .scroll { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; }
 th, td { text-align: left; padding: .45rem .75rem .45rem 0; border-bottom: 1px solid var(--line); vertical-align: top; font-weight: 400; }

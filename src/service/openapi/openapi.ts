@@ -3,13 +3,21 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
+import { operationIdOf } from './operation-id.ts';
 import { problemTypeRoute } from './problem-page.ts';
+import { tryPage } from './try-page.ts';
+import { tryRoutes } from './try-routes.ts';
 
 export interface OpenApiOptions {
   title: string;
   version: string;
   description: string;
   routes: Route[];
+}
+
+export interface DocumentRoutesOptions extends OpenApiOptions {
+  /** File with the script of `/docs/try`. Without it, there is no such page. */
+  tryScript?: string | undefined;
 }
 
 type Document = ReturnType<typeof createDocument>;
@@ -32,7 +40,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
     const path = route.path.replace(/[:*](\w+)/g, '{$1}');
     const methods = route.method === 'all' ? anyMethod : [route.method];
     const operations = Object.fromEntries(
-      methods.map((method) => [method, { operationId: operationId(method, path), ...operation(route) }]),
+      methods.map((method) => [method, { operationId: operationId(route, method, path), ...operation(route) }]),
     );
     paths[path] = { ...paths[path], ...operations };
   }
@@ -47,9 +55,10 @@ export function createOpenApi(options: OpenApiOptions): Document {
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** Returns `getFormV1FormsFormId` for `get` and `/form/v1/forms/{formId}`. */
-function operationId(method: string, path: string): string {
-  return `${method}${path}`.replace(/[^A-Za-z0-9]+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
+/** A route with all methods has one name, and an operation for each of them. */
+function operationId({ operationId: own, method }: Route, verb: string, path: string): string {
+  if (own === undefined) return operationIdOf(verb, path);
+  return method === 'all' ? `${own}${verb[0]?.toUpperCase()}${verb.slice(1)}` : own;
 }
 
 function operation(route: Route): ZodOpenApiOperationObject {
@@ -75,7 +84,6 @@ function operation(route: Route): ZodOpenApiOperationObject {
           response(Number(status), answer),
         ]),
       ),
-      ...(route.handle && { default: response(500, { description: 'Any other failure' }) }),
     },
   };
 }
@@ -91,6 +99,8 @@ function impliedAnswers(route: Route): Record<number, Answer> {
   if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
+    // Not `default`, which generated clients would take for a kind of success.
+    500: { description: 'An unexpected failure' },
     ...((params ?? query ?? body) && {
       400: { description: 'The request is invalid: `errors` lists the invalid fields' },
     }),
@@ -105,7 +115,14 @@ function impliedAnswers(route: Route): Record<number, Answer> {
       }),
     ...(credentials.includes('bearer') && {
       502: { description: 'A service that this one depends on failed' },
-      503: { description: 'The service, or a store that it needs, is busy or unavailable' },
+      503: {
+        description: 'The service, or a store that it needs, is busy or unavailable',
+        headers: { 'Retry-After': 'Seconds' },
+      },
+      504: { description: 'A service that this one depends on did not respond in time' },
+    }),
+    ...(route.guards.some(({ name }) => /\b\w*Limit\(/.test(name)) && {
+      429: { description: 'Too many requests', headers: { 'Retry-After': 'Seconds' } },
     }),
     ...(body && {
       413: { description: 'The body is too large' },
@@ -172,10 +189,11 @@ function response(status: number, answer: Answer) {
  * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a page at `/docs`, and the problem
  * types at `/problems/<slug>`. The first request creates the document, so that the process starts faster.
  */
-export function documentRoutes(options: OpenApiOptions): Route[] {
-  let made: { json: string; page: string } | undefined;
+export function documentRoutes(options: DocumentRoutesOptions): Route[] {
+  const { tryScript } = options;
+  let made: Texts | undefined;
   const texts = () => {
-    made ??= textsOf(createOpenApi(options));
+    made ??= textsOf(createOpenApi(options), tryScript !== undefined);
     return made;
   };
   const documentAt = (path: string) =>
@@ -204,10 +222,18 @@ export function documentRoutes(options: OpenApiOptions): Route[] {
       },
     }),
     problemTypeRoute(),
+    ...(tryScript === undefined ? [] : tryRoutes(tryScript, () => texts().tryPage)),
   ];
 }
 
-function textsOf(document: Document): { json: string; page: string } {
+interface Texts {
+  json: string;
+  page: string;
+  tryPage: string;
+}
+
+function textsOf(document: Document, canTry: boolean): Texts {
   const json = JSON.stringify(document);
-  return { json, page: docsPage(JSON.parse(json) as ShownDocument) };
+  const shown = JSON.parse(json) as ShownDocument;
+  return { json, page: docsPage(shown, canTry), tryPage: canTry ? tryPage(shown) : '' };
 }

@@ -10,6 +10,7 @@ interface SchemaObject {
   enum?: unknown[];
   const?: unknown;
   default?: unknown;
+  examples?: unknown[];
   description?: string;
   properties?: Record<string, JsonSchema>;
   required?: string[];

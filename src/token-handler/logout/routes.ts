@@ -37,6 +37,7 @@ export function logoutRoute(options: LogoutOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
+    operationId: 'signOut',
     getHasEffects: true,
     summary: "Ends the session, and the identity provider's if the client asks for it",
     guards: [anonymous, browserSession],
@@ -94,6 +95,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId/backchannel-logout',
+    operationId: 'backchannelLogout',
     summary: 'Ends the sessions that a logout token of the identity provider names',
     guards: [anonymous, backchannelLimit],
     params: clientParams,

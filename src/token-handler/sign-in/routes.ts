@@ -56,6 +56,7 @@ export function authRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
+    operationId: 'signIn',
     getHasEffects: true,
     summary: 'Starts a sign-in at the identity provider',
     description:
@@ -124,6 +125,7 @@ export function callbackRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
+    operationId: 'receiveSignIn',
     getHasEffects: true,
     summary: 'Receives the response of the identity provider and opens the session',
     description:

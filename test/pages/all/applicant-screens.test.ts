@@ -26,7 +26,7 @@ const views = [
 ] as const;
 
 const definition = {
-  ...businessLicence(createUrns('urn:example')),
+  ...businessLicence(createUrns('urn:example'), 'http://forms.example.org'),
   ...{ tenantName: 'Demo', files: true, languages: ['en', 'fr'] },
 };
 const data = { ...exampleFormData.complete, address: { ...exampleFormData.complete.address, country: 'CA' } };

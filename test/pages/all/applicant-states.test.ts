@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 const licence = {
-  ...businessLicence(createUrns('urn:example')),
+  ...businessLicence(createUrns('urn:example'), 'http://forms.example.org'),
   tenantName: 'Demo',
   files: true,
   languages: ['en', 'fr'],

@@ -1,0 +1,82 @@
+// Makes examples for the page /docs: values from JSON Schemas, and the curl command of a call. Pure functions only.
+import type { JsonSchema } from './schema-markup.ts';
+
+type Schemas = Record<string, JsonSchema>;
+
+const formats: Record<string, unknown> = {
+  uuid: '01920d4e-7b5a-7c3e-9f5e-7c1e3f0c8e2d',
+  'date-time': '2026-11-23T08:30:00.000Z',
+  date: '2026-11-23',
+  email: 'ana@example.org',
+  uri: 'https://example.org/',
+};
+
+/** The deepest level of objects that an example shows. Schemas can contain themselves. */
+const deepest = 5;
+
+/** Returns a value that the schema describes. A pattern without an example is not followed. */
+export function exampleOf(schema: JsonSchema, schemas: Schemas, depth = 0): unknown {
+  if (typeof schema === 'boolean' || depth > deepest) return {};
+  const { $ref, examples, const: constant, default: absent, enum: choices } = schema;
+  if ($ref !== undefined) return exampleOf(schemas[$ref.split('/').at(-1) ?? ''] ?? true, schemas, depth);
+  const given = [examples?.[0], constant, absent, choices?.[0]].find((value) => value !== undefined);
+  if (given !== undefined) return given;
+  const alternatives = schema.oneOf ?? schema.anyOf;
+  if (alternatives?.[0] !== undefined) return exampleOf(alternatives[0], schemas, depth);
+  if (schema.allOf) return Object.assign({}, ...schema.allOf.map((one) => exampleOf(one, schemas, depth)));
+  if (schema.items !== undefined) return [exampleOf(schema.items, schemas, depth + 1)];
+  if (schema.properties)
+    return Object.fromEntries(
+      Object.entries(schema.properties).map(([name, member]) => [name, exampleOf(member, schemas, depth + 1)]),
+    );
+  return exampleOfType(schema);
+}
+
+function exampleOfType(schema: Exclude<JsonSchema, boolean>): unknown {
+  const [type] = [schema.type].flat();
+  if (type === 'integer' || type === 'number') return Math.max(1, schema.minimum ?? 1);
+  if (type === 'boolean') return true;
+  if (type === 'array') return [];
+  if (type === 'null') return null;
+  if (type === 'string') return formats[schema.format ?? ''] ?? 'text';
+  return {};
+}
+
+export interface CurlCall {
+  method: string;
+  /** With its parameters in braces. */
+  path: string;
+  parameters: { name: string; in: string; required?: boolean; schema?: JsonSchema }[];
+  /** Names of the credentials, of which the first is shown. */
+  credentials: readonly string[];
+  body?: { type: string; schema?: JsonSchema };
+}
+
+/**
+ * Returns the command, in which `$BASE`, `$TOKEN` and the parameters of the path are variables of the shell. With a
+ * session, `cookies` is curl's file of cookies.
+ */
+export function curlOf({ method, path, parameters, credentials, body }: CurlCall, schemas: Schemas): string {
+  const query = parameters
+    .filter((parameter) => parameter.in === 'query' && parameter.required)
+    .map(({ name, schema = true }) => `${name}=${encodeURIComponent(String(exampleOf(schema, schemas)))}`);
+  const url = path.replace(/\{(\w+)\}/g, (_all, name: string) => `$${shellName(name)}`);
+  const isSession = credentials[0] === 'session';
+  const options = [
+    credentials[0] === 'bearer' && '-H "Authorization: Bearer $TOKEN"',
+    isSession && '-b cookies',
+    isSession && method !== 'GET' && '-H "X-XSRF-TOKEN: $XSRF_TOKEN"',
+    body && `-H 'Content-Type: ${body.type}'`,
+    body && `-d ${quoted(bodyText(body, schemas))}`,
+  ].filter((option) => typeof option === 'string');
+  const verb = method === 'GET' ? '' : `-X ${method} `;
+  return [`curl ${verb}"$BASE${url}${query.length > 0 ? `?${query.join('&')}` : ''}"`, ...options].join(' \\\n  ');
+}
+
+function bodyText({ type, schema = true }: NonNullable<CurlCall['body']>, schemas: Schemas): string {
+  const value = exampleOf(schema, schemas);
+  return /json/.test(type) ? JSON.stringify(value, undefined, 2) : String(value);
+}
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+const shellName = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1_$2').toUpperCase();

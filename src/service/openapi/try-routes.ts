@@ -1,0 +1,36 @@
+// Serves the page /docs/try and its script, which `web/build.ts` makes of web/try. Both hold no data and no secrets, so
+// anyone may load them.
+import { readFile } from 'node:fs/promises';
+import { anonymous, type Route, route } from '../http/http-app.ts';
+import { tryPolicy } from './try-page.ts';
+
+/** `script` is the script's file. `pageText` returns the page. */
+export function tryRoutes(script: string, pageText: () => string): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/docs/try',
+      summary: 'A page for trying calls with the session of the console',
+      guards: [anonymous],
+      answers: { 200: { description: 'HTML' } },
+      handle(_input, _request, response) {
+        response.set({ 'Content-Security-Policy': tryPolicy, 'Referrer-Policy': 'no-referrer' });
+        response.set({ 'Cross-Origin-Opener-Policy': 'same-origin', 'Cache-Control': 'no-cache' });
+        response.type('text/html').send(pageText());
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/docs/try.js',
+      summary: 'The script of the page for trying calls',
+      guards: [anonymous],
+      answers: { 200: { description: 'A script' } },
+      async handle(_input, _request, response) {
+        response
+          .set('Cache-Control', 'no-cache')
+          .type('text/javascript')
+          .send(await readFile(script, 'utf8'));
+      },
+    }),
+  ];
+}

@@ -1,0 +1,77 @@
+// Tests the OpenAPI documents of all processes: names of operations, the statuses that follow from their guards, and
+// that a client that a common generator makes of them compiles.
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { generate } from 'openapi-typescript-codegen';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createOpenApi } from '../../src/service/openapi/openapi.ts';
+import { routedProcesses } from './route-tables.ts';
+
+interface Operation {
+  operationId: string;
+  security?: object[];
+  responses: Record<string, { headers?: object }>;
+}
+
+/** Documents leave out the pages, themselves, and paths without a version. */
+const left = /^\/(?:apply|console|docs|openapi|swagger|problems|token-handler\/(?!v1))/;
+const documents = routedProcesses.map(({ title, routes }) => {
+  const documented = routes.filter(({ path }) => !left.test(path));
+  const document = createOpenApi({ title, version: '1', description: title, routes: documented });
+  const operations = Object.values(document.paths ?? {}).flatMap((item) => Object.values(item) as Operation[]);
+  return { title, document, operations };
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'formgate-clients-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe.each(documents)('the OpenAPI document of: $title', ({ document, operations }) => {
+  it('names each operation once, with a name that a function may have', () => {
+    const ids = operations.map(({ operationId }) => operationId);
+    expect(ids.filter((id) => !/^[a-z][A-Za-z0-9]*$/.test(id))).toEqual([]);
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
+  it('lists the failures of services behind each operation with a token', () => {
+    const unlisted = operations.filter(
+      ({ security = [], responses }) =>
+        security.some((requirement) => 'bearer' in requirement) &&
+        ![502, 503, 504].every((status) => status in responses),
+    );
+    expect(unlisted.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  it('names its server', () => {
+    expect(document.servers).toEqual([{ url: '/' }]);
+  });
+});
+
+const limited = ['checkDefinition', 'listRegisterEntries', 'signIn', 'receiveSignIn', 'backchannelLogout', 'proxyPost'];
+
+it('each operation with a rate limit lists 429', () => {
+  const operations = documents.flatMap((one) => one.operations);
+  const found = limited.map((id) => operations.find(({ operationId }) => operationId === id));
+  expect(found.map((one) => [one?.operationId, one && 429 in one.responses])).toEqual(limited.map((id) => [id, true]));
+});
+
+it('a generated client compiles, and knows what is required', async () => {
+  for (const [index, { document }] of documents.entries())
+    await generate({
+      input: structuredClone(document),
+      output: join(folder, String(index)),
+      useOptions: true,
+      useUnionTypes: true,
+    });
+  copyFileSync(join(import.meta.dirname, '../fixtures/generated-client/use.ts'), join(folder, 'use.ts'));
+  const compilerOptions = {
+    ...{ strict: true, noEmit: true, allowImportingTsExtensions: true, module: 'esnext', moduleResolution: 'bundler' },
+    ...{ target: 'es2024', lib: ['es2024', 'dom', 'dom.iterable'], types: [] },
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['use.ts'] }));
+  const compiler = join(import.meta.dirname, '../../node_modules/.bin/tsc');
+  const { stdout } = await promisify(execFile)(compiler, ['--project', folder]).catch((error) => error);
+  expect(stdout).toBe('');
+});

@@ -1,0 +1,94 @@
+// The script of /docs/try: sends each form as a call through the token handler, with the session of the console. Shows
+// responses as text only.
+import { TokenHandlerClient } from '../token-handler-client/token-handler-client.ts';
+
+const client = new TokenHandlerClient({ clientId: 'formgate-console' });
+const target = '/token-handler/targets/form-service';
+
+const find = <E extends HTMLElement = HTMLElement>(selector: string, root: ParentNode = document): E => {
+  const found = root.querySelector<E>(selector);
+  if (!found) throw new Error(`no ${selector}`);
+  return found;
+};
+const status = find('#status');
+const tenant = find<HTMLInputElement>('#tenant');
+const signOut = find('#sign-out');
+
+const failures: Record<string, string> = {
+  access_denied: 'The sign-in was cancelled or refused.',
+  login_required: 'You have to sign in.',
+};
+const texts = {
+  'signed-out': 'Nobody is signed in.',
+  expired: 'Your session has ended. What you typed is still here.',
+  expiring: 'Your session ends soon. Any call extends it.',
+};
+
+client.on((event) => {
+  if (event.type === 'unauthorized') return;
+  const error = client.signInError();
+  status.textContent =
+    (error && failures[error]) ||
+    (event.type === 'signed-in' ? `Signed in as ${event.session.name}.` : texts[event.type]);
+  const isOut = !client.session;
+  find('#who').hidden = !isOut;
+  find('#sign-in').hidden = !isOut;
+  signOut.hidden = isOut;
+  if (isOut) for (const pre of document.querySelectorAll('pre')) pre.hidden = true;
+});
+tenant.value = new URLSearchParams(location.search).get('tenant') ?? '';
+
+find('#session').addEventListener('submit', (event) => {
+  event.preventDefault();
+  client.signIn({ tenant: tenant.value });
+});
+signOut.addEventListener('click', () => client.signOut(location.pathname));
+
+for (const form of document.querySelectorAll<HTMLFormElement>('form[data-path]'))
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void send(form);
+  });
+
+async function send(form: HTMLFormElement): Promise<void> {
+  const { method = 'GET', path = '' } = form.dataset;
+  if (method === 'DELETE' && !confirm(`Send DELETE ${path}?`)) return;
+  const line = find('[role=status]', form);
+  const shown = find('pre', form);
+  line.textContent = 'Sending …';
+  shown.hidden = true;
+  const started = performance.now();
+  try {
+    const response = await client.fetch(...requestOf(form, method, path));
+    const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
+    shown.textContent = `${headers}\n\n${readable(await response.text())}`;
+    shown.hidden = false;
+    line.textContent = `${response.status} ${response.statusText}, ${Math.round(performance.now() - started)} ms`;
+  } catch {
+    line.textContent = 'The server cannot be reached.';
+  }
+}
+
+function requestOf(form: HTMLFormElement, method: string, path: string): [URL, RequestInit] {
+  const headers = new Headers();
+  const query = new URLSearchParams();
+  let address = path;
+  for (const { name, value, dataset } of form.querySelectorAll<HTMLInputElement>('input[data-in]')) {
+    if (dataset.in === 'path') address = address.replace(`{${name}}`, encodeURIComponent(value));
+    else if (value !== '' && dataset.in === 'query') query.set(name, value);
+    else if (value !== '') headers.set(name, value);
+  }
+  const body = form.querySelector('textarea');
+  if (body) headers.set('Content-Type', body.dataset.type ?? 'application/json');
+  const url = new URL(`${target}${address}`, location.origin);
+  url.search = query.toString();
+  return [url, { method, headers, ...(body && { body: body.value }) }];
+}
+
+function readable(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}
