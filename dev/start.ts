@@ -6,6 +6,7 @@ import { systemClock } from '../src/service/clock.ts';
 import { createUrns } from '../src/service/urn.ts';
 import { buildPages } from '../web/build.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
+import { registerConsole } from './demo-data/console.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway, type Gateway, type Targets } from './gateway.ts';
@@ -121,6 +122,7 @@ async function startAll(run: Run): Promise<Started> {
   await waitForNotices({ url: platformUrl, token });
   report.done('Form service');
   await children.tokenHandler.ready;
+  await registerConsole({ url: children.targets.tokenHandler, token, publicUrl });
   report.done('Token handler');
   hasData = true;
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsAddresses } };

@@ -56,6 +56,11 @@ const settings = z.object({
   BUILDER_APP_URL: httpUrl()
     .optional()
     .describe('Public URL of the builder; if set, the reconciler keeps the core client builder-preview up to date'),
+  CONSOLE_URL: httpUrl()
+    .optional()
+    .describe(
+      'Public URL of the site that serves the console and the token handler; if set, the reconciler keeps the core client formgate-console up to date',
+    ),
   ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
     'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
   ),

@@ -4,6 +4,7 @@ import { formMigrations } from '../src/forms/expiry/migrations.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
 import { createPlatform } from '../src/platform/platform.ts';
+import { maintainedClients } from '../src/service/clients/client-rules.ts';
 import { redirectUriRules } from '../src/service/clients/redirect-uri.ts';
 import { type Clock, systemClock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
@@ -49,7 +50,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   };
   const clients = createClientSync({
     ...{ configuration, urns, clock, log },
-    builderUrl: config.BUILDER_APP_URL,
+    maintained: maintainedClients(config, urns),
     redirectUriRules: redirectUriRules(config),
     findCluster:
       config.CORE_CLIENTS === 'off'

@@ -52,6 +52,7 @@ export async function processEnvironments(
       KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
       // Uses the gateway's address, because it is registered with each client and must stay the same after a restart.
       PUBLIC_URL: around.publicUrl,
+      CONSOLE_URL: around.publicUrl,
       SESSION_STORE: 'memory',
     },
     reconciler: {
@@ -62,6 +63,7 @@ export async function processEnvironments(
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
       // Without this, the reconciler would use the cluster of the user's kubeconfig.
       CORE_CLIENTS: 'off',
+      CONSOLE_URL: around.publicUrl,
     },
   };
 }

@@ -1,7 +1,7 @@
 // Tests for arbitrary resources and configurations which resource gets which client, and what is written.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { builderPreview } from '../../src/service/clients/client-rules.ts';
+import { maintainedClients } from '../../src/service/clients/client-rules.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';
@@ -10,7 +10,7 @@ import type { CoreClientResource } from './resource.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const rules = { urnPrefix: 'urn:example', redirectUriRules: { allowInsecure: false, allowWildcardPaths: false } };
-const options: PlanOptions = { ...rules, reserved: undefined, allowPrune: false, now };
+const options: PlanOptions = { ...rules, maintained: [], allowPrune: false, now };
 
 function resource(name: string, fields: Partial<CoreClientResource> = {}): CoreClientResource {
   return {
@@ -101,21 +101,22 @@ describe('a client', () => {
   });
 });
 
-describe('builder-preview', () => {
-  const reserved = builderPreview('https://builder.example.org', createUrns('urn:example'));
+describe.each(['builder-preview', 'formgate-console'])('%s', (id) => {
+  const urls = { BUILDER_APP_URL: 'https://builder.example.org', CONSOLE_URL: 'https://forms.example.org' };
+  const maintained = maintainedClients(urls, createUrns('urn:example')).filter((client) => client.id === id);
 
   it('is written if it differs, and no resource can have it', () => {
-    const plan = planSync([resource('builder-preview')], documentOf({}), { ...options, reserved });
+    const plan = planSync([resource(id)], documentOf({}), { ...options, maintained });
     expect(plan.verdicts[0]?.refusal?.reason).toBe('Reserved');
-    expect(plan.reserved).toEqual({ before: undefined, after: reserved });
-    const kept = planSync([], documentOf({ [reserved.id]: reserved }), { ...options, reserved });
-    expect(kept.reserved).toBeUndefined();
+    expect(plan.maintained).toEqual([{ before: undefined, after: maintained[0] }]);
+    const kept = planSync([], documentOf({ [id]: maintained[0] }), { ...options, maintained });
+    expect(kept.maintained).toEqual([]);
   });
 
   it('that belonged to a resource is disowned and not removed', () => {
-    const plan = planSync([], documentOf({ [reserved.id]: {} }, [reserved.id]), {
+    const plan = planSync([], documentOf({ [id]: {} }, [id]), {
       ...options,
-      reserved,
+      maintained,
       allowPrune: true,
     });
     expect(plan.prune).toEqual([]);

@@ -21,8 +21,8 @@ export type Verdict = { resource: CoreClientResource; clientId: string | undefin
 
 export interface Plan {
   verdicts: Verdict[];
-  /** Present if the reserved client must be written. `before` is its current state. */
-  reserved: { before: unknown; after: ClientEntry } | undefined;
+  /** The maintained clients that must be written. `before` is the current state. */
+  maintained: { before: unknown; after: ClientEntry }[];
   /** Owned clients to remove, because no resource describes them. */
   prune: string[];
   /** Owned clients that no resource describes, but that are kept because their removal requires `allowPrune`. */
@@ -34,8 +34,8 @@ export interface Plan {
 }
 
 export interface PlanOptions extends CoreClientRules {
-  /** The client that resources must not describe: builder-preview, if a builder is configured. */
-  reserved: ClientEntry | undefined;
+  /** The clients that resources must not describe, such as builder-preview. */
+  maintained: readonly ClientEntry[];
   allowPrune: boolean;
   now: Date;
 }
@@ -43,23 +43,27 @@ export interface PlanOptions extends CoreClientRules {
 export function planSync(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Plan {
   const verdicts = judge(resources, document, options);
   const wanted = new Set(verdicts.map(({ clientId }) => clientId));
-  const { reserved } = options;
-  const surplus = [...document.owned.keys()].filter((id) => !wanted.has(id) && id !== reserved?.id);
+  const { maintained } = options;
+  const surplus = [...document.owned.keys()].filter((id) => !wanted.has(id) && !isMaintained(id, maintained));
   const isMuch = resources.length === 0 || surplus.length * 2 > document.owned.size;
   const isHeld = surplus.length > 0 && isMuch && !options.allowPrune;
   return {
     verdicts,
-    reserved: planReserved(document, reserved),
+    maintained: planMaintained(document, maintained),
     prune: isHeld ? [] : surplus,
     held: isHeld ? surplus : [],
     claim: planClaim(verdicts, document, options),
   };
 }
 
-export function planReserved({ clients }: CoreDocument, reserved: ClientEntry | undefined): Plan['reserved'] {
-  if (!reserved) return undefined;
-  const before = clients.get(reserved.id);
-  return hashEntry(before) === hashEntry(reserved) ? undefined : { before, after: reserved };
+export function planMaintained({ clients }: CoreDocument, maintained: readonly ClientEntry[]): Plan['maintained'] {
+  return maintained
+    .map((after) => ({ before: clients.get(after.id), after }))
+    .filter(({ before, after }) => hashEntry(before) !== hashEntry(after));
+}
+
+function isMaintained(id: string, maintained: readonly ClientEntry[]): boolean {
+  return maintained.some((client) => client.id === id);
 }
 
 /**
@@ -74,7 +78,7 @@ function judge(resources: readonly CoreClientResource[], document: CoreDocument,
     const winner = clientId === undefined ? undefined : winners.get(clientId);
     if (clientId !== undefined && !winner) winners.set(clientId, resource);
     const refusal =
-      refuseId(clientId, winner, document, options.reserved) ??
+      refuseId(clientId, winner, document, options.maintained) ??
       (problems && { reason: 'Invalid' as const, message: problems.slice(0, 10).join('; ') });
     if (refusal || !entry) return { resource, clientId, refusal: refusal ?? { reason: 'Invalid', message: '' } };
     const hash = hashEntry(entry);
@@ -91,10 +95,10 @@ function refuseId(
   clientId: string | undefined,
   winner: CoreClientResource | undefined,
   document: CoreDocument,
-  reserved: ClientEntry | undefined,
+  maintained: readonly ClientEntry[],
 ): Refusal | undefined {
   if (clientId === undefined) return undefined;
-  if (clientId === reserved?.id)
+  if (isMaintained(clientId, maintained))
     return { reason: 'Reserved', message: `The platform itself manages the client ${clientId}.` };
   if (winner) return { reason: 'Duplicate', message: `The older resource ${winner.name} has the same client id.` };
   if (!document.owned.has(clientId) && (document.clients.has(clientId) || document.atTop.has(clientId)))
@@ -112,10 +116,10 @@ function changeOf(document: CoreDocument, resource: CoreClientResource, id: stri
   return isThere ? 'updated' : 'created';
 }
 
-/** Determines the owned clients. A client stays owned until it is removed, or until it becomes the reserved client. */
-function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { reserved, now }: PlanOptions): Plan['claim'] {
+/** Determines the owned clients. A client stays owned until it is removed, or until it becomes a maintained client. */
+function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { maintained, now }: PlanOptions): Plan['claim'] {
   const claim = new Map(owned);
-  if (reserved) claim.delete(reserved.id);
+  for (const { id } of maintained) claim.delete(id);
   for (const { entry } of verdicts) if (entry && !claim.has(entry.id)) claim.set(entry.id, now.toISOString());
   const isSame = claim.size === owned.size && [...claim.keys()].every((id) => owned.has(id));
   return isSame ? owned : claim;

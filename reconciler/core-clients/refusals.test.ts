@@ -89,7 +89,7 @@ function sync() {
     ...{
       configuration,
       urns: createUrns('urn:example'),
-      builderUrl: undefined,
+      maintained: [],
       redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     },
     ...{ findCluster: async () => cluster, openRefusals: () => openRefusals({ pool, clock, log }), clock, log },

@@ -1,7 +1,9 @@
-// Tests the sync with a real configuration service and without Kubernetes: it keeps builder-preview up to date.
+// Tests the sync with a real configuration service and without Kubernetes: it keeps builder-preview and
+// formgate-console up to date.
 // test/kubernetes tests the sync with Kubernetes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
+import { maintainedClients } from '../../src/service/clients/client-rules.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
@@ -59,6 +61,7 @@ const writes = () => proxy.calls.filter((line) => !line.startsWith('GET')).lengt
 
 function sync(options: {
   builderUrl?: string;
+  consoleUrl?: string;
   isOff?: boolean;
   dryRun?: boolean;
   renewLease?: () => Promise<void>;
@@ -68,7 +71,10 @@ function sync(options: {
   return createClientSync({
     configuration: platform.configuration,
     urns: test.access.urns,
-    builderUrl: options.builderUrl,
+    maintained: maintainedClients(
+      { BUILDER_APP_URL: options.builderUrl, CONSOLE_URL: options.consoleUrl },
+      test.access.urns,
+    ),
     redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     findCluster: options.isOff ? undefined : () => findCluster({ env, timeout: 2_000 }),
     openRefusals: noRefusals,
@@ -102,6 +108,16 @@ describe('a sync without Kubernetes', () => {
     expect(writes()).toBe(1);
   });
 
+  it('writes formgate-console once if CONSOLE_URL is set, also beside builder-preview', async () => {
+    const consoleUrl = 'https://forms.example.org';
+    expect(await sync({ consoleUrl, builderUrl })).toMatchObject({ counts: { builderPreview: 1, console: 1 } });
+    expect((await clients())['formgate-console']).toMatchObject({
+      redirectUris: [`${consoleUrl}/token-handler/clients/formgate-console/callback`],
+    });
+    expect(await sync({ consoleUrl, builderUrl })).toMatchObject({ counts: { builderPreview: 0, console: 0 } });
+    expect(writes()).toBe(2);
+  });
+
   it('repairs builder-preview, and logs its state before and after', async () => {
     await sync({ builderUrl });
     const after = (await clients())['builder-preview'];
@@ -110,7 +126,7 @@ describe('a sync without Kubernetes', () => {
     await sync({ builderUrl });
     expect(await clients()).toEqual({ 'builder-preview': after });
     expect(log.lines()).toContainEqual(
-      expect.objectContaining({ msg: 'builder-preview change planned', before, after }),
+      expect.objectContaining({ msg: 'maintained core client change planned', before, after }),
     );
   });
 

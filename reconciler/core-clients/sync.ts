@@ -1,8 +1,8 @@
-// Writes builder-preview and the core clients that CoreClient resources describe to the core configuration of the token
+// Writes the core clients that Formgate maintains, such as builder-preview, and the core clients that CoreClient resources describe to the core configuration of the token
 // handler. Does not change clients that it does not own. Stops writing when the run has lost its lease.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
-import { builderPreview, type ClientEntry } from '../../src/service/clients/client-rules.ts';
+import { builderPreviewId, type ClientEntry, consoleId } from '../../src/service/clients/client-rules.ts';
 import type { RedirectUriRules } from '../../src/service/clients/redirect-uri.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -10,7 +10,7 @@ import type { Urns } from '../../src/service/urn.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
 import { type ClientDocument, type CoreDocument, createClientDocument } from './document.ts';
-import { type Plan, planReserved, planSync, type Verdict } from './plan.ts';
+import { type Plan, planMaintained, planSync, type Verdict } from './plan.ts';
 import type { Refusals } from './refusals.ts';
 import { countConditions, makeReports, sendReports } from './report.ts';
 import type { CoreClientResource } from './resource.ts';
@@ -52,8 +52,8 @@ export interface ClientSyncOptions {
   /** Called in each sync, which closes the cluster afterwards. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
-  /** Public URL of the builder without a trailing slash. Undefined if no builder is configured. */
-  builderUrl: string | undefined;
+  /** The clients that Formgate itself maintains, and that resources must not describe. */
+  maintained: readonly ClientEntry[];
   redirectUriRules: RedirectUriRules;
   /** The owner under which the clients are recorded in the core configuration. Defaults to the cluster's namespace. */
   owner?: string | undefined;
@@ -66,17 +66,14 @@ export interface ClientSyncOptions {
 interface Sync extends ClientSyncOptions, SyncOptions {
   outcome: ClientsOutcome;
   refusals: Refusals;
-  reserved: ClientEntry | undefined;
 }
 
 export function createClientSync(options: ClientSyncOptions): ClientSync {
-  const { builderUrl, urns } = options;
   return {
     async sync(syncOptions) {
       const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
-      const reserved = builderUrl === undefined ? undefined : builderPreview(builderUrl, urns);
       const refusals = await options.openRefusals();
-      await syncAll({ ...options, ...syncOptions, outcome, refusals, reserved });
+      await syncAll({ ...options, ...syncOptions, outcome, refusals });
       // Settles only if resources were read. Otherwise it would remove the quarantine entries of resources that were
       // not read.
       if (!syncOptions.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
@@ -101,17 +98,17 @@ async function syncAll(sync: Sync): Promise<void> {
   } finally {
     await cluster?.close();
   }
-  await syncReserved(sync);
+  await syncMaintained(sync);
 }
 
-/** Syncs only builder-preview, because the resources are unknown. Removes no clients. */
-async function syncReserved(sync: Sync): Promise<void> {
-  if (!sync.reserved) return;
+/** Syncs only the maintained clients, because the resources are unknown. Removes no clients. */
+async function syncMaintained(sync: Sync): Promise<void> {
+  if (sync.maintained.length === 0) return;
   const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? '' });
   const document = await readDocument(sync, store);
   if (!document) return;
-  const reserved = planReserved(document, sync.reserved);
-  const plan: Plan = { verdicts: [], reserved, prune: [], held: [], claim: document.owned };
+  const maintained = planMaintained(document, sync.maintained);
+  const plan: Plan = { verdicts: [], maintained, prune: [], held: [], claim: document.owned };
   announce(sync, plan);
   if (sync.dryRun) return;
   const { failure } = await writePlan(plan, { ...sync, store, document });
@@ -166,8 +163,11 @@ function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written
 
 const syncedAt = (revision: number | undefined): SyncResult => ({ kind: 'synced', revision });
 
+/** The names of the counts, by the ids of the maintained clients. */
+const maintainedCounts = { [builderPreviewId]: 'builderPreview', [consoleId]: 'console' };
+
 /** Logs and counts the planned changes. */
-function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, reserved, prune, held }: Plan): void {
+function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, maintained, prune, held }: Plan): void {
   const { counts } = outcome;
   counts.resources = verdicts.length;
   for (const name of ['accepted', 'refused', 'created', 'updated', 'repaired', 'unchanged']) counts[name] = 0;
@@ -185,8 +185,10 @@ function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, reserv
   }
   counts.pruned = prune.length;
   counts.held = held.length;
-  counts.builderPreview = reserved ? 1 : 0;
-  if (reserved) log.info({ client: reserved.after.id, dryRun, ...reserved }, 'builder-preview change planned');
+  for (const [id, name] of Object.entries(maintainedCounts))
+    counts[name] = maintained.filter(({ after }) => after.id === id).length;
+  for (const change of maintained)
+    log.info({ client: change.after.id, dryRun, ...change }, 'maintained core client change planned');
   if (dryRun) for (const id of prune) log.info({ client: id, dryRun }, 'core client removal planned');
   if (held.length > 0)
     log.warn(

@@ -46,7 +46,7 @@ export async function writePlan(plan: Plan, options: WriteOptions): Promise<Writ
 
 async function writeInOrder(plan: Plan, options: WriteOptions, written: Written): Promise<void> {
   const { store, document, renewLease } = options;
-  if (plan.reserved) await writeSome([plan.reserved.after], options, written);
+  for (const { after } of plan.maintained) await writeSome([after], options, written);
   if (plan.claim !== document.owned) {
     await renewLease();
     await store.record(plan.claim);

@@ -27,6 +27,11 @@ const clientFields = {
   BUILDER_APP_URL: httpUrl()
     .optional()
     .describe('Public URL of the builder; if set, the process writes the core client builder-preview at startup'),
+  CONSOLE_URL: httpUrl()
+    .optional()
+    .describe(
+      'Public URL of the site that serves the console and the token handler; if set, the process writes the core client formgate-console at startup',
+    ),
   ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
     'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
   ),

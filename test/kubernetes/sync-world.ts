@@ -4,6 +4,7 @@ import { findCluster } from '../../reconciler/core-clients/cluster.ts';
 import { recordName } from '../../reconciler/core-clients/document.ts';
 import { type ClientsOutcome, createClientSync } from '../../reconciler/core-clients/sync.ts';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
+import { maintainedClients } from '../../src/service/clients/client-rules.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { registered } from '../../src/token-handler/platform-registration.ts';
 import { testServiceSecret } from '../support/access.ts';
@@ -103,7 +104,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
       openRefusals: noRefusals,
       configuration: platform.configuration,
       urns,
-      builderUrl,
+      maintained: maintainedClients({ BUILDER_APP_URL: builderUrl }, urns),
       redirectUriRules: { allowInsecure: settings.allowInsecureRedirectUris ?? false, allowWildcardPaths: false },
       findCluster: () =>
         findCluster({ env: { KUBECONFIG: kubeconfig }, timeout, ...(pageSize !== undefined && { pageSize }) }),

@@ -349,7 +349,7 @@ describe('a manual change of the core configuration', () => {
     expect(counts).toMatchObject({ builderPreview: 1 });
     expect((await world.clients())['builder-preview']).toMatchObject({ targets: [{ id: 'form-service' }, {}] });
     expect(log.lines()).toContainEqual(
-      expect.objectContaining({ msg: 'builder-preview change planned', before, after: expect.anything() }),
+      expect.objectContaining({ msg: 'maintained core client change planned', before, after: expect.anything() }),
     );
     expect((await world.sync({ builderUrl })).writes).toEqual([]);
   });

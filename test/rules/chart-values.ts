@@ -39,7 +39,7 @@ const served = [
   'TENANT_ISSUERS',
 ];
 const platform = ['DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
-const clients = ['BUILDER_APP_URL', 'ALLOW_INSECURE_REDIRECT_URIS', 'ALLOW_WILDCARD_REDIRECT_PATHS'];
+const clients = ['BUILDER_APP_URL', 'CONSOLE_URL', 'ALLOW_INSECURE_REDIRECT_URIS', 'ALLOW_WILDCARD_REDIRECT_PATHS'];
 
 /** The components by their keys in values.yaml. */
 export const chartParts: Readonly<Record<string, ChartPart>> = {

@@ -215,4 +215,17 @@ ALLOW_WILDCARD_REDIRECT_PATHS: {{ .Values.tokenHandler.allowWildcardRedirectPath
 {{- with .Values.tokenHandler.builderAppUrl }}
 BUILDER_APP_URL: {{ . | quote }}
 {{- end }}
+{{- with include "formgate.consoleUrl" . }}
+CONSOLE_URL: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Public URL of the site with the console: root. By default that of the first host; empty without the console */}}
+{{- define "formgate.consoleUrl" -}}
+{{- $hosts := .Values.ingress.enabled | ternary .Values.ingress.hosts .Values.httpRoute.hostnames -}}
+{{- if .Values.tokenHandler.consoleUrl -}}
+{{- .Values.tokenHandler.consoleUrl -}}
+{{- else if and (dig "pages" "console" "enabled" false .Values.forms) $hosts -}}
+{{- printf "%s://%s" (include "formgate.usesTls" . | empty | ternary "http" "https") (first $hosts) -}}
+{{- end -}}
 {{- end -}}

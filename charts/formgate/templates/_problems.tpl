@@ -51,6 +51,9 @@
 {{- $problems = append $problems (printf "%s.platformServer: this release runs no platform server; set platformServer.enabled" $route) -}}
 {{- end -}}
 {{- end -}}
+{{- if and (dig "pages" "console" "enabled" false .Values.forms) (not (include "formgate.consoleUrl" .)) -}}
+{{- $problems = append $problems "tokenHandler.consoleUrl: set the public URL of the site that serves the console, or a host of the Ingress or HTTPRoute" -}}
+{{- end -}}
 {{- range $part := list "forms" "tokenHandler" "platformServer" -}}
 {{- with (get $values $part).autoscaling -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}

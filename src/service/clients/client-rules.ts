@@ -21,7 +21,7 @@ export interface ClientEntry {
 export const builderPreviewId = 'builder-preview';
 
 /** The core client of the builder at `builderUrl`, which has no trailing slash. */
-export function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>): ClientEntry {
+function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>): ClientEntry {
   return {
     id: builderPreviewId,
     name: 'Builder preview',
@@ -30,6 +30,39 @@ export function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>):
     targets: ['form-service', 'file-service'].map((id) => ({ id, upstream: urns.service(id) })),
     keycloakLogout: false,
   };
+}
+
+export const consoleId = 'formgate-console';
+
+/**
+ * The core client of the console at `url`, which has no trailing slash. It may call all services that an administrator
+ * works with; each of them decides by the roles of the signed-in person.
+ */
+function consoleClient(url: string, urns: Pick<Urns, 'service'>): ClientEntry {
+  const services = ['form-service', 'configuration-service', 'token-handler', 'tenant-service'];
+  return {
+    id: consoleId,
+    name: 'Formgate console',
+    description: 'Forms, definitions, registers, clients, sessions and operations, for administrators.',
+    redirectUris: [`${url}/token-handler/clients/${consoleId}/callback`],
+    targets: services.map((id) => ({ id, upstream: urns.service(id) })),
+    keycloakLogout: false,
+  };
+}
+
+/** Public URLs without a trailing slash. Undefined if there is no such application. */
+export interface ApplicationUrls {
+  BUILDER_APP_URL?: string | undefined;
+  CONSOLE_URL?: string | undefined;
+}
+
+/** The core clients that Formgate itself maintains. */
+export function maintainedClients(urls: ApplicationUrls, urns: Pick<Urns, 'service'>): ClientEntry[] {
+  const { BUILDER_APP_URL: builder, CONSOLE_URL: console } = urls;
+  return [
+    ...(builder === undefined ? [] : [builderPreview(builder, urns)]),
+    ...(console === undefined ? [] : [consoleClient(console, urns)]),
+  ];
 }
 
 const urnElement = '[A-Za-z0-9-]{1,50}';

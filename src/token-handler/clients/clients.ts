@@ -1,13 +1,13 @@
 // Builds the catalogue of clients, their registrations, and the background work for both.
 import type pg from 'pg';
 import type { Dispatcher } from 'undici';
-import { builderPreviewId } from '../../service/clients/client-rules.ts';
+import { maintainedClients } from '../../service/clients/client-rules.ts';
 import { redirectUriRules } from '../../service/clients/redirect-uri.ts';
 import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
-import { writeBuilderPreview } from './builder-preview.ts';
 import { createClientCatalog } from './catalog.ts';
 import { createLeftoverClients } from './leftover-clients.ts';
+import { writeMaintainedClient } from './maintained-client.ts';
 import { createProvidedClients } from './provided-clients.ts';
 import { createProviderRegistration } from './provider-registration.ts';
 import { createRegistrar } from './registrar.ts';
@@ -41,10 +41,9 @@ export function startClients(options: ClientsOptions) {
     changed: upkeep.nudge,
   });
   const provided = createProvidedClients({ ...options, store, timeout, changed: upkeep.nudge });
-  const builderUrl = config.BUILDER_APP_URL;
-  if (builderUrl !== undefined) {
-    const write = () => writeBuilderPreview(builderUrl, { ...options, configuration });
-    background.untilDone({ task: 'write core client', client: builderPreviewId }, write, { lastTry: false });
+  for (const client of maintainedClients(config, options.urns)) {
+    const write = () => writeMaintainedClient(client, { configuration, log });
+    background.untilDone({ task: 'write core client', client: client.id }, write, { lastTry: false });
   }
   return {
     catalog,

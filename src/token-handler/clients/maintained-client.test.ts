@@ -1,4 +1,4 @@
-// Tests that the core client builder-preview is written at startup.
+// Tests that the core clients builder-preview and formgate-console are written at startup.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -111,6 +111,21 @@ it('builder-preview is not written without BUILDER_APP_URL', async () => {
   replica = await handler.startReplica({ log });
   await expect.poll(() => log.text()).toContain('registration written');
   expect(await written()).toBeUndefined();
+});
+
+it('the client formgate-console, if CONSOLE_URL is set, is written with its callback and the services that administrators use', async () => {
+  await handler.configure({ other: { name: 'Other' } }, { core: true });
+  replica = await handler.startReplica({ env: { CONSOLE_URL: 'https://forms.example.org/' }, log: captureLog() });
+  const written = async () => (await core()).clients ?? {};
+  await expect.poll(async () => Object.keys(await written()).sort()).toEqual(['formgate-console', 'other']);
+  expect((await written())['formgate-console']).toMatchObject({
+    redirectUris: ['https://forms.example.org/token-handler/clients/formgate-console/callback'],
+    targets: ['form-service', 'configuration-service', 'token-handler', 'tenant-service'].map((id) => ({
+      id,
+      upstream: `urn:example:platform:${id}`,
+    })),
+    keycloakLogout: false,
+  });
 });
 
 it('while the configuration service is down, the token handler is ready, and writes builder-preview later', async () => {

@@ -1,0 +1,39 @@
+// Registers the console's client, which the token handler writes to the core configuration, at the identity provider of
+// the demo tenant, so that people can sign in at once.
+import { setTimeout as delay } from 'node:timers/promises';
+import { consoleId } from '../../src/service/clients/client-rules.ts';
+
+export interface ConsoleConnection {
+  /** Base URL of the token handler. */
+  url: string;
+  /** Access token of an administrator of the tenant's clients. */
+  token: string;
+  /** Address of the gateway. */
+  publicUrl: string;
+}
+
+/**
+ * Registers the client or, if it is registered, replaces its redirect URI, because the port can differ from that of the
+ * last start. Waits until the token handler has written the client. Throws after 30 s, or if a request fails.
+ */
+export async function registerConsole({ url, token, publicUrl }: ConsoleConnection): Promise<void> {
+  const callback = `${publicUrl}/token-handler/clients/${consoleId}/callback`;
+  const send = async (method: string, body: object): Promise<number> => {
+    const response = await fetch(`${url}/token-handler/v1/clients/${consoleId}`, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (response.ok || response.status === 404 || response.status === 409) return response.status;
+    throw new Error(`The console's client was not registered: ${response.status} to ${method}: ${text}`);
+  };
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
+    const updated = await send('PUT', { redirectUris: [callback] });
+    if (updated === 200) return;
+    if (updated === 404) continue;
+    const body = { registrationToken: 'demo-registration-token', authCallbackUrl: callback };
+    if ((await send('POST', body)) === 200) return;
+  }
+  throw new Error("The token handler has not written the console's client within 30 s.");
+}
