@@ -287,3 +287,21 @@ describe('batches', () => {
     expect(performance.now() - started).toBeGreaterThan(195);
   });
 });
+
+it('a draft that is warned and locked has both in its history, without an account', async () => {
+  const id = await world.add({ age: 13 * day });
+  await world.run();
+  const warned = world.now().toISOString();
+  world.advance(3 * day);
+  await world.run();
+  const { rows } = await world.pool.query<{ history: string[][] }>('SELECT history FROM forms WHERE id = $1', [id]);
+  const entries = rows[0]?.history.map(([event, time = '', ...author]) => [
+    event,
+    new Date(time).toISOString(),
+    ...author,
+  ]);
+  expect(entries).toEqual([
+    ['warned', warned, 'system', null],
+    ['locked', world.now().toISOString(), 'system', null],
+  ]);
+});

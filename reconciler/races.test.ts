@@ -24,9 +24,10 @@ function save(formId: string) {
   });
 }
 
+const by = { role: 'admin', account: '3f9ac0d21e77' };
 const hold = (formId: string) =>
   createFormStore(unsharedPool(world.pool)).setHeld({
-    ...{ formId, tenantId: tenant, now: world.now(), actor: { id: 'admin', name: 'Admin' }, hold: {} },
+    ...{ formId, tenantId: tenant, now: world.now(), by, actor: { id: 'admin', name: 'Admin' }, hold: {} },
   });
 const unlock = (formId: string) =>
   createFormStore(unsharedPool(world.pool)).move({
@@ -34,6 +35,7 @@ const unlock = (formId: string) =>
     tenantId: tenant,
     now: world.now(),
     actor,
+    by,
     operation: 'unlock',
   });
 
@@ -132,6 +134,7 @@ describe('a release', () => {
       formId: id,
       tenantId: tenant,
       now: world.now(),
+      by,
       actor: { id: 'admin', name: 'Admin' },
       hold: undefined,
     });

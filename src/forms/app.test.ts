@@ -18,6 +18,7 @@ const routes: [method: string, path: string, body?: unknown][] = [
   ['POST', `/${id}`],
   ['DELETE', `/${id}`],
   ['GET', `/${id}/data`],
+  ['GET', `/${id}/history`],
   ['PUT', `/${id}/data`],
 ];
 

@@ -5,6 +5,7 @@ import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.
 import { documentRoutes } from '../service/openapi/openapi.ts';
 import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
+import { readHistoryRoute } from './forms/history-routes.ts';
 import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import { createFormRoute, deleteFormRoute, type FormRoutesOptions, readFormRoute } from './forms/routes.ts';
@@ -32,6 +33,7 @@ export function formsRoutes({ about, definitions, forms, pages, quarantine, regi
     createFormRoute(forms),
     listFormsRoute(forms),
     readFormRoute(forms),
+    readHistoryRoute(forms),
     operateFormRoute(forms),
     deleteFormRoute(forms),
     readDataRoute(forms),

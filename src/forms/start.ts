@@ -34,6 +34,7 @@ import { formMigrations } from './expiry/migrations.ts';
 import { createFormAccess } from './forms/access.ts';
 import { createCreationStore } from './forms/creation-store.ts';
 import { createDataStore } from './forms/data-store.ts';
+import { createPseudonyms } from './forms/history.ts';
 import { createFindResponse } from './forms/idempotency.ts';
 import { createFormList } from './forms/list-store.ts';
 import { createDataBody } from './forms/schema.ts';
@@ -243,6 +244,7 @@ function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Out
     verification: createVerification({ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
+    pseudonyms: createPseudonyms(config.CODE_KEY),
     ...{ codes, hashes, validator, clock },
   };
 }

@@ -74,10 +74,11 @@ async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
   );
 }
 
+const by = { role: 'admin', account: '3f9ac0d21e77' };
 const move = (operation: MoveOperation) => (formId: string) => {
   const claim = createClaim('a key of tests', formId, { tenantId, ...account, route: 'submit', body: {}, now });
   const record = operation === 'submit' ? { ...claim, response: { id: formId } } : undefined;
-  return forms.move({ tenantId, formId, actor, now, operation, record });
+  return forms.move({ tenantId, formId, actor, now, by, operation, record });
 };
 
 const operations: Record<string, (formId: string, address: string) => Promise<unknown>> = {
@@ -90,11 +91,12 @@ const operations: Record<string, (formId: string, address: string) => Promise<un
   unlock: move('unlock'),
   'to-draft': move('to-draft'),
   'send-code': (formId, address) => codes.reserveSend({ tenantId, formId, addressHash: hashOf(address) }, now),
+  'the record of a sent code': (formId) => forms.recordSent({ tenantId, formId, now, by }),
   'a wrong code': (formId, address) => attempt(formId, address, false),
   'a right code': (formId, address) => attempt(formId, address, true),
   delete: (formId) => forms.remove({ tenantId, formId, actor, now, statuses: ['Draft', 'Locked', 'Submitted'] }),
   lock: (formId) => pool.query("UPDATE forms SET status = 'Locked', locked = $2 WHERE id = $1", [formId, now]),
-  hold: (formId) => forms.setHeld({ tenantId, formId, now, actor, hold: {} }),
+  hold: (formId) => forms.setHeld({ tenantId, formId, now, actor, by, hold: {} }),
   create: (_formId, address) => draft(address),
 };
 

@@ -13,6 +13,7 @@
 // forms are due, $6 batch size, $7 now. Each statement documents its other parameters. Definitions are scanned in the
 // order of the arrays.
 import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
+import { appendSql, expiryEvents, systemRole } from '../forms/history.ts';
 import { deletionFacts, deletionSql } from './deletion.ts';
 
 interface Walk {
@@ -78,6 +79,9 @@ const bare: Outbox = {
   unwritten: `, (SELECT coalesce(json_agg(written), '[]') FROM written) AS unwritten`,
 };
 
+const recorded = (stage: keyof typeof expiryEvents) =>
+  appendSql({ event: `'${expiryEvents[stage]}'`, time: '$7', role: `'${systemRole}'` }, 'f');
+
 const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ', delete_on' });
 
 /** The largest bigint. A form that has this revision keeps it when it is locked; adding 1 would fail. */
@@ -89,7 +93,8 @@ WITH ${lockPage}, due AS MATERIALIZED (
   WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${isFree('lock', 'f.id')} ${only('$9')}
   FOR UPDATE OF f SKIP LOCKED
 ), locked AS (
-  UPDATE forms f SET status = 'Locked', locked = $7, revision = f.revision + (f.revision < ${lastRevision})::int
+  UPDATE forms f SET status = 'Locked', locked = $7, revision = f.revision + (f.revision < ${lastRevision})::int,
+    history = ${recorded('lock')}
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, due.delete_on
 ), written AS (${write({
@@ -131,7 +136,7 @@ WITH ${warnPage}, due AS MATERIALIZED (
   WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${unwarned} AND ${isFree('warn', 'f.id')}
   FOR UPDATE OF f SKIP LOCKED
 ), warned AS (
-  UPDATE forms f SET warned = $7
+  UPDATE forms f SET warned = $7, history = ${recorded('warn')}
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, f.last_accessed + ${span('due.lock_after')} AS lock_on, due.delete_after
 ), written AS (

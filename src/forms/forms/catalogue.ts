@@ -76,6 +76,8 @@ interface ActionEntry {
   move?: StatusMove;
   /** The event that the action sends: a key of the catalogue of events. */
   event?: string;
+  /** The event that the history of the form records. */
+  recorded?: string;
 }
 
 /** The actions that have a route. */
@@ -83,6 +85,10 @@ export const requests = {
   read: {
     description: 'Reads the form without its form data. Does not set lastAccessed.',
     roles: { admin: anyStatus, intake: anyStatus, applicant: anyStatus, clerk: anyStatus, assessor: anyStatus },
+  },
+  'read-history': {
+    description: 'Reads what happened to the form: changes of its status, holds, codes and warnings; never names.',
+    roles: { admin: anyStatus },
   },
   'read-data': {
     description: 'Reads the form data. Sets lastAccessed. An intake application needs the applicant’s code.',
@@ -108,38 +114,45 @@ export const operations = {
   'send-code': {
     description: 'Sends a code to the applicant.',
     roles: { intake: draft },
+    recorded: 'code-sent',
   },
   submit: {
     description: 'Validates the form data and submits the form.',
     roles: { intake: draft, applicant: draft, clerk: draft },
     move: { from: 'Draft', to: 'Submitted', sets: 'submitted' },
     event: 'form-submitted',
+    recorded: 'submitted',
   },
   unlock: {
     description: 'Makes a locked form a draft again.',
     roles: { admin: anyStatus },
     move: { from: 'Locked', to: 'Draft', sets: 'last_accessed' },
     event: 'form-unlocked',
+    recorded: 'unlocked',
   },
   archive: {
     description: 'Archives a submitted form.',
     roles: { admin: anyStatus },
     move: { from: 'Submitted', to: 'Archived' },
     event: 'form-archived',
+    recorded: 'archived',
   },
   'to-draft': {
     description: 'Returns a submitted form to the applicant as a draft.',
     roles: { admin: anyStatus, assessor: anyStatus },
     move: { from: 'Submitted', to: 'Draft', sets: 'last_accessed' },
     event: 'form-to-draft',
+    recorded: 'to-draft',
   },
   hold: {
     description: 'Puts the form on hold: it is neither locked nor deleted.',
     roles: { admin: anyStatus },
+    recorded: 'held',
   },
   release: {
     description: 'Ends the hold and restarts the period of the status.',
     roles: { admin: anyStatus },
+    recorded: 'released',
   },
 } as const satisfies Record<string, ActionEntry>;
 

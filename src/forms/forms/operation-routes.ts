@@ -7,6 +7,7 @@ import type { Findings } from '../definitions/json-schema.ts';
 import { type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import {
   describeAction,
+  type FormRole,
   type MoveOperation,
   type Operation,
   operationNames,
@@ -14,6 +15,7 @@ import {
   statusesForAction,
 } from './catalogue.ts';
 import { formView } from './form.ts';
+import type { Author, Pseudonyms } from './history.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
 import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
@@ -77,12 +79,14 @@ const handlers: Record<Operation, Handler> = {
 };
 
 async function sendCode(
-  { access, verification }: FormRoutesOptions,
+  { access, forms, verification, pseudonyms, clock }: FormRoutesOptions,
   formRequest: FormRequest,
   { locals: { traceparent } }: Response,
 ) {
-  const { form } = await access.authorize('send-code', formRequest);
+  const { tenantId, formId } = formRequest;
+  const { form, role } = await access.authorize('send-code', formRequest);
   const { channel, expires } = await verification.send({ form, traceparent });
+  await forms.recordSent({ tenantId, formId, now: clock(), by: authorOf(formRequest, role, pseudonyms) });
   return { id: form.id, sent: true, channel, expires: expires.toISOString() };
 }
 
@@ -118,7 +122,8 @@ async function submitOnce(
     const now = clock();
     const response = { id: formId, status: operations.submit.move.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
-    const change = { tenantId, formId, actor, now, operation: 'submit' as const, revision: found.revision };
+    const by = authorOf(formRequest, authorized.role, options.pseudonyms);
+    const change = { tenantId, formId, actor, now, by, operation: 'submit' as const, revision: found.revision };
     if (!(await forms.move({ ...change, record: claim && { ...claim, response } }))) continue;
     options.changed();
     return response;
@@ -137,13 +142,14 @@ function isNotDraft(error: unknown): boolean {
 
 async function move(
   operation: Exclude<MoveOperation, 'submit'>,
-  { access, forms, expiryDates, clock, changed }: FormRoutesOptions,
+  { access, forms, expiryDates, pseudonyms, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
 ) {
   const { caller, tenantId, formId } = formRequest;
   const { role } = await access.authorize(operation, formRequest);
   const actor = { id: caller.subject, name: caller.name };
-  const moved = await forms.move({ tenantId, formId, actor, now: clock(), operation });
+  const by = authorOf(formRequest, role, pseudonyms);
+  const moved = await forms.move({ tenantId, formId, actor, now: clock(), by, operation });
   if (!moved) {
     const { status } = (await access.authorize(operation, formRequest)).form;
     const detail = `The form is ${status}; ${operation} requires a form that is ${operations[operation].move.from}.`;
@@ -156,15 +162,20 @@ async function move(
 
 async function setHeld(
   operation: 'hold' | 'release',
-  { access, forms, expiryDates, clock }: FormRoutesOptions,
+  { access, forms, expiryDates, pseudonyms, clock }: FormRoutesOptions,
   formRequest: FormRequest,
   hold: Hold | undefined,
 ) {
   const { tenantId, formId, caller } = formRequest;
-  await access.authorize(operation, formRequest);
+  const { role } = await access.authorize(operation, formRequest);
   const actor = { id: caller.subject, name: caller.name };
-  const form = await forms.setHeld({ tenantId, formId, actor, now: clock(), hold });
+  const by = authorOf(formRequest, role, pseudonyms);
+  const form = await forms.setHeld({ tenantId, formId, actor, now: clock(), by, hold });
   if (!form) throw new Problem('gone', 'The form was deleted.');
   const [dates] = await expiryDates([form]);
   return formView(form, { administrator: true, dates });
+}
+
+function authorOf({ formId, caller }: FormRequest, role: FormRole, pseudonyms: Pseudonyms): Author {
+  return { role, account: pseudonyms(formId, caller.issuer, caller.subject) };
 }

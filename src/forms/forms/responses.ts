@@ -1,7 +1,8 @@
 // The response schemas of the form endpoints, for the OpenAPI document. Only tests validate responses with these
 // schemas.
 import { z } from 'zod';
-import { formStatuses, operations } from './catalogue.ts';
+import { formRoles, formStatuses, operations } from './catalogue.ts';
+import { historyEvents, systemRole } from './history.ts';
 
 const example = '2026-08-20T17:00:00.000Z';
 const timestamp = z.iso.datetime().meta({ examples: [example] });
@@ -80,6 +81,34 @@ export const formList = z
     }),
   })
   .meta({ id: 'FormList' });
+
+export const formHistory = z
+  .strictObject({
+    results: z.array(
+      z.strictObject({
+        event: z.enum(historyEvents),
+        time: timestamp,
+        by: z.strictObject({
+          role: z
+            .enum([...Object.keys(formRoles), systemRole])
+            .nullable()
+            .meta({ description: 'The role that allowed it, or `system`; null if it was before histories were kept' }),
+          account: z
+            .string()
+            .nullable()
+            .meta({
+              description: 'Pseudonym of the account, in this form only; null for `system`',
+              examples: ['3f9ac0d21e77'],
+            }),
+          isCaller: z.boolean().meta({ description: 'The account is that of the caller' }),
+        }),
+      }),
+    ),
+    truncated: z
+      .boolean()
+      .meta({ description: 'Some entries were dropped: a form keeps its first 20 and its last 80' }),
+  })
+  .meta({ id: 'FormHistory' });
 
 export const operationResponse = z.union([
   z

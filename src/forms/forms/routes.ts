@@ -23,6 +23,7 @@ import {
   normaliseApplicant,
   noticeChannels,
 } from './form.ts';
+import type { Pseudonyms } from './history.ts';
 import { createClaim, type FindResponse, type IdempotencyClaim } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
 import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
@@ -46,6 +47,8 @@ export interface FormRoutesOptions {
   codes: Pick<CodeStore, 'hasSession'>;
   verification: Verification;
   hashes: CodeHashes;
+  /** Names accounts in histories. */
+  pseudonyms: Pseudonyms;
   /** Key for the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;

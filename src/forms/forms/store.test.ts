@@ -31,6 +31,7 @@ afterAll(async () => {
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 const actor = { id: 'subject-1', name: 'Ada' };
+const by = { role: 'admin', account: '3f9ac0d21e77' };
 const now = new Date('2026-08-20T17:00:00Z');
 
 function newForm(changes: Partial<NewForm> = {}): NewForm {
@@ -100,7 +101,7 @@ describe('move', () => {
           [id, status],
         );
         const later = new Date(now.getTime() + 1_000);
-        const moved = await store.move({ tenantId, formId: id, actor, now: later, operation });
+        const moved = await store.move({ tenantId, formId: id, actor, now: later, by, operation });
         const events = (await outbox(id)).slice(2);
         if (status !== move.from) {
           expect([moved, events]).toEqual([undefined, []]);
@@ -117,10 +118,37 @@ describe('move', () => {
 
   it('refuses another tenant’s form and another revision', async () => {
     const id = await made();
-    const change = { tenantId, formId: id, actor, now, operation: 'submit' as const };
+    const change = { tenantId, formId: id, actor, now, by, operation: 'submit' as const };
     expect(await store.move({ ...change, tenantId: 'another' })).toBeUndefined();
     expect(await store.move({ ...change, revision: '2' })).toBeUndefined();
     expect(await store.move({ ...change, revision: '1' })).toBeDefined();
+  });
+});
+
+describe('the history', () => {
+  const history = async (id: string) => (await store.history({ tenantId, formId: id })) ?? [];
+
+  it('gets an entry in the statement of the change, and none if the change is refused or changes nothing', async () => {
+    const id = await made();
+    const change = { tenantId, formId: id, actor, now, by };
+    await store.move({ ...change, operation: 'unlock' });
+    await store.setHeld({ ...change, hold: undefined });
+    expect(await history(id)).toEqual([]);
+    await store.move({ ...change, operation: 'submit' });
+    await store.setHeld({ ...change, hold: {} });
+    await store.setHeld({ ...change, hold: undefined });
+    await store.recordSent({ ...change, tenantId: 'another' });
+    await store.recordSent(change);
+    const entry = (event: string) => [event, '2026-08-20T17:00:00+00:00', 'admin', '3f9ac0d21e77'];
+    expect(await history(id)).toEqual(['submitted', 'held', 'released', 'code-sent'].map(entry));
+    expect(await store.history({ tenantId: 'another', formId: id })).toBeUndefined();
+  });
+
+  it('keeps the first 20 and the last 80 entries', async () => {
+    const id = await made();
+    const all = Array.from({ length: 103 }, (_, nth) => `account ${nth}`);
+    for (const account of all) await store.recordSent({ tenantId, formId: id, now, by: { role: 'intake', account } });
+    expect((await history(id)).map(([, , , account]) => account)).toEqual([...all.slice(0, 20), ...all.slice(-80)]);
   });
 });
 
@@ -152,7 +180,7 @@ describe('remove', () => {
     const change = { tenantId, formId: id, actor, now, statuses: all };
     expect(await store.remove({ ...change, tenantId: 'another' })).toBe(false);
     expect(await store.remove({ ...change, statuses: ['Locked'] })).toBe(false);
-    await store.setHeld({ tenantId, formId: id, now, actor, hold: {} });
+    await store.setHeld({ tenantId, formId: id, now, actor, by, hold: {} });
     expect(await store.remove(change)).toBe(false);
     expect((await outbox(id)).map(({ kind }) => kind)).toEqual(['subscribe', 'form-created']);
     expect((await pool.query('SELECT FROM tombstones WHERE form_id = $1', [id])).rowCount).toBe(0);

@@ -13,6 +13,7 @@ import {
   statuses,
 } from './catalogue.ts';
 import type { Form, Person, Tombstone } from './form.ts';
+import { type Author, appendSql, type HistoryRow } from './history.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
 
 export interface FormKey {
@@ -24,6 +25,11 @@ export interface FormKey {
 export interface Change extends FormKey {
   actor: Person;
   now: Date;
+}
+
+/** A change that the form's history records. */
+export interface RecordedChange extends Change {
+  by: Author;
 }
 
 export interface Hold {
@@ -54,7 +60,8 @@ WITH form AS (
   UPDATE forms SET status = $12, revision = revision + 1,
     locked = CASE WHEN $12 = 'Draft' THEN NULL ELSE locked END,
     last_accessed = CASE WHEN $14 = 'last_accessed' THEN $9 ELSE last_accessed END,
-    submitted = CASE WHEN $14 = 'submitted' THEN $9 ELSE submitted END
+    submitted = CASE WHEN $14 = 'submitted' THEN $9 ELSE submitted END,
+    history = ${appendSql({ event: '$16', time: '$9', role: '$17', account: '$18' })}
   WHERE id = $7 AND tenant_id = $1 AND status = $11 AND ($15::bigint IS NULL OR revision = $15)
   RETURNING ${formColumns}
 ), record AS (
@@ -70,10 +77,22 @@ const restartSql = (status: ExpiringStatus) => {
   return `${since} = CASE WHEN held AND NOT $4 AND status = '${status}' THEN $3 ELSE ${since} END`;
 };
 
+// Releasing a form that is not held changes nothing.
+const heldHistory = `history = CASE WHEN held OR $4 THEN ${appendSql({
+  event: `CASE WHEN $4 THEN '${operations.hold.recorded}' ELSE '${operations.release.recorded}' END`,
+  time: '$3',
+  role: '$7',
+  account: '$8',
+})} ELSE history END`;
+
 const holdSql = `
-UPDATE forms SET ${['held = $4', 'hold_reason = $5', 'held_by = $6', ...expiringStatuses.map(restartSql)].join(', ')}
+UPDATE forms SET ${['held = $4', 'hold_reason = $5', 'held_by = $6', heldHistory, ...expiringStatuses.map(restartSql)].join(', ')}
 WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
+
+const recordSentSql = `
+UPDATE forms SET history = ${appendSql({ event: `'${operations['send-code'].recorded}'`, time: '$3', role: '$4', account: '$5' })}
+WHERE id = $1 AND tenant_id = $2`;
 
 const removeSql = `
 WITH due AS MATERIALIZED (
@@ -119,11 +138,13 @@ export function createFormStore(pool: SharedPool) {
      * undefined if the form does not have the status that the operation requires or, if given, the `revision`.
      */
     async move(
-      change: Change & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
+      change: RecordedChange & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
     ): Promise<Form | undefined> {
-      const { move, event }: { move: StatusMove; event: EventKind } = operations[change.operation];
+      const { move, event, recorded }: { move: StatusMove; event: EventKind; recorded: string } =
+        operations[change.operation];
       const record = recordValues(change.record, change, change.now);
       const values = [...record, change.actor, move.from, move.to, event, move.sets, change.revision];
+      values.push(recorded, change.by.role, change.by.account);
       return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
     },
 
@@ -131,9 +152,24 @@ export function createFormStore(pool: SharedPool) {
      * Holds a form for a reason or, without one, releases it, which restarts the retention period of its status. Returns
      * undefined if the form does not exist.
      */
-    async setHeld({ actor, now, hold, ...key }: Change & { hold: Hold | undefined }): Promise<Form | undefined> {
-      const values = [key.formId, key.tenantId, now, hold !== undefined, hold?.reason, hold && actor];
+    async setHeld(change: RecordedChange & { hold: Hold | undefined }): Promise<Form | undefined> {
+      const { actor, now, hold, by, ...key } = change;
+      const held = [hold !== undefined, hold?.reason, hold && actor];
+      const values = [key.formId, key.tenantId, now, ...held, by.role, by.account];
       return (await pool.query<Form>(claimOf(key), holdSql, values)).rows[0];
+    },
+
+    /** Adds to the history that a code was sent. */
+    async recordSent({ formId, tenantId, now, by }: Omit<RecordedChange, 'actor'>): Promise<void> {
+      const values = [formId, tenantId, now, by.role, by.account];
+      await pool.query(claimOf({ formId, tenantId }), recordSentSql, values);
+    },
+
+    /** Reads what the history has recorded. Returns undefined if the form does not exist. */
+    async history(key: FormKey): Promise<HistoryRow[] | undefined> {
+      const sql = 'SELECT history FROM forms WHERE id = $1 AND tenant_id = $2';
+      const { rows } = await pool.query<{ history: HistoryRow[] }>(claimOf(key), sql, [key.formId, key.tenantId]);
+      return rows[0]?.history;
     },
 
     /**

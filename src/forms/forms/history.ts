@@ -1,0 +1,81 @@
+// The history of a form: what happened, when, and in which role. It contains no names, and no subjects of accounts. An
+// account has a pseudonym that is different in each form, so that histories cannot be linked.
+import { createHmac } from 'node:crypto';
+import { operations } from './catalogue.ts';
+import type { Form } from './form.ts';
+
+/** What the expiry records. */
+export const expiryEvents = { warn: 'warned', lock: 'locked' } as const;
+
+const recorded = Object.values(operations).flatMap((entry) => ('recorded' in entry ? [entry.recorded] : []));
+
+/** The events of a history, by name. */
+export const historyEvents = ['created', ...recorded, ...Object.values(expiryEvents)] as [string, ...string[]];
+
+/** Who made a change: the role that allowed it, and the pseudonym of the account. */
+export interface Author {
+  role: string;
+  account: string;
+}
+
+/** The role of changes by the expiry. */
+export const systemRole = 'system';
+
+/** As the database has it: event, time (ISO 8601), role, pseudonym. */
+export type HistoryRow = [event: string, time: string, role: string, account?: string | null];
+
+export interface HistoryEntry {
+  event: string;
+  time: Date;
+  /** Null for events from before histories were kept. */
+  role: string | null;
+  /** Null for the expiry, and if the role is null. */
+  account: string | null;
+}
+
+/** Entries that a form keeps. Beyond them, an entry after the first ones is dropped for each new one. */
+export const keptEntries = 100;
+const firstEntries = 20;
+
+/**
+ * SQL that appends an entry to `history` (of the table alias `form`). The arguments are SQL. The first entries are never
+ * dropped, so that repeated changes cannot hide them.
+ */
+export function appendSql(entry: { event: string; time: string; role: string; account?: string }, form = 'forms') {
+  const column = `${form}.history`;
+  const { event, time, role, account = 'NULL' } = entry;
+  const row = `jsonb_build_array(${event}::text, ${time}::timestamptz, ${role}::text, ${account}::text)`;
+  return `(CASE WHEN jsonb_array_length(${column}) >= ${keptEntries} THEN ${column} - ${firstEntries} ELSE ${column} END
+    || jsonb_build_array(${row}))`;
+}
+
+export type Pseudonyms = ReturnType<typeof createPseudonyms>;
+
+/** `secret` is the key of the pseudonyms. */
+export function createPseudonyms(secret: string) {
+  /** Returns 12 hexadecimal digits, which are the same for each account and form. */
+  return (formId: string, issuer: string, subject: string): string =>
+    createHmac('sha256', secret).update(['account', formId, issuer, subject].join('\0')).digest('hex').slice(0, 12);
+}
+
+/**
+ * Returns the entries, oldest first. Adds what the form itself tells: its creation, and a submission or lock from before
+ * histories were kept.
+ */
+export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {
+  const kept = rows.map(([event, time, role, account = null]) => ({ event, time: new Date(time), role, account }));
+  const creator = {
+    role: form.anonymousApplicant ? 'intake' : 'creator',
+    account: pseudonyms(form.id, form.issuer, form.createdBy.id),
+  };
+  const missing = (
+    { event, time }: { event: string; time: Date | null },
+    author: Omit<HistoryEntry, 'event' | 'time'>,
+  ) => (time === null || kept.some((entry) => entry.event === event) ? [] : [{ event, time, ...author }]);
+  return [
+    ...missing({ event: 'created', time: form.created }, creator),
+    ...missing({ event: operations.submit.recorded, time: form.submitted }, { role: null, account: null }),
+    ...missing({ event: expiryEvents.lock, time: form.locked }, { role: systemRole, account: null }),
+    ...kept,
+  ].sort((a, b) => a.time.getTime() - b.time.getTime());
+}
