@@ -1,6 +1,8 @@
 // Which page an address shows. An area for which the caller has no role explains itself in place of its pages.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { ClientList } from './clients/client-list.tsx';
+import { ClientPage } from './clients/client-page.tsx';
 import { Page } from './elements/page.tsx';
 import { RoleNeeded } from './elements/role-needed.tsx';
 import { AnnounceContext, Announcement } from './elements/status.tsx';
@@ -9,7 +11,11 @@ import { FormPage } from './forms/form-page.tsx';
 import { type Area, areas, mayUse } from './frame.tsx';
 import { Home } from './home.tsx';
 import type { Place } from './location.ts';
+import { OperationsPage } from './operations/operations-page.tsx';
+import { RegisterList } from './registers/register-list.tsx';
+import { RegisterPage } from './registers/register-page.tsx';
 import { useSignedIn } from './session/session-context.ts';
+import { SessionList } from './sessions/session-list.tsx';
 
 export function View({ place }: { place: Place }) {
   const address = [place.tenant, ...place.parts].join('/');
@@ -43,6 +49,18 @@ const views: Record<string, (place: Place) => JSX.Element | undefined> = {
     if (more.length > 0) return undefined;
     return id === undefined ? <FormList place={place} /> : <FormPage id={id} />;
   },
+  registers: (place) => {
+    const [, name, ...more] = place.parts;
+    if (more.length > 0) return undefined;
+    return name === undefined ? <RegisterList place={place} /> : <RegisterPage name={name} />;
+  },
+  clients: (place) => {
+    const [, id, ...more] = place.parts;
+    if (more.length > 0) return undefined;
+    return id === undefined ? <ClientList /> : <ClientPage id={id} />;
+  },
+  sessions: ({ parts }) => (parts.length === 1 ? <SessionList /> : undefined),
+  operations: ({ parts }) => (parts.length === 1 ? <OperationsPage /> : undefined),
 };
 
 function Missing() {
