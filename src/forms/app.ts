@@ -3,6 +3,7 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
+import { listDefinitionsRoute, readDefinitionRoute } from './definitions/catalogue-routes.ts';
 import { checkDefinitionRoute, type DefinitionRoutesOptions } from './definitions/routes.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
 import { readHistoryRoute } from './forms/history-routes.ts';
@@ -38,6 +39,8 @@ export function formsRoutes({ about, definitions, forms, pages, quarantine, regi
     deleteFormRoute(forms),
     readDataRoute(forms),
     updateDataRoute(forms),
+    listDefinitionsRoute(definitions),
+    readDefinitionRoute(definitions),
     checkDefinitionRoute(definitions),
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),

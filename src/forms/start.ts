@@ -25,8 +25,8 @@ import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
-import { createDefinitionCheck } from './definitions/check.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
+import { createDefinitionServices } from './definitions/services.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { createExpiryDates } from './expiry/dates.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
@@ -46,7 +46,6 @@ import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
-import { requirePages } from './pages/built-pages.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createEntryEdits } from './registers/entry-edits.ts';
@@ -70,10 +69,9 @@ export interface StartOptions {
   startup?: Partial<StartupPace>;
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override, or a page that was not built. */
+/** Throws ConfigError for an invalid `DIR_…` override. */
 export async function startForms(options: StartOptions): Promise<RunningService> {
   const { config, log, env, clock = systemClock, pace, startup } = options;
-  requirePages(config.PAGES);
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
@@ -196,12 +194,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
       clock,
     },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
-    definitions: {
-      ...guards,
-      check: createDefinitionCheck({ validator: base.validator, configuration: platform.configuration, urns }),
-      checks: limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
-    },
-    pages: { pages: config.PAGES },
+    definitions: { ...guards, ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }) },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
       quarantine: createFormsQuarantine({ pool, clock }),

@@ -1,12 +1,18 @@
 // Reads all form definitions of a tenant, page by page, from both places of decision 0016.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import type { Clock } from '../../service/clock.ts';
 import { isObject } from '../../service/json-value.ts';
+import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { createShortCache } from '../../service/short-cache.ts';
 
 export interface ListedDefinition {
   id: string;
   /** The id if the definition has no name. */
   name: string;
+  /** Where it is configured: in the tenant's `platform:form-service`, or in a configuration of its own. */
+  source: 'collection' | 'document';
+  anonymousApply: boolean;
   /** As configured, so possibly not an object. */
   uiSchema: unknown;
 }
@@ -27,7 +33,7 @@ export async function* listDefinitions(
   const yielded = new Set<string>();
   for (const [id, configured] of isObject(collection) ? Object.entries(collection) : []) {
     yielded.add(id);
-    yield toListed(id, configured);
+    yield toListed(id, configured, 'collection');
   }
   let top = largestPage;
   for (let after: string | undefined; ; ) {
@@ -37,7 +43,7 @@ export async function* listDefinitions(
       for (const { name, active, latest } of page.results) {
         if (yielded.has(name)) continue;
         yielded.add(name);
-        yield toListed(name, (active ?? latest)?.configuration);
+        yield toListed(name, (active ?? latest)?.configuration, 'document');
       }
       if (page.next === undefined || page.results.length === 0) return;
       after = page.next;
@@ -52,7 +58,51 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof PlatformError && (error.reason === 'oversized' || error.upstreamStatus === 500);
 }
 
-function toListed(id: string, configured: unknown): ListedDefinition {
-  const { name, uiSchema } = isObject(configured) ? configured : {};
-  return { id, name: typeof name === 'string' ? name : id, uiSchema };
+function toListed(id: string, configured: unknown, source: ListedDefinition['source']): ListedDefinition {
+  const { name, uiSchema, anonymousApply } = isObject(configured) ? configured : {};
+  return { id, name: typeof name === 'string' ? name : id, source, anonymousApply: anonymousApply === true, uiSchema };
 }
+
+export interface DefinitionSummaries {
+  /** Sorted by name. */
+  results: Omit<ListedDefinition, 'uiSchema'>[];
+  truncated: boolean;
+}
+
+export type DefinitionList = (tenantId: string) => Promise<DefinitionSummaries>;
+
+/** Returns a function that lists at most `most` definitions, and shares the list for ten seconds. */
+export function createDefinitionList(options: {
+  configuration: Pick<Configuration, 'read' | 'list'>;
+  most: number;
+  clock: Clock;
+}): DefinitionList {
+  const { configuration, most, clock } = options;
+  // A list reads all definitions of a tenant, which may be many megabytes.
+  const queue = createFairQueue({
+    slots: { total: 4, perTenant: 1, perMember: 1 },
+    waiting: { total: 40, perTenant: 4, perMember: 4 },
+    waitMs: 10_000,
+    detail: 'Other requests are still reading the definitions.',
+    retryAfterSeconds: 5,
+  });
+  async function read(tenantId: string): Promise<DefinitionSummaries> {
+    const results: DefinitionSummaries['results'] = [];
+    for await (const { uiSchema: _unused, ...summary } of listDefinitions(configuration, { tenantId })) {
+      if (results.length === most) return { results: sorted(results), truncated: true };
+      results.push(summary);
+    }
+    return { results: sorted(results), truncated: false };
+  }
+  return createShortCache({
+    freshFor: 10_000,
+    clock,
+    async read(tenantId) {
+      const release = await queue.take({ tenant: tenantId, member: '' });
+      return read(tenantId).finally(release);
+    },
+  });
+}
+
+const sorted = (results: DefinitionSummaries['results']) =>
+  results.sort((a, b) => a.name.localeCompare(b.name, 'en') || (a.id < b.id ? -1 : 1));

@@ -3,7 +3,9 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { DefinitionCheck } from './check.ts';
+import type { DefinitionList } from './list.ts';
 import { checkBody, checkResponse, tenantQuery } from './schema.ts';
+import type { DefinitionSource } from './source.ts';
 
 export interface DefinitionRoutesOptions {
   /** Accepts tokens for this service and for the configuration service. */
@@ -13,6 +15,8 @@ export interface DefinitionRoutesOptions {
   tenant: Guard;
   check: DefinitionCheck;
   checks: LocalRateLimiter;
+  list: DefinitionList;
+  find: DefinitionSource['find'];
 }
 
 export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks }: DefinitionRoutesOptions): Route {

@@ -1,6 +1,7 @@
 // The request and response schemas of the check of form definitions.
 import { z } from 'zod';
 import { isObject } from '../../service/json-value.ts';
+import { definitionIdPattern } from './definition.ts';
 
 export const checkBody = z.custom<Record<string, unknown>>(isObject, 'must be an object').meta({
   type: 'object',
@@ -11,6 +12,44 @@ export const checkBody = z.custom<Record<string, unknown>>(isObject, 'must be an
 export const tenantQuery = z.object({
   tenantId: z.string().optional().meta({ description: 'URN of the tenant; required of core users' }),
 });
+
+export const definitionParams = z.object({
+  definitionId: z
+    .string()
+    .regex(definitionIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
+    .meta({ examples: ['permit'] }),
+});
+
+export const definitionList = z
+  .strictObject({
+    results: z.array(
+      z.strictObject({
+        id: z.string(),
+        name: z.string(),
+        source: z.enum(['collection', 'document']).meta({
+          description:
+            'Where it is configured: `collection` is `platform:form-service`, `document` is `form-service:<id>`',
+        }),
+        anonymousApply: z.boolean(),
+      }),
+    ),
+    truncated: z.boolean().meta({ description: 'Whether there are more than the listed thousand' }),
+  })
+  .meta({ id: 'DefinitionList' });
+
+/** Has the fields that the service uses. A definition may have others, which are returned as well. */
+export const definitionResponse = z
+  .looseObject({
+    id: z.string(),
+    name: z.string(),
+    anonymousApply: z.boolean(),
+    applicantRoles: z.array(z.string()),
+    assessorRoles: z.array(z.string()),
+    clerkRoles: z.array(z.string()),
+    oneFormPerApplicant: z.boolean(),
+    dataSchema: z.unknown().meta({ description: 'A JSON Schema' }),
+  })
+  .meta({ id: 'FormDefinition' });
 
 export const checkResponse = z
   .object({

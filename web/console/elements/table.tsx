@@ -20,7 +20,7 @@ export function Table({ caption, hidesCaption = false, columns, rows, empty = 'T
   if (rows.length === 0) return <p>{empty}</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
-    <section class="scroll" aria-label={caption} tabIndex={0}>
+    <section class="scroll" aria-label={`Table: ${caption}`} tabIndex={0}>
       <table>
         <caption class={hidesCaption ? 'hidden' : undefined}>{caption}</caption>
         <thead>

@@ -1,0 +1,80 @@
+// Tests the list of form definitions and the reading of one: what they contain, and who may ask.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configure, permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+import { type Answered, call, roleToken } from '../../../test/support/platform.ts';
+import { definitionList, definitionResponse } from './schema.ts';
+
+let forms: TestForms;
+beforeAll(async () => {
+  forms = await startTestForms();
+  const broken = { id: 'broken', name: 'A broken one', dataSchema: { type: 'nonsense' } };
+  await configure(forms.platform, 'form-service', 'broken', broken);
+  const own = { id: 'own', name: 'Own document', anonymousApply: false, dataSchema: { type: 'object' }, other: 1 };
+  await configure(forms.platform, 'form-service', 'own', own);
+  // In both places: the collection wins.
+  await configure(forms.platform, 'form-service', 'permit', { ...permit, name: 'Hidden' });
+});
+afterAll(() => forms.close());
+
+const ask = (path = '', token = forms.token('admin')): Promise<Answered> =>
+  call(`${forms.url}/form/v1/definitions${path}`, { token });
+
+describe('GET /form/v1/definitions', () => {
+  it('lists the definitions of both places by name, also those that cannot be used', async () => {
+    expect(definitionList.parse((await ask()).body)).toEqual({
+      results: [
+        { id: 'broken', name: 'A broken one', source: 'document', anonymousApply: false },
+        { id: 'own', name: 'Own document', source: 'document', anonymousApply: false },
+        { id: 'permit', name: 'Permit', source: 'collection', anonymousApply: true },
+      ],
+      truncated: false,
+    });
+  });
+
+  it('lists a new definition within ten seconds', async () => {
+    await ask();
+    await configure(forms.platform, 'form-service', 'fresh', { id: 'fresh', name: 'Fresh' });
+    forms.advance(10_000);
+    expect(definitionList.parse((await ask()).body).results.map(({ id }) => id)).toContain('fresh');
+  });
+});
+
+describe('GET /form/v1/definitions/{definitionId}', () => {
+  it('returns the definition as forms use it, from both places', async () => {
+    const used = definitionResponse.parse((await ask('/permit')).body);
+    expect(used).toEqual({ ...permit, oneFormPerApplicant: false });
+    expect((await ask('/own')).body).toMatchObject({
+      id: 'own',
+      dataSchema: { type: 'object' },
+      clerkRoles: [],
+      other: 1,
+    });
+  });
+
+  it('is 404 for an unknown one, and 400 for an invalid id', async () => {
+    expect((await ask('/nothing')).status).toBe(404);
+    expect((await ask('/a%2Fb')).status).toBe(400);
+  });
+});
+
+it.each(['', '/permit'])(
+  'GET /form/v1/definitions%s is for form-admin and configuration-admin of the tenant',
+  async (path) => {
+    const access = forms.platform.access;
+    const configurationAdmin = await roleToken(
+      access,
+      { 'configuration-service': ['configuration-admin'] },
+      { realm: 'demo', claims: { exp: Math.floor(forms.now().getTime() / 1000) + 3_600 } },
+    );
+    expect((await ask(path, configurationAdmin)).status).toBe(200);
+    for (const who of ['intake', 'alice', 'clerk', 'assessor', 'nobody'] as Who[])
+      expect([who, (await ask(path, forms.token(who))).status]).toEqual([who, 403]);
+    expect((await ask(path, 'nonsense')).status).toBe(401);
+    const core = await forms.tokenWith({ realm: 'core', roles: ['form-admin'] });
+    expect((await ask(path, core)).status).toBe(400);
+    const own = `?tenantId=${encodeURIComponent(forms.platform.tenant.id)}`;
+    expect((await ask(`${path}${own}`, core)).status).toBe(200);
+    const other = await forms.tokenWith({ realm: 'other', roles: ['form-admin'] });
+    expect((await ask(`${path}${own}`, other)).status).toBe(403);
+  },
+);

@@ -1,0 +1,35 @@
+// Tests how long a reading is shared, and that a failure is not.
+import { expect, it } from 'vitest';
+import { createShortCache } from './short-cache.ts';
+
+it('a reading is shared by concurrent and later callers for its time, separately for each key', async () => {
+  let now = 0;
+  const reads: string[] = [];
+  const cached = createShortCache({
+    freshFor: 5_000,
+    clock: () => new Date(now),
+    read: async (key) => reads.push(key),
+  });
+  expect(await Promise.all([cached('a'), cached('a'), cached('b')])).toEqual([1, 1, 2]);
+  now = 4_999;
+  expect(await cached('a')).toBe(1);
+  now = 5_000;
+  expect(await cached('a')).toBe(3);
+  expect(reads).toEqual(['a', 'b', 'a']);
+});
+
+it('a failure is given to those who wait for it, and not kept', async () => {
+  let attempts = 0;
+  const cached = createShortCache({
+    freshFor: 5_000,
+    clock: () => new Date(0),
+    read: async () => {
+      attempts += 1;
+      if (attempts === 1) throw new Error('down');
+      return attempts;
+    },
+  });
+  const results = await Promise.allSettled([cached('a'), cached('a')]);
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(await cached('a')).toBe(2);
+});
