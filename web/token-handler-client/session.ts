@@ -1,0 +1,29 @@
+// What the token handler says about the session, and what happens to it.
+
+/** The first element of `GET /token-handler/sessions`. Times are ISO 8601, by the server's clock. */
+export interface Session {
+  id: string;
+  tenantId: string;
+  clientId: string;
+  name: string;
+  email: string | null;
+  roles: string[];
+  /** When the session ends if no further request to a target comes. */
+  expiry: string;
+  /** When the session ends at the latest. */
+  absoluteExpiry: string;
+  /** The address at which `signOut` logs out. */
+  logoutUrl: string;
+}
+
+export type SessionEvent =
+  /** Somebody is signed in: at the first read, after a sign-in in any tab, or as another person than before. */
+  | { type: 'signed-in'; session: Session }
+  /** The session ends in `remaining` milliseconds unless a request to a target comes. */
+  | { type: 'expiring'; session: Session; remaining: number }
+  /** The session has ended by itself: it expired, or somebody ended it elsewhere. */
+  | { type: 'expired' }
+  /** Nobody is signed in at the first read, or a tab of this site has signed out. */
+  | { type: 'signed-out' }
+  /** `fetch` got a 401. The session may have ended, or an upstream has refused its token. */
+  | { type: 'unauthorized'; url: string };

@@ -1,0 +1,248 @@
+// The browser's side of the token handler: who is signed in, requests with CSRF protection, sign-in and sign-out, in all
+// tabs of a site. It never redirects by itself, and never sees a token. README.md describes its use.
+import type { Session, SessionEvent } from './session.ts';
+
+export interface ClientOptions {
+  clientId: string;
+  /** Name of the tenant. Leave it out if the proxy sets the tenant header. */
+  tenant?: string;
+  /** Path of the token handler on this site. Default: `/token-handler`. */
+  prefix?: string;
+  /** Milliseconds between two reads of the session, by one tab for all. Default: 60,000. */
+  poll?: number;
+  /** Milliseconds before the end at which `expiring` comes. Default: 120,000. */
+  warn?: number;
+  /** Returns what the person has typed, as a JSON value. Called just before a sign-in leaves the page. */
+  keep?: () => unknown;
+}
+
+/** Parameters of `/auth`. With `prompt: 'none'`, the identity provider shows no page. */
+export interface SignIn {
+  /** A path on this site. Default: the current address. */
+  returnTo?: string;
+  prompt?: 'none' | 'login' | 'select_account';
+  login_hint?: string;
+  ui_locales?: string;
+}
+
+interface Message {
+  session: Session | null;
+  offset: number;
+  type: 'expired' | 'signed-out';
+}
+
+/** Reads the session as soon as it is created, and follows other tabs until it is closed. A page needs one. */
+export class TokenHandlerClient {
+  readonly #options: ClientOptions;
+  /** Addresses of the token handler and of the client's endpoints. */
+  readonly #root: string;
+  readonly #clientRoot: string;
+  /** Names the channel, the lock and the kept data. */
+  readonly #key: string;
+  readonly #channel: BroadcastChannel;
+  readonly #closing = new AbortController();
+  readonly #listeners = new Set<(event: SessionEvent) => void>();
+  #session: Session | null | undefined;
+  #person: string | undefined;
+  /** The server's clock less this one, in milliseconds. */
+  #offset = 0;
+  #changes = 0;
+  #learnt = 0;
+  #reading: Promise<Session | null> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #warned: string | undefined;
+
+  constructor(options: ClientOptions) {
+    const { clientId, prefix = '/token-handler', poll = 60_000 } = options;
+    this.#options = options;
+    this.#root = `${location.origin}${prefix}/`;
+    this.#clientRoot = `${this.#root}clients/${encodeURIComponent(clientId)}`;
+    this.#key = `formgate ${prefix}`;
+    this.#channel = new BroadcastChannel(this.#key);
+    this.#channel.onmessage = ({ data }: MessageEvent<Message>) => {
+      this.#learn(data);
+      // The other tab may have failed to reach the logout.
+      if (data.type === 'signed-out') setTimeout(this.#readQuietly, 5_000);
+    };
+    const { signal } = this.#closing;
+    // A page that was asleep, or that the back button brought back, may show what its session may no longer see.
+    addEventListener('pageshow', ({ persisted }) => persisted && this.#readQuietly(), { signal });
+    const isOld = () => !document.hidden && Date.now() - this.#learnt > 10_000;
+    document.addEventListener('visibilitychange', () => isOld() && this.#readQuietly(), { signal });
+    // The lock lets one tab of the site poll. Pages by plain http have no locks.
+    const pollUntilClosed = () => this.#poll(poll);
+    void (navigator.locks?.request(this.#key, { signal }, pollUntilClosed) ?? pollUntilClosed()).catch(() => undefined);
+    this.#readQuietly();
+  }
+
+  /** Undefined until the first read, null if nobody is signed in. */
+  get session(): Session | null | undefined {
+    return this.#session;
+  }
+
+  /** Calls the listener for each event. Returns a function that removes it. */
+  on(listener: (event: SessionEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Reads the session without extending it. Rejects if the server cannot be reached; `session` stays then. */
+  read(): Promise<Session | null> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** The browser's `fetch`. Requests to the token handler also get the CSRF header, and raise `unauthorized`. */
+  readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init);
+    if (!request.url.startsWith(this.#root)) return fetch(request);
+    if (request.method !== 'GET') {
+      // Reading the session sets the cookie again, if the browser has lost it.
+      if (!csrfToken()) await this.read().catch(() => undefined);
+      request.headers.set('X-XSRF-TOKEN', csrfToken());
+    }
+    const response = await fetch(request);
+    if (response.status === 401) {
+      this.#emit({ type: 'unauthorized', url: request.url });
+      this.#readQuietly();
+    }
+    return response;
+  };
+
+  /** Returns the address that starts a sign-in and comes back to this page. */
+  signInUrl({ returnTo = location.href.slice(location.origin.length), ...more }: SignIn = {}): string {
+    const { tenant } = this.#options;
+    const query = { ...(tenant && { tenant }), callbackUrl: `${this.#clientRoot}/callback`, returnTo, ...more };
+    return `${this.#clientRoot}/auth?${new URLSearchParams(query)}`;
+  }
+
+  /** Leaves the page for `signInUrl`, and keeps in `sessionStorage` what the option `keep` returns. */
+  signIn(signIn?: SignIn): void {
+    const kept = this.#options.keep?.();
+    if (kept !== undefined) sessionStorage.setItem(this.#key, JSON.stringify([this.#person ?? null, kept]));
+    location.assign(this.signInUrl(signIn));
+  }
+
+  /** Returns what was kept, once, and only to the person who typed it. Call it when somebody is signed in. */
+  restore(): unknown {
+    const text = this.#session && sessionStorage.getItem(this.#key);
+    if (!text) return undefined;
+    sessionStorage.removeItem(this.#key);
+    const [typist, kept] = JSON.parse(text);
+    return typist === null || typist === this.#person ? kept : undefined;
+  }
+
+  /** Returns why the last sign-in failed, such as `login_required`, once: it removes `error` from the address. */
+  signInError(): string | null {
+    const url = new URL(location.href);
+    const error = url.searchParams.get('error');
+    if (!/^(\w+_required|access_denied)$/.test(error ?? '')) return null;
+    url.searchParams.delete('error');
+    history.replaceState(history.state, '', url);
+    return error;
+  }
+
+  /** Ends the session in all tabs, and leaves the page for a path on this site. */
+  signOut(returnTo = '/'): void {
+    const address = this.#session?.logoutUrl ?? `${this.#clientRoot}/logout`;
+    sessionStorage.removeItem(this.#key);
+    this.#tell(null, 'signed-out');
+    location.assign(`${address}?${new URLSearchParams({ returnTo })}`);
+  }
+
+  /** Stops polling and listening. */
+  close(): void {
+    this.#closing.abort();
+    this.#channel.close();
+    this.#listeners.clear();
+    clearTimeout(this.#timer);
+  }
+
+  #emit(event: SessionEvent): void {
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(event);
+      } catch (error) {
+        reportError(error);
+      }
+    }
+  }
+
+  readonly #readQuietly = () => void this.read().catch(() => undefined);
+
+  async #read(): Promise<Session | null> {
+    const begun = this.#changes;
+    const response = await fetch(`${this.#root}sessions`, { cache: 'no-store', signal: this.#closing.signal });
+    if (!response.ok && response.status !== 401) throw new Error(`${response.url} responded ${response.status}`);
+    const found: Session | null = response.ok ? (await response.json())[0] : null;
+    // News from another tab, such as its sign-out, is newer than this response.
+    if (begun !== this.#changes) return this.#session ?? null;
+    const date = response.headers.get('Date');
+    if (date) this.#offset = Date.parse(date) - Date.now();
+    this.#tell(found);
+    return found;
+  }
+
+  #tell(session: Session | null, type: Message['type'] = 'expired'): void {
+    if (this.#closing.signal.aborted) return;
+    const message = { session, offset: this.#offset, type };
+    this.#channel.postMessage(message);
+    this.#learn(message);
+  }
+
+  #learn({ session, offset, type }: Message): void {
+    const before = this.#session;
+    this.#session = session;
+    this.#offset = offset;
+    this.#learnt = Date.now();
+    this.#changes += 1;
+    if (session) this.#person = `${session.tenantId} ${session.email ?? session.name}`;
+    if (session && session.id !== before?.id) this.#emit({ type: 'signed-in', session });
+    if (!session && before !== null) this.#emit({ type: before ? type : 'signed-out' });
+    this.#schedule();
+  }
+
+  #remaining(): number {
+    return Date.parse(this.#session?.expiry ?? '') - Date.now() - this.#offset;
+  }
+
+  /** Sets the timer for the warning or the end, and warns. */
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    const session = this.#session;
+    if (!session || this.#closing.signal.aborted) return;
+    const { warn = 120_000 } = this.#options;
+    const remaining = this.#remaining();
+    // A second late, because the Date header has no fractions. A timer takes at most 2^31 - 1.
+    const wait = remaining > warn ? remaining - warn : Math.max(remaining, 0) + 1000;
+    this.#timer = setTimeout(() => void this.#confirm(), Math.min(wait, 2 ** 31 - 1));
+    if (remaining > warn || this.#warned === session.expiry) return;
+    this.#warned = session.expiry;
+    this.#emit({ type: 'expiring', session, remaining });
+  }
+
+  /** Reads before it believes the timer: a request of any tab may have extended the session. */
+  async #confirm(): Promise<void> {
+    try {
+      await this.read();
+    } catch {
+      // Nobody can say whether the session lives. Once it may have ended, the page hides what it protects.
+      if (this.#remaining() <= 0) this.#tell(null);
+      else this.#schedule();
+    }
+  }
+
+  /** Resolves when the client is closed. */
+  #poll(pause: number): Promise<void> {
+    return new Promise((resolve) => {
+      const interval = setInterval(() => this.#session && this.#readQuietly(), pause);
+      this.#closing.signal.addEventListener('abort', () => resolve(clearInterval(interval)));
+    });
+  }
+}
+
+function csrfToken(): string {
+  return /(?:^|; )XSRF-TOKEN=([^;]*)/.exec(document.cookie)?.[1] ?? '';
+}
