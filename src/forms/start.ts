@@ -46,6 +46,7 @@ import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
+import { requirePages } from './pages/built-pages.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createEntryEdits } from './registers/entry-edits.ts';
@@ -69,9 +70,10 @@ export interface StartOptions {
   startup?: Partial<StartupPace>;
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override. */
+/** Throws ConfigError for an invalid `DIR_…` override, or a page that was not built. */
 export async function startForms(options: StartOptions): Promise<RunningService> {
   const { config, log, env, clock = systemClock, pace, startup } = options;
+  requirePages(config.PAGES);
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
@@ -195,6 +197,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
     },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
     definitions: { ...guards, ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }) },
+    pages: { pages: config.PAGES },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
       quarantine: createFormsQuarantine({ pool, clock }),
