@@ -1,10 +1,10 @@
 // The shell of the console: who is signed in decides what is shown.
 import { PlainPage } from './elements/plain-page.tsx';
 import { Frame } from './frame.tsx';
-import { type Place, usePlace } from './location.ts';
+import { addressOfPage, type Place, usePlace } from './location.ts';
 import { ExpiryWarning } from './session/expiry-warning.tsx';
 import { forgetAll } from './session/kept.ts';
-import { type Session, tellOtherTabs } from './session/session.ts';
+import { client, type Session } from './session/session.ts';
 import { SignedInContext } from './session/session-context.ts';
 import { type FollowedSession, useFollowedSession } from './session/session-state.ts';
 import { SignedOutPage, TenantPage, useRememberedTenant } from './session/signed-out-page.tsx';
@@ -31,10 +31,9 @@ function isOfOtherTenant({ tenant }: Session, place: Place): boolean {
 
 const kebabCase = (name: string) => name.trim().toLowerCase().replaceAll(/\s+/g, '-');
 
-function signOut({ logoutUrl }: Session): void {
+function signOut(tenant: string): void {
   forgetAll();
-  tellOtherTabs('signed-out');
-  if (logoutUrl) location.assign(logoutUrl);
+  client.signOut(addressOfPage(tenant));
 }
 
 interface SignedInProps {
@@ -44,13 +43,13 @@ interface SignedInProps {
 }
 
 function SignedIn({ session, place, followed }: SignedInProps) {
-  const leave = () => signOut(session);
+  const leave = () => signOut(place.tenant);
   return (
     <SignedInContext.Provider value={{ session, tenant: place.tenant }}>
       <Frame place={place} session={session} onSignOut={leave}>
         <View place={place} />
       </Frame>
-      <ExpiryWarning session={session} onStay={followed.extend} onSignOut={leave} />
+      {followed.ending && <ExpiryWarning key={followed.ending.expiry} ending={followed.ending} onSignOut={leave} />}
     </SignedInContext.Provider>
   );
 }
@@ -85,7 +84,7 @@ function OtherTenant({ session, place }: { session: Session; place: Place }) {
         <a class="button" href={`/console/${session.tenant?.realm ?? ''}`}>
           Continue with {name}
         </a>
-        <button type="button" class="button quiet" onClick={() => signOut(session)}>
+        <button type="button" class="button quiet" onClick={() => signOut(place.tenant)}>
           Sign out
         </button>
       </div>

@@ -1,5 +1,5 @@
 // Sends requests through the token handler, which adds the access token. The page never has one.
-import { sessionFetch } from '../session/session.ts';
+import { client } from '../session/session.ts';
 import { chosenTenant } from '../session/tenant.ts';
 import { ApiProblem, asProblem, problemOf } from './problem.ts';
 import { type ApiRequest, addressOf, bodyOf } from './request.ts';
@@ -13,10 +13,15 @@ export interface ApiAnswer<T> {
 export async function sendFor<T>(request: ApiRequest): Promise<ApiAnswer<T>> {
   const body = bodyOf(request);
   const headers = { ...request.headers, ...(body && { 'Content-Type': body.type }) };
-  const init: RequestInit = { method: request.method ?? 'GET', headers, ...(body && { body: body.text }) };
+  const init: RequestInit = {
+    cache: 'no-store',
+    method: request.method ?? 'GET',
+    headers,
+    ...(body && { body: body.text }),
+  };
   const address = `/token-handler/targets/${request.target}${addressOf(request, chosenTenant())}`;
   try {
-    const response = await sessionFetch(address, init);
+    const response = await client.fetch(address, init);
     if (!response.ok) throw await problemOf(response);
     const text = await response.text();
     const isJson = /\bjson\b/.test(response.headers.get('Content-Type') ?? '');

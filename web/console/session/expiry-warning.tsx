@@ -1,30 +1,38 @@
 // Warns two minutes before the session ends (WCAG 2.2, success criterion 2.2.1). Escape means stay.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Session } from './session.ts';
-import { isEnding, millisecondsLeft } from './session-state.ts';
+import { consoleSession, extendSession } from './session.ts';
+import type { Ending } from './session-state.ts';
 
 interface Props {
-  session: Session;
-  onStay(): void;
+  ending: Ending;
   onSignOut(): void;
 }
 
-export function ExpiryWarning({ session, onStay, onSignOut }: Props) {
-  const [ending, setEnding] = useState(() => isEnding(session));
+/** Disappears when a request of any tab has extended the session. */
+export function ExpiryWarning({ ending, onSignOut }: Props) {
+  const [isOver, setOver] = useState(false);
+  const [, setTick] = useState(0);
   useEffect(() => {
-    const check = () => setEnding(isEnding(session));
+    const check = () => {
+      setOver(consoleSession()?.expiry !== ending.expiry);
+      setTick((count) => count + 1);
+    };
     check();
     const timer = setInterval(check, 1_000);
     return () => clearInterval(timer);
-  }, [session]);
-  return ending ? <Warning session={session} onStay={onStay} onSignOut={onSignOut} /> : null;
+  }, [ending]);
+  const stay = async () => {
+    await extendSession().catch(() => undefined);
+    setOver(consoleSession()?.expiry !== ending.expiry);
+  };
+  return isOver ? null : <Warning ending={ending} onStay={() => void stay()} onSignOut={onSignOut} />;
 }
 
-function Warning({ session, onStay, onSignOut }: Props) {
+function Warning({ ending, onStay, onSignOut }: Props & { onStay(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const isLast = Date.parse(session.absoluteExpiry) <= Date.parse(session.expiry);
-  const minutes = Math.max(1, Math.ceil(millisecondsLeft(session) / 60_000));
+  const isLast = consoleSession()?.absoluteExpiry === ending.expiry;
+  const minutes = Math.max(1, Math.ceil((ending.at - Date.now()) / 60_000));
   const stay = (event: Event) => {
     event.preventDefault();
     onStay();

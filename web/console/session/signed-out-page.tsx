@@ -20,7 +20,7 @@ export function SignedOutPage({ place, ended }: { place: Place; ended: boolean }
       {!ended && <p>The console is for administrators of the tenant {place.tenant}.</p>}
       {kept.length > 0 ? <Kept labels={kept} /> : ended && <p>You had nothing unsaved.</p>}
       <p>
-        <a class="button" href={signInUrl({ tenant: place.tenant, returnTo })}>
+        <a class="button" href={signInUrl(place.tenant, returnTo)}>
           {ended ? 'Sign in again' : 'Sign in'}
         </a>
       </p>
