@@ -3,6 +3,8 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { ClientList } from './clients/client-list.tsx';
 import { ClientPage } from './clients/client-page.tsx';
+import { DefinitionList } from './definitions/definition-list.tsx';
+import { DefinitionPage } from './definitions/definition-page.tsx';
 import { Page } from './elements/page.tsx';
 import { RoleNeeded } from './elements/role-needed.tsx';
 import { AnnounceContext, Announcement } from './elements/status.tsx';
@@ -48,6 +50,10 @@ const views: Record<string, (place: Place) => JSX.Element | undefined> = {
     const [, id, ...more] = place.parts;
     if (more.length > 0) return undefined;
     return id === undefined ? <FormList place={place} /> : <FormPage id={id} />;
+  },
+  definitions: ({ parts: [, id, ...more] }) => {
+    if (more.length > 0) return undefined;
+    return id === undefined ? <DefinitionList /> : <DefinitionPage id={id} />;
   },
   registers: (place) => {
     const [, name, ...more] = place.parts;
