@@ -9,7 +9,7 @@ import { historyRequest } from './form.ts';
 interface Entry {
   event: string;
   time: string;
-  by: { role: string; account: string | null; isCaller: boolean };
+  by: { role: string | null; account: string | null; isCaller: boolean };
 }
 
 const events: Record<string, string> = {
@@ -63,7 +63,7 @@ export function FormHistory({ id, version }: { id: string; version: number }) {
 }
 
 function byText({ by: { role, account, isCaller } }: Entry): string {
-  const name = roles[role] ?? role;
+  const name = role === null ? 'unknown' : (roles[role] ?? role);
   if (isCaller) return `you, as ${name}`;
   return account === null ? name : `${name} (account ${account})`;
 }

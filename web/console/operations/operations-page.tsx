@@ -5,7 +5,7 @@ import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { Facts, Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
-import { type Operations, operationsRequest, type Run } from './operations.ts';
+import { type Count, type Operations, operationsRequest, type Run } from './operations.ts';
 import { Quarantine } from './quarantine.tsx';
 
 export function OperationsPage() {
@@ -34,18 +34,21 @@ export function OperationsPage() {
   );
 }
 
-const atLeast = (count: number, isMinimum: boolean): string => (isMinimum ? `${count} or more` : String(count));
+function countText(found: Count | null): string {
+  if (found === null) return 'Counted for one tenant only';
+  return found.isMinimum ? `${found.count} or more` : String(found.count);
+}
 
 function Overview({ operations: { overdue, outbox, quarantine, coreClients } }: { operations: Operations }) {
   return (
     <Facts
       facts={[
-        ['Undelivered events and calls', atLeast(outbox.undelivered, outbox.isMinimum)],
+        ['Undelivered events and calls', countText(outbox)],
         ['Oldest undelivered', <Time key="outbox" at={outbox.oldest} none="None" />],
-        ['Drafts overdue for a warning, lock or deletion', atLeast(overdue.drafts, overdue.isMinimum)],
+        ['Drafts overdue for a warning, lock or deletion', countText(overdue.drafts)],
         ['Oldest overdue draft', <Time key="overdue" at={overdue.oldest} none="None" />],
-        ['Deletions overdue', atLeast(overdue.deletions, overdue.isMinimum)],
-        ['Items in quarantine', atLeast(quarantine.items, quarantine.isMinimum)],
+        ['Deletions overdue', countText(overdue.deletions)],
+        ['Items in quarantine', countText(quarantine)],
         ['Of these released', quarantine.released],
         ...Object.entries(coreClients ?? {}).map(([name, count]) => [`Core clients: ${name}`, count] as const),
       ]}
@@ -97,7 +100,7 @@ function countsOf({ counts }: Run): string {
     .join(', ');
 }
 
-function Limits({ limits: { pod, since, reached } }: { limits: Operations['limits'] }) {
+function Limits({ limits: { pod, since, refused } }: { limits: Operations['limits'] }) {
   return (
     <section aria-labelledby="limits-title">
       <h2 id="limits-title">Limits reached</h2>
@@ -108,10 +111,10 @@ function Limits({ limits: { pod, since, reached } }: { limits: Operations['limit
         caption="Limits reached"
         hidesCaption
         empty="No limit was reached."
-        columns={['Limit', 'Refused', 'Last']}
-        rows={reached.map(({ limit, count, last }) => ({
-          key: limit,
-          cells: [limit, count, <Time key="last" at={last} />],
+        columns={['Request', 'Status', 'Refused', 'Last']}
+        rows={refused.map(({ method, route, status, count, last }) => ({
+          key: `${method} ${route} ${status}`,
+          cells: [`${method} ${route}`, status, count, <Time key="last" at={last} />],
         }))}
       />
     </section>

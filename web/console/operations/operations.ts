@@ -17,10 +17,25 @@ export interface Operations {
   scope: 'tenant' | 'all';
   reconciler: { lastSuccess: { expire: Time; clients: Time }; runs: Run[] };
   coreClients: Record<string, number> | null;
-  overdue: { drafts: number; oldest: Time; deletions: number; isMinimum: boolean };
-  quarantine: { items: number; released: number; isMinimum: boolean };
-  outbox: { undelivered: number; oldest: Time; isMinimum: boolean };
-  limits: { pod: string; since: string; reached: { limit: string; count: number; last: string }[] };
+  /** Null where all tenants are counted. */
+  overdue: { drafts: Count | null; oldest: Time; deletions: Count | null };
+  quarantine: Count & { released: number };
+  outbox: Count & { oldest: Time };
+  limits: { pod: string; since: string; refused: Refused[] };
+}
+
+/** Counting stops at a bound; the count is then a minimum. */
+export interface Count {
+  count: number;
+  isMinimum: boolean;
+}
+
+interface Refused {
+  method: string;
+  route: string;
+  status: number;
+  count: number;
+  last: string;
 }
 
 export interface QuarantinedItem {
