@@ -4,7 +4,7 @@ import { Frame } from './frame.tsx';
 import { addressOfPage, type Place, usePlace } from './location.ts';
 import { ExpiryWarning } from './session/expiry-warning.tsx';
 import { forgetAll } from './session/kept.ts';
-import { client, type Session } from './session/session.ts';
+import { type Session, tokenHandler } from './session/session.ts';
 import { SignedInContext } from './session/session-context.ts';
 import { type FollowedSession, useFollowedSession } from './session/session-state.ts';
 import { SignedOutPage, TenantPage, useRememberedTenant } from './session/signed-out-page.tsx';
@@ -33,7 +33,7 @@ const kebabCase = (name: string) => name.trim().toLowerCase().replaceAll(/\s+/g,
 
 function signOut(tenant: string): void {
   forgetAll();
-  client.signOut(addressOfPage(tenant));
+  tokenHandler().signOut(addressOfPage(tenant));
 }
 
 interface SignedInProps {

@@ -1,5 +1,5 @@
 // Sends requests through the token handler, which adds the access token. The page never has one.
-import { client } from '../session/session.ts';
+import { tokenHandler } from '../session/session.ts';
 import { chosenTenant } from '../session/tenant.ts';
 import { ApiProblem, asProblem, problemOf } from './problem.ts';
 import { type ApiRequest, addressOf, bodyOf } from './request.ts';
@@ -21,7 +21,7 @@ export async function sendFor<T>(request: ApiRequest): Promise<ApiAnswer<T>> {
   };
   const address = `/token-handler/targets/${request.target}${addressOf(request, chosenTenant())}`;
   try {
-    const response = await client.fetch(address, init);
+    const response = await tokenHandler().fetch(address, init);
     if (!response.ok) throw await problemOf(response);
     const text = await response.text();
     const isJson = /\bjson\b/.test(response.headers.get('Content-Type') ?? '');

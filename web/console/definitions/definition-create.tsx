@@ -3,14 +3,16 @@ import { useState } from 'preact/hooks';
 import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
-import { ErrorSummary, errorOf, type FieldError } from '../elements/error-summary.tsx';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAnnounce } from '../elements/status.tsx';
 import { useAction } from '../elements/use-action.ts';
 import { addressOfPage, go } from '../location.ts';
 import { useKept } from '../session/kept.ts';
-import { type Definition, locate, saveRequests } from './definition.ts';
+import { locate } from './configuration.ts';
+import { type Definition, saveRequests } from './definition.ts';
 
 const idPattern = /^[A-Za-z0-9 _-]{1,50}$/;
 const id = 'definition-id';

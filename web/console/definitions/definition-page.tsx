@@ -11,7 +11,8 @@ import { useAnnounce } from '../elements/status.tsx';
 import { definitionRequest } from '../forms/form.ts';
 import { addressOfPage, go } from '../location.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
-import { deleteRequest, documentRequest, type Located, locate } from './definition.ts';
+import { locate } from './configuration.ts';
+import { deleteRequest, documentRequest, type Located } from './definition.ts';
 import { DefinitionRevisions } from './definition-revisions.tsx';
 import { Publish } from './publish.tsx';
 

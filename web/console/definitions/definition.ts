@@ -1,8 +1,6 @@
 // Form definitions in the configuration service. A definition is either a document of its own, or a member of the
 // tenant's collection, a document that has all definitions by id.
-import { ApiProblem } from '../api/problem.ts';
 import { type ApiRequest, path } from '../api/request.ts';
-import { send, sendOptional } from '../api/send.ts';
 
 export type Definition = Record<string, unknown>;
 
@@ -65,17 +63,6 @@ export function asObject(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
-/** Finds the definition where forms look for it: the collection wins. Throws a problem of 404 if it is nowhere. */
-export async function locate(id: string): Promise<Located> {
-  for (const source of ['collection', 'document'] as const) {
-    const document = await sendOptional<ConfigurationDocument>(documentRequest(id, source));
-    const definition = document?.latest && definitionIn(document.latest.configuration, id, source);
-    if (document?.latest && definition)
-      return { id, source, definition, latest: document.latest.revision, active: document.active?.revision };
-  }
-  throw new ApiProblem(404, { detail: 'The tenant has no form definition with this id.' });
-}
-
 /**
  * The requests that store a definition, in order. In the collection, an update merges members, so that those which the
  * definition no longer has are removed one by one.
@@ -95,10 +82,4 @@ export function deleteRequest(id: string, source: Source): ApiRequest {
   const document = documentRequest(id, source);
   if (source === 'document') return { ...document, method: 'DELETE' };
   return { ...document, method: 'PATCH', json: { operation: 'DELETE', property: id } };
-}
-
-/** Freezes the present state under its number, and lets forms use that. Later changes edit the next revision. */
-export async function publish({ id, source, latest }: Located): Promise<void> {
-  await send(operationRequest(id, source, { operation: 'CREATE-REVISION' }));
-  await send(operationRequest(id, source, { operation: 'SET-ACTIVE-REVISION', revision: latest }));
 }

@@ -2,7 +2,8 @@
 import { Curl } from '../elements/curl.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAction } from '../elements/use-action.ts';
-import { type Located, operationRequest, publish } from './definition.ts';
+import { publish } from './configuration.ts';
+import { type Located, operationRequest } from './definition.ts';
 
 export function Publish({ located, onChanged }: { located: Located; onChanged(text: string): void }) {
   const { id, source, latest } = located;

@@ -1,11 +1,6 @@
 // GOV.UK's error summary: the same words as at the fields, links that lead there, and the focus.
 import { useEffect, useRef } from 'preact/hooks';
-
-export interface FieldError {
-  /** Id of the input. */
-  id: string;
-  text: string;
-}
+import type { FieldError } from './field-error.ts';
 
 /** `attempt` is a number that grows with each submission, so that the focus moves each time. */
 export function ErrorSummary({ errors, attempt }: { errors: readonly FieldError[]; attempt: number }) {
@@ -34,9 +29,4 @@ export function ErrorSummary({ errors, attempt }: { errors: readonly FieldError[
       </ul>
     </div>
   );
-}
-
-/** Returns the error of a field. */
-export function errorOf(errors: readonly FieldError[], id: string): string | undefined {
-  return errors.find((error) => error.id === id)?.text;
 }

@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
-import { ErrorSummary, errorOf, type FieldError } from '../elements/error-summary.tsx';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAnnounce } from '../elements/status.tsx';

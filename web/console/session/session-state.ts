@@ -1,7 +1,7 @@
 // Follows the session of this browser for the shell.
 import { useEffect, useState } from 'preact/hooks';
 import { claimKept, forgetAll } from './kept.ts';
-import { client, consoleSession, type Session } from './session.ts';
+import { consoleSession, type Session, tokenHandler } from './session.ts';
 
 export type SessionState =
   | { name: 'loading' }
@@ -28,12 +28,14 @@ export function useFollowedSession(): FollowedSession {
   const [state, setState] = useState<SessionState>({ name: 'loading' });
   const [ending, setEnding] = useState<Ending>();
   const reload = () =>
-    void client.read().then(
-      () => setState(currentState),
-      () => setState((former) => (former.name === 'loading' ? { name: 'unreachable' } : former)),
-    );
+    void tokenHandler()
+      .read()
+      .then(
+        () => setState(currentState),
+        () => setState((former) => (former.name === 'loading' ? { name: 'unreachable' } : former)),
+      );
   useEffect(() => {
-    const stop = client.on((event) => {
+    const stop = tokenHandler().on((event) => {
       if (event.type === 'unauthorized') return;
       if (event.type === 'expiring') {
         setEnding({ at: Date.now() + event.remaining, expiry: event.session.expiry });

@@ -11,22 +11,29 @@ export interface Session extends CommonSession {
   core: boolean;
 }
 
+let created: TokenHandlerClient | undefined;
+
 /** Follows the session in all tabs. The tenant is a part of the page's address, so each sign-in names it. */
-export const client: TokenHandlerClient = new TokenHandlerClient({ clientId });
+export function tokenHandler(): TokenHandlerClient {
+  created ??= new TokenHandlerClient({ clientId });
+  return created;
+}
 
 /** A session of another frontend on this host does not count: signing in replaces it. */
 export function consoleSession(): Session | undefined {
-  const session = client.session as Session | null | undefined;
+  const session = tokenHandler().session as Session | null | undefined;
   return session?.clientId === clientId ? session : undefined;
 }
 
 /** The address at which the browser signs in. `returnTo` is the path and query of the page to return to. */
 export function signInUrl(tenant: string, returnTo: string): string {
-  return `${client.signInUrl({ returnTo })}&tenant=${encodeURIComponent(tenant)}`;
+  return `${tokenHandler().signInUrl({ returnTo })}&tenant=${encodeURIComponent(tenant)}`;
 }
 
 /** Any request to a target extends the session, whatever its response. */
 export async function extendSession(): Promise<void> {
-  await client.fetch('/token-handler/targets/form-service/form/v1/definitions').catch(() => undefined);
-  await client.read();
+  await tokenHandler()
+    .fetch('/token-handler/targets/form-service/form/v1/definitions')
+    .catch(() => undefined);
+  await tokenHandler().read();
 }

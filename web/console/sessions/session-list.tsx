@@ -12,7 +12,7 @@ import { useAnnounce } from '../elements/status.tsx';
 import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { useAction } from '../elements/use-action.ts';
-import { client, type Session } from '../session/session.ts';
+import { type Session, tokenHandler } from '../session/session.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
 
 export function SessionList() {
@@ -46,7 +46,7 @@ function OwnSessions() {
 /** Own sessions belong to the cookie, so these requests go to the token handler itself and not to a target. */
 async function callOwn<T>(method: string, url: string): Promise<T> {
   try {
-    const response = await client.fetch(url, { method });
+    const response = await tokenHandler().fetch(url, { method });
     if (!response.ok) throw await problemOf(response);
     return (await response.json()) as T;
   } catch (error) {

@@ -99,7 +99,7 @@ class Reader {
       read();
       this.#space();
       const next = this.#text.charAt(this.#at);
-      if (next !== ',' && next !== end) throw new Fault(this.#at, `A comma or ${end} is missing after a ${what}`);
+      if (next !== ',' && next !== end) throw new Fault(this.#at, `A comma or ${end} is missing after the ${what}`);
       this.#at += 1;
       if (next === end) return;
     }
