@@ -10,6 +10,7 @@ import { readHistoryRoute } from './forms/history-routes.ts';
 import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import { createFormRoute, deleteFormRoute, type FormRoutesOptions, readFormRoute } from './forms/routes.ts';
+import { type OperationsRouteOptions, readOperationsRoute } from './operations/routes.ts';
 import { type PageRoutesOptions, pageRoutes } from './pages/routes.ts';
 import { listQuarantineRoute, type QuarantineRoutesOptions, releaseItemRoute } from './quarantine/routes.ts';
 import type { RegisterRoutesOptions } from './registers/register-routes-options.ts';
@@ -19,6 +20,7 @@ export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
   definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;
+  operations: OperationsRouteOptions;
   pages: PageRoutesOptions;
   quarantine: QuarantineRoutesOptions;
   registers: RegisterRoutesOptions;
@@ -28,7 +30,15 @@ const name = 'Form service';
 const description =
   'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
-export function formsRoutes({ about, definitions, forms, pages, quarantine, registers }: FormsRoutesOptions): Route[] {
+export function formsRoutes({
+  about,
+  definitions,
+  forms,
+  operations,
+  pages,
+  quarantine,
+  registers,
+}: FormsRoutesOptions): Route[] {
   const routes = [
     ...aboutRoutes({ ...about, name, description, api: '/form/v1' }),
     createFormRoute(forms),
@@ -42,6 +52,7 @@ export function formsRoutes({ about, definitions, forms, pages, quarantine, regi
     listDefinitionsRoute(definitions),
     readDefinitionRoute(definitions),
     checkDefinitionRoute(definitions),
+    readOperationsRoute(operations),
     listQuarantineRoute(quarantine),
     releaseItemRoute(quarantine),
     ...registerRoutes(registers),

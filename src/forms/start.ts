@@ -12,12 +12,12 @@ import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
+import { createRefusals, type Refusals } from '../service/operations/refusals.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
-import { createPool } from '../service/postgres/postgres.ts';
-import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
+import { type SharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
@@ -28,7 +28,7 @@ import type { FormsConfig } from './config.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionServices } from './definitions/services.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
-import { createExpiryDates } from './expiry/dates.ts';
+import { createExpiryDates, createFindPolicy, type FindPolicy } from './expiry/dates.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
 import { createFormAccess } from './forms/access.ts';
@@ -40,6 +40,7 @@ import { createFormList } from './forms/list-store.ts';
 import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
 import { countSuppressedNotices } from './notices/metrics.ts';
+import { createOperationsServices } from './operations/services.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { type Dispatcher, type DispatcherPace, startDispatcher } from './outbox/dispatcher.ts';
 import { createFileService } from './outbox/files.ts';
@@ -47,12 +48,13 @@ import { createOutboxMetrics } from './outbox/metrics.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createSubscribeNow, type SubscribeNow } from './outbox/subscribe-now.ts';
 import { requirePages } from './pages/built-pages.ts';
+import { openPools, type Pools, shareRequestPool } from './pools.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createEntryEdits } from './registers/entry-edits.ts';
 import { createRegisterGuards } from './registers/policy.ts';
 import { createRegisterReferences } from './registers/references.ts';
-import { createRegisterLock, registerConnections, registerPoolName } from './registers/register-lock.ts';
+import { createRegisterLock } from './registers/register-lock.ts';
 import { createRegisterStore } from './registers/store.ts';
 import { registered } from './registration.ts';
 
@@ -81,7 +83,11 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const pools = openPools({ config, log, metrics });
   const validator = createSchemaValidator({ metrics, log, clock, urnPrefix: urns.prefix });
   const definitions = createDefinitionSource(platform.configuration);
-  const base: Base = { config, log, clock, metrics, urns, platform, pools, validator, definitions };
+  const findPolicy = createFindPolicy({ db: pools.requests, definitions, clock });
+  const refusals = createRefusals(clock);
+  const base: Base = {
+    ...{ config, log, clock, metrics, urns, platform, pools, validator, definitions, findPolicy, refusals },
+  };
   const outbox = startOutbox(base, pace);
   registerRunMetrics({ metrics, pool: pools.outbox, clock });
   registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock }));
@@ -92,7 +98,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   });
   return serve({
     app: createHttpApp({
-      ...{ log, metrics, routes: formsRoutes(createRouteOptions(base, outbox)) },
+      ...{ log, metrics, refusals, routes: formsRoutes(createRouteOptions(base, outbox)) },
       trustedProxies: config.TRUSTED_PROXIES,
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
@@ -124,24 +130,9 @@ interface Base {
   pools: Pools;
   validator: SchemaValidator;
   definitions: DefinitionSource;
+  findPolicy: FindPolicy;
+  refusals: Refusals;
 }
-
-type Pools = ReturnType<typeof openPools>;
-
-/**
- * Opens separate pools, so that many requests do not delay events, and long changes of registers do not delay requests.
- */
-function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metrics'>) {
-  const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
-  return {
-    requests: open(requestPoolName, config.DATABASE_POOL_SIZE),
-    outbox: open('outbox', 3),
-    registers: open(registerPoolName, registerConnections),
-  };
-}
-
-/** Label of the request pool in the metrics. */
-const requestPoolName = 'requests';
 
 interface Outbox extends Dispatcher {
   subscribeNow: SubscribeNow;
@@ -180,6 +171,7 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
   });
   const ownBearer = bearer(verifier, [clientId]);
   const pool = shareRequestPool(base);
+  const tenantOrAll = callTenantOrAll(tenants);
   const store = createRegisterStore(platform.configuration);
   const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
   const limits = createRateLimits({ log, clock, metrics });
@@ -197,9 +189,10 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
     },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool, outbox) },
     definitions: { ...guards, ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }) },
+    operations: { bearer: ownBearer, tenantOrAll, ...createOperationsServices({ ...base, pool }) },
     pages: { pages: config.PAGES },
     quarantine: {
-      ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
+      ...{ bearer: ownBearer, tenantOrAll, changed },
       quarantine: createFormsQuarantine({ pool, clock }),
     },
     registers: {
@@ -210,20 +203,8 @@ function createRouteOptions(base: Base, outbox: Outbox): FormsRoutesOptions {
   };
 }
 
-type RequestPool = ReturnType<typeof shareRequestPool>;
-
-/** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */
-function shareRequestPool({ config, pools, metrics }: Base) {
-  const details = {
-    busy: 'Too many requests for this form or of this tenant are running.',
-    locked: 'The form is being changed by another request.',
-  };
-  const size = config.DATABASE_POOL_SIZE;
-  return createSharedPool({ pool: pools.requests, size, name: requestPoolName, details, metrics });
-}
-
-function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Outbox) {
-  const { config, platform, definitions, validator, urns, metrics, clock } = base;
+function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outbox) {
+  const { config, platform, validator, urns, metrics, clock } = base;
   const { notifications } = platform;
   const forms = createFormStore(pool);
   const codes = createCodeStore(pool);
@@ -234,8 +215,8 @@ function createFormServices(base: Base, pool: RequestPool, { subscribeNow }: Out
     formData: createDataStore(pool),
     creation: createCreationStore(pool, countSuppressedNotices(metrics)),
     list: createFormList(pool),
-    expiryDates: createExpiryDates({ db: base.pools.requests, definitions, clock }),
-    access: createFormAccess({ forms, definitions, clock }),
+    expiryDates: createExpiryDates(base.findPolicy),
+    access: createFormAccess({ forms, definitions: base.definitions, clock }),
     findResponse: createFindResponse(pool),
     verification: createVerification({ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),

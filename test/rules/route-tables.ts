@@ -32,6 +32,7 @@ function formServiceRoutes(): Route[] {
     about: {},
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: { ...signedIn('form-service') },
+    operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     pages: { pages: pageNames },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     registers: { urns, ...registerGuards },

@@ -6,9 +6,6 @@ import { tenantOf } from '../../service/http/request-context.ts';
 import type { DefinitionRoutesOptions } from './routes.ts';
 import { definitionList, definitionParams, definitionResponse, tenantQuery } from './schema.ts';
 
-/** Definitions in a list. A tenant with more gets a list that says so. */
-export const mostListed = 1_000;
-
 const refusals = {
   403: { description: 'The caller has neither form-admin nor configuration-admin, or names another tenant' },
   502: { description: 'The configuration service failed or denied access' },

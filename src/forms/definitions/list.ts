@@ -71,13 +71,14 @@ export interface DefinitionSummaries {
 
 export type DefinitionList = (tenantId: string) => Promise<DefinitionSummaries>;
 
-/** Returns a function that lists at most `most` definitions, and shares the list for ten seconds. */
+const mostListed = 1_000;
+
+/** Returns a function that lists at most a thousand definitions, and shares the list for ten seconds. */
 export function createDefinitionList(options: {
   configuration: Pick<Configuration, 'read' | 'list'>;
-  most: number;
   clock: Clock;
 }): DefinitionList {
-  const { configuration, most, clock } = options;
+  const { configuration, clock } = options;
   // A list reads all definitions of a tenant, which may be many megabytes.
   const queue = createFairQueue({
     slots: { total: 4, perTenant: 1, perMember: 1 },
@@ -89,7 +90,7 @@ export function createDefinitionList(options: {
   async function read(tenantId: string): Promise<DefinitionSummaries> {
     const results: DefinitionSummaries['results'] = [];
     for await (const { uiSchema: _unused, ...summary } of listDefinitions(configuration, { tenantId })) {
-      if (results.length === most) return { results: sorted(results), truncated: true };
+      if (results.length === mostListed) return { results: sorted(results), truncated: true };
       results.push(summary);
     }
     return { results: sorted(results), truncated: false };

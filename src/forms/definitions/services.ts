@@ -3,10 +3,8 @@ import type { Configuration } from '../../platform/configuration.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { RateLimits } from '../../service/limits/rate-limit.ts';
 import type { Urns } from '../../service/urn.ts';
-import { mostListed } from './catalogue-routes.ts';
 import { createDefinitionCheck } from './check.ts';
 import { createDefinitionList } from './list.ts';
-import type { DefinitionRoutesOptions } from './routes.ts';
 import type { SchemaValidator } from './schema-validator.ts';
 import type { DefinitionSource } from './source.ts';
 
@@ -19,13 +17,11 @@ export interface DefinitionServicesOptions {
   clock: Clock;
 }
 
-export function createDefinitionServices(
-  options: DefinitionServicesOptions,
-): Pick<DefinitionRoutesOptions, 'check' | 'checks' | 'list' | 'find'> {
+export function createDefinitionServices(options: DefinitionServicesOptions) {
   return {
     check: createDefinitionCheck(options),
     checks: options.limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
-    list: createDefinitionList({ ...options, most: mostListed }),
+    list: createDefinitionList(options),
     find: options.definitions.find,
   };
 }

@@ -4,8 +4,8 @@ import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import { expiringStatuses } from '../forms/catalogue.ts';
 import type { Form } from '../forms/form.ts';
-import type { Retention } from './expiry.ts';
-import { policyOf } from './retention.ts';
+import type { Policy, Retention } from './expiry.ts';
+import { type DefinitionKey, policyOf } from './retention.ts';
 import { readRetention } from './run-store.ts';
 
 export interface ExpiryDates {
@@ -29,7 +29,10 @@ const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAft
 const freshFor = 60_000;
 const never: ExpiryDates = { lockOn: null, deleteOn: null };
 
-export function createExpiryDates({ db, definitions, clock }: ExpiryDatesOptions): ReadExpiryDates {
+/** Returns how long the forms of a definition are kept. Undefined if it cannot be used: its forms do not expire. */
+export type FindPolicy = (key: DefinitionKey) => Promise<Policy | undefined>;
+
+export function createFindPolicy({ db, definitions, clock }: ExpiryDatesOptions): FindPolicy {
   let defaults = { read: Number.NEGATIVE_INFINITY, retention: Promise.resolve(initial) };
 
   function defaultRetention(): Promise<Retention> {
@@ -43,14 +46,16 @@ export function createExpiryDates({ db, definitions, clock }: ExpiryDatesOptions
     return retention;
   }
 
-  /** Undefined if the definition cannot be used: its forms do not expire. */
-  async function retentionOf({ tenantId, definitionId }: Form): Promise<Retention | undefined> {
+  return async ({ tenantId, definitionId }) => {
     const read = definitions.find(tenantId, definitionId, { permission: false });
     const [own, definition] = await Promise.all([defaultRetention(), read.catch(() => 'unusable' as const)]);
     if (definition === 'unusable') return undefined;
-    return policyOf({ tenantId, definitionId }, definition?.retention ?? {}, own)?.retention;
-  }
+    return policyOf({ tenantId, definitionId }, definition?.retention ?? {}, own);
+  };
+}
 
+export function createExpiryDates(findPolicy: FindPolicy): ReadExpiryDates {
+  const retentionOf = async (form: Form) => (await findPolicy(form))?.retention;
   return async (forms) => {
     const byDefinition = new Map<string, Promise<Retention | undefined>>();
     for (const form of forms)

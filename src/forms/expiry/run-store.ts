@@ -44,6 +44,10 @@ INSERT INTO reconciler_runs
     overdue_deletions, retention)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
 
+const columns = `generation, started, finished, outcome, counts, conditions, retention,
+  expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded", oldest_overdue AS "oldestOverdue",
+  overdue_deletions AS "overdueDeletions"`;
+
 const historySql = `
 SELECT generation, started, finished, outcome, counts, retention,
   expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded",
@@ -78,6 +82,12 @@ export async function writeRun(db: Queryable, record: RunRecord): Promise<void> 
 export async function readRetention(db: Queryable): Promise<Retention | undefined> {
   const sql = 'SELECT retention FROM reconciler_runs WHERE retention IS NOT NULL ORDER BY generation DESC LIMIT 1';
   return (await db.query<{ retention: Retention }>(sql)).rows[0]?.retention;
+}
+
+/** Returns the last runs, newest first. */
+export async function readRecentRuns(db: Queryable, count: number): Promise<RunRecord[]> {
+  const sql = `SELECT ${columns} FROM reconciler_runs ORDER BY generation DESC LIMIT $1`;
+  return (await db.query<RunRecord>(sql, [count])).rows;
 }
 
 /** Returns undefined before the first run. */

@@ -60,22 +60,21 @@ export function createPseudonyms(secret: string) {
 
 /**
  * Returns the entries, oldest first. Adds what the form itself tells: its creation, and a submission or lock from before
- * histories were kept.
+ * histories were kept. Recorded entries keep their order, whatever the clocks of the pods that recorded them.
  */
 export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {
-  const kept = rows.map(([event, time, role, account = null]) => ({ event, time: new Date(time), role, account }));
-  const creator = {
-    role: form.anonymousApplicant ? 'intake' : 'creator',
-    account: pseudonyms(form.id, form.issuer, form.createdBy.id),
+  const creator = pseudonyms(form.id, form.issuer, form.createdBy.id);
+  const entries: HistoryEntry[] = rows.map(([event, time, role, account = null]) => ({
+    ...{ event, role, account },
+    time: new Date(time),
+  }));
+  const addMissing = (event: string, time: Date | null, role: string | null) => {
+    if (time === null || rows.some(([known]) => known === event)) return;
+    const next = entries.findIndex((entry) => entry.time > time);
+    entries.splice(next === -1 ? entries.length : next, 0, { event, time, role, account: null });
   };
-  const missing = (
-    { event, time }: { event: string; time: Date | null },
-    author: Omit<HistoryEntry, 'event' | 'time'>,
-  ) => (time === null || kept.some((entry) => entry.event === event) ? [] : [{ event, time, ...author }]);
-  return [
-    ...missing({ event: 'created', time: form.created }, creator),
-    ...missing({ event: operations.submit.recorded, time: form.submitted }, { role: null, account: null }),
-    ...missing({ event: expiryEvents.lock, time: form.locked }, { role: systemRole, account: null }),
-    ...kept,
-  ].sort((a, b) => a.time.getTime() - b.time.getTime());
+  addMissing(operations.submit.recorded, form.submitted, null);
+  addMissing(expiryEvents.lock, form.locked, systemRole);
+  const role = form.anonymousApplicant ? 'intake' : 'creator';
+  return [{ event: 'created', time: form.created, role, account: creator }, ...entries];
 }

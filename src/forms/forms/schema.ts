@@ -129,6 +129,9 @@ const code = z.string().max(64).optional().meta({
 });
 
 export const tenantQuery = z.object({ tenantId });
+export const tenantOrAllQuery = z.object({
+  tenantId: tenantId.meta({ description: 'URN of a tenant; without it, a core user sees all tenants' }),
+});
 export const codeQuery = z.object({ tenantId, code });
 export const updateQuery = z.object({
   tenantId,

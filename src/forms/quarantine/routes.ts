@@ -4,16 +4,8 @@ import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
-import { cursorOf } from '../forms/schema.ts';
-import {
-  itemOperation,
-  itemParams,
-  itemView,
-  quarantineList,
-  quarantineListQuery,
-  quarantineQuery,
-  releasedItem,
-} from './schema.ts';
+import { cursorOf, tenantOrAllQuery } from '../forms/schema.ts';
+import { itemOperation, itemParams, itemView, quarantineList, quarantineListQuery, releasedItem } from './schema.ts';
 
 export interface QuarantineRoutesOptions {
   /** Accepts tokens issued for this service. */
@@ -68,7 +60,7 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
     ].join(' '),
     guards: [bearer, role('form-admin'), tenantOrAll],
     params: itemParams,
-    query: quarantineQuery,
+    query: tenantOrAllQuery,
     body: itemOperation,
     answers: {
       200: { description: 'The item will be retried, or stays in quarantine', schema: releasedItem },

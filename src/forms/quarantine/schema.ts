@@ -1,11 +1,9 @@
 // The request and response schemas of the quarantine endpoints.
 import { z } from 'zod';
 import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
-import { cursor, tenantQuery } from '../forms/schema.ts';
+import { cursor, tenantOrAllQuery } from '../forms/schema.ts';
 
-const tenantId = tenantQuery.shape.tenantId.meta({
-  description: 'URN of a tenant; without it, a core user sees all tenants',
-});
+const { tenantId } = tenantOrAllQuery.shape;
 
 export const quarantineListQuery = z.object({
   tenantId,
@@ -22,8 +20,6 @@ export const quarantineListQuery = z.object({
   top: z.coerce.number().int().min(1).max(100).default(25).meta({ description: 'Items on a page, 1 to 100' }),
   after: cursor,
 });
-
-export const quarantineQuery = z.object({ tenantId });
 
 export const itemParams = z.object({ itemId: z.guid('must be a UUID').toLowerCase() });
 

@@ -39,7 +39,7 @@ export const consoleId = 'formgate-console';
  * works with; each of them decides by the roles of the signed-in person.
  */
 function consoleClient(url: string, urns: Pick<Urns, 'service'>): ClientEntry {
-  const services = ['form-service', 'configuration-service', 'token-handler', 'tenant-service'];
+  const services = ['form-service', 'configuration-service', 'token-handler'];
   return {
     id: consoleId,
     name: 'Formgate console',

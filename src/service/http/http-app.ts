@@ -4,17 +4,21 @@ import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
-import type { Logger } from '../operations/log.ts';
-import type { Metrics } from '../operations/metrics.ts';
 import { bodyProblem } from './body-bytes.ts';
 import { issueMessage } from './issue-message.ts';
 import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { type PresentProblem, problemHandler } from './problem-handler.ts';
-import { beginRequest, type HttpResponse, queryOf, setPendingHeaders } from './request-context.ts';
+import {
+  beginRequest,
+  type HttpResponse,
+  queryOf,
+  type RequestRecorders,
+  setPendingHeaders,
+} from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
 import { createBodyReaders } from './text-body.ts';
-import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
+import { createTrust } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
 
@@ -113,11 +117,8 @@ export function documentedRoute(definition: Omit<Route, 'handle'>): Route {
   return definition;
 }
 
-export interface HttpAppOptions {
-  log: Logger;
-  metrics: Metrics;
+export interface HttpAppOptions extends RequestRecorders {
   routes: Route[];
-  trustedProxies: TrustedProxies;
   /** Origins whose scripts may call without credentials; `*` for any. */
   corsOrigins: string[];
   /** Largest body in bytes. */

@@ -7,6 +7,7 @@ import type { Request, Response } from 'express';
 import type { Caller, Tenant } from '../auth/identity.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
+import { isRefusal, type Refusals } from '../operations/refusals.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
 import { STATUS_CODES } from './node-http.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
@@ -46,16 +47,19 @@ export interface RequestRecorders {
   log: Logger;
   metrics: Metrics;
   trustedProxies: TrustedProxies;
+  /** Counts what was refused, by tenant. */
+  refusals?: Pick<Refusals, 'note'>;
 }
 
 /**
  * Returns a function to call first for each request. It sets `locals` and makes the headers of every response pending.
  */
-export function beginRequest({ log, metrics, trustedProxies }: RequestRecorders) {
+export function beginRequest(recorders: RequestRecorders) {
+  const { trustedProxies } = recorders;
   const forwardedOf = createForwarded(trustedProxies);
   // One function for all responses: a closure for each request costs memory.
   function finish(this: ServerResponse): void {
-    finishRequest(this as HttpResponse, log, metrics);
+    finishRequest(this as HttpResponse, recorders);
   }
   return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
     const givenId = request.headers['x-request-id'];
@@ -103,7 +107,7 @@ export function setPendingHeaders(response: HttpResponse): void {
 }
 
 /** Writes one log line per request. A child logger for each request would cost more than this line. */
-function finishRequest(response: HttpResponse, log: Logger, metrics: Metrics): void {
+function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders): void {
   const { locals } = response;
   const { method = '' } = response.req;
   const { requestId, traceparent, signedIn, failure, route = 'unmatched' } = locals;
@@ -112,6 +116,8 @@ function finishRequest(response: HttpResponse, log: Logger, metrics: Metrics): v
   metrics.requestDuration.observe({ method, route, status: statusLabel(status) }, milliseconds / 1000);
   const ms = Math.round(milliseconds * 10) / 10;
   const tenant = signedIn?.tenantId ?? locals.tenant?.id;
+  if (refusals && isRefusal(status))
+    refusals.note({ method, route, status, tenant: tenant ?? locals.caller?.tenant?.id });
   const caller = signedIn?.subject ?? locals.caller?.subject;
   const line = { requestId, method, route, status, ms, traceparent, tenant, caller };
   if (failure === undefined) log.info(line, 'request');

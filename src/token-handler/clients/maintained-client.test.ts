@@ -120,7 +120,7 @@ it('the client formgate-console, if CONSOLE_URL is set, is written with its call
   await expect.poll(async () => Object.keys(await written()).sort()).toEqual(['formgate-console', 'other']);
   expect((await written())['formgate-console']).toMatchObject({
     redirectUris: ['https://forms.example.org/token-handler/clients/formgate-console/callback'],
-    targets: ['form-service', 'configuration-service', 'token-handler', 'tenant-service'].map((id) => ({
+    targets: ['form-service', 'configuration-service', 'token-handler'].map((id) => ({
       id,
       upstream: `urn:example:platform:${id}`,
     })),

@@ -1,0 +1,85 @@
+// Collects what the operations page shows, for all tenants or for one. A tenant's administrator sees the tenant's share:
+// no counts of runs, which are of all tenants, and no core clients.
+import { hostname } from 'node:os';
+import type { Clock } from '../../service/clock.ts';
+import type { Refusals, RefusedRequests } from '../../service/operations/refusals.ts';
+import { createShortCache } from '../../service/short-cache.ts';
+import type { Policy } from '../expiry/expiry.ts';
+import type { RunHistory, RunRecord } from '../expiry/run-store.ts';
+import type { Bounded, OperationsStore, Quarantined, Undelivered } from './store.ts';
+
+export interface Operations {
+  asOf: Date;
+  isForAll: boolean;
+  runs: RunRecord[];
+  history: RunHistory | undefined;
+  /** For all tenants as the last run measured it, without the number of drafts. */
+  overdue: { drafts: Bounded | null; oldest: Date | null; deletions: Bounded | null };
+  quarantine: Quarantined;
+  outbox: Undelivered;
+  limits: { pod: string; since: Date; refused: RefusedRequests[] };
+}
+
+export type ReadOperations = (tenantId: string | undefined) => Promise<Operations>;
+
+export interface OperationsOptions {
+  store: OperationsStore;
+  /** Returns the last runs, newest first. */
+  readRuns(count: number): Promise<RunRecord[]>;
+  readHistory(): Promise<RunHistory | undefined>;
+  /** Returns how long the forms of a definition are kept. Undefined if the definition cannot be read. */
+  policyOf(key: { tenantId: string; definitionId: string }): Promise<Policy | undefined>;
+  refusals: Pick<Refusals, 'since' | 'of'>;
+  clock: Clock;
+}
+
+const day = 86_400_000;
+/** Runs are some hours apart at most, so a form that has been due for less is no sign of a fault. */
+const lockGrace = day / 4;
+const shownRuns = 10;
+/** The key of all tenants in the cache. */
+const all = '';
+
+/** Readings are shared for five seconds. */
+export function createReadOperations(options: OperationsOptions): ReadOperations {
+  const { store, policyOf, refusals, clock } = options;
+  async function overdueOf(tenantId: string): Promise<Operations['overdue']> {
+    const keys = (await store.definitions(tenantId)).map((definitionId) => ({ tenantId, definitionId }));
+    const policies: Policy[] = [];
+    // One after another: a page for administrators must not compete with requests of applicants.
+    for (const key of keys) {
+      const policy = await policyOf(key);
+      if (policy) policies.push(policy);
+    }
+    const about = { tenantId, policies, now: clock() };
+    const drafts = await store.overdue('lock', { ...about, grace: lockGrace });
+    return { drafts, oldest: drafts.oldest, deletions: await store.overdue('delete', { ...about, grace: day }) };
+  }
+
+  function overdueOfAll(history: RunHistory | undefined): Operations['overdue'] {
+    const { oldestOverdue = null, overdueDeletions = null } = history ?? {};
+    const deletions = overdueDeletions === null ? null : { count: overdueDeletions, isMinimum: false };
+    return { drafts: null, oldest: oldestOverdue, deletions };
+  }
+
+  const cached = createShortCache({
+    freshFor: 5_000,
+    clock,
+    async read(key) {
+      const tenantId = key === all ? undefined : key;
+      const [runs, history, quarantine, outbox] = await Promise.all([
+        options.readRuns(shownRuns),
+        options.readHistory(),
+        store.quarantined(tenantId),
+        store.undelivered(tenantId, clock()),
+      ]);
+      const overdue = tenantId === undefined ? overdueOfAll(history) : await overdueOf(tenantId);
+      return { asOf: clock(), isForAll: tenantId === undefined, runs, history, overdue, quarantine, outbox };
+    },
+  });
+
+  return async (tenantId) => ({
+    ...(await cached(tenantId ?? all)),
+    limits: { pod: hostname(), since: refusals.since, refused: refusals.of(tenantId) },
+  });
+}

@@ -1,0 +1,30 @@
+// Builds what the route for operations uses.
+import type { Clock } from '../../service/clock.ts';
+import type { Refusals } from '../../service/operations/refusals.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import type { FindPolicy } from '../expiry/dates.ts';
+import { readRecentRuns, readRunHistory } from '../expiry/run-store.ts';
+import { deliveryServices } from '../outbox/store.ts';
+import { createReadOperations, type ReadOperations } from './operations.ts';
+import { claimOf, createOperationsStore } from './store.ts';
+
+export interface OperationsServicesOptions {
+  pool: SharedPool;
+  findPolicy: FindPolicy;
+  refusals: Refusals;
+  clock: Clock;
+}
+
+export function createOperationsServices(options: OperationsServicesOptions): { read: ReadOperations } {
+  const { pool, findPolicy, refusals, clock } = options;
+  const db = {
+    query: (text: string, values: unknown[] = []) => pool.query(claimOf(), text, values),
+  } as Queryable;
+  const read = createReadOperations({
+    ...{ store: createOperationsStore(pool, deliveryServices), policyOf: findPolicy, refusals, clock },
+    readRuns: (count) => readRecentRuns(db, count),
+    readHistory: () => readRunHistory(db),
+  });
+  return { read };
+}

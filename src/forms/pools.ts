@@ -1,0 +1,38 @@
+// Opens the connections to Postgres. Separate pools keep many requests from delaying events, and long changes of
+// registers from delaying requests.
+import type { Logger } from '../service/operations/log.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
+import { createPool } from '../service/postgres/postgres.ts';
+import { createSharedPool, type SharedPool } from '../service/postgres/shared-pool.ts';
+import type { FormsConfig } from './config.ts';
+import { registerConnections, registerPoolName } from './registers/register-lock.ts';
+
+export interface PoolsOptions {
+  config: FormsConfig;
+  log: Logger;
+  metrics: Metrics;
+}
+
+export type Pools = ReturnType<typeof openPools>;
+
+/** Label of the request pool in the metrics. */
+const requestPoolName = 'requests';
+
+export function openPools({ config, log, metrics }: PoolsOptions) {
+  const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
+  return {
+    requests: open(requestPoolName, config.DATABASE_POOL_SIZE),
+    outbox: open('outbox', 3),
+    registers: open(registerPoolName, registerConnections),
+  };
+}
+
+/** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */
+export function shareRequestPool({ config, pools, metrics }: PoolsOptions & { pools: Pools }): SharedPool {
+  const details = {
+    busy: 'Too many requests for this form or of this tenant are running.',
+    locked: 'The form is being changed by another request.',
+  };
+  const size = config.DATABASE_POOL_SIZE;
+  return createSharedPool({ pool: pools.requests, size, name: requestPoolName, details, metrics });
+}
