@@ -6,15 +6,14 @@ const bases: Record<Target, string> = {
   'form-service': '$FORMGATE_URL',
   'configuration-service': '$CONFIGURATION_URL',
   'token-handler': '$TOKEN_HANDLER_URL',
-  'tenant-service': '$TENANT_URL',
 };
 
-/** Returns the command for a POSIX shell, without trailing line break. `secrets` are members of the body not to show. */
-export function curlOf(request: ApiRequest, tenantId?: string): string {
+/** Returns the command for a POSIX shell, without trailing line break. */
+export function curlOf(request: ApiRequest): string {
   const method = request.method ?? 'GET';
   const body = bodyOf(request);
   const lines = [
-    `curl ${method === 'GET' ? '' : `-X ${method} `}"${bases[request.target]}"${quote(addressOf(request, tenantId))}`,
+    `curl ${method === 'GET' ? '' : `-X ${method} `}"${bases[request.target]}"${quote(addressOf(request))}`,
     '-H "Authorization: Bearer $TOKEN"',
     ...Object.entries(request.headers ?? {}).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
     ...(body ? [`-H ${quote(`Content-Type: ${body.type}`)}`, `--data-binary ${quote(body.text)}`] : []),

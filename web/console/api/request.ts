@@ -1,6 +1,6 @@
 // A request to one of the services behind the token handler. The same value is sent, and shown as a curl command.
 
-export type Target = 'form-service' | 'configuration-service' | 'token-handler' | 'tenant-service';
+export type Target = 'form-service' | 'configuration-service' | 'token-handler';
 
 export interface ApiRequest {
   target: Target;
@@ -21,10 +21,10 @@ export function path(texts: TemplateStringsArray, ...parts: (string | number)[])
   return texts.reduce((whole, text, index) => whole + encodeURIComponent(parts[index - 1] ?? '') + text);
 }
 
-/** Path and query. `tenantId` is added for operators of core, who name the tenant in each request. */
-export function addressOf({ path: written, query = {} }: ApiRequest, tenantId?: string): string {
+/** Path and query. */
+export function addressOf({ path: written, query = {} }: ApiRequest): string {
   const search = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...query, tenantId }))
+  for (const [name, value] of Object.entries(query))
     if (value !== undefined && value !== '') search.set(name, String(value));
   return search.size === 0 ? written : `${written}?${search}`;
 }

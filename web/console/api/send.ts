@@ -1,41 +1,27 @@
 // Sends requests through the token handler, which adds the access token. The page never has one.
 import { tokenHandler } from '../session/session.ts';
-import { chosenTenant } from '../session/tenant.ts';
 import { ApiProblem, asProblem, problemOf } from './problem.ts';
 import { type ApiRequest, addressOf, bodyOf } from './request.ts';
 
-export interface ApiAnswer<T> {
-  body: T;
-  etag: string | null;
-}
-
-/** Throws ApiProblem. A response without a body has the body undefined. */
-export async function sendFor<T>(request: ApiRequest): Promise<ApiAnswer<T>> {
+/** Throws ApiProblem. Resolves to undefined for a response without a body. */
+export async function send<T>(request: ApiRequest): Promise<T> {
   const body = bodyOf(request);
   const headers = { ...request.headers, ...(body && { 'Content-Type': body.type }) };
-  const init: RequestInit = {
+  const init = {
     cache: 'no-store',
     method: request.method ?? 'GET',
     headers,
     ...(body && { body: body.text }),
-  };
-  const address = `/token-handler/targets/${request.target}${addressOf(request, chosenTenant())}`;
+  } as const;
   try {
-    const response = await tokenHandler().fetch(address, init);
+    const response = await tokenHandler().fetch(`/token-handler/targets/${request.target}${addressOf(request)}`, init);
     if (!response.ok) throw await problemOf(response);
     const text = await response.text();
     const isJson = /\bjson\b/.test(response.headers.get('Content-Type') ?? '');
-    return {
-      body: (isJson && text !== '' ? JSON.parse(text) : text || undefined) as T,
-      etag: response.headers.get('ETag'),
-    };
+    return (isJson && text !== '' ? JSON.parse(text) : text || undefined) as T;
   } catch (error) {
     throw asProblem(error);
   }
-}
-
-export async function send<T>(request: ApiRequest): Promise<T> {
-  return (await sendFor<T>(request)).body;
 }
 
 /** Undefined if the resource does not exist. */

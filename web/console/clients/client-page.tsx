@@ -1,5 +1,5 @@
 // One client: configuration, registration at the identity provider, leftovers.
-import { send } from '../api/send.ts';
+import { send, sendOptional } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
@@ -17,7 +17,7 @@ import { ClientRegistration } from './client-registration.tsx';
 export function ClientPage({ id }: { id: string }) {
   const { tenant } = useSignedIn();
   const announce = useAnnounce();
-  const load = useLoad(id, async () => ({ client: (await loadClients()).find((one) => one.id === id) }));
+  const load = useLoad(id, () => loadClient(id));
   const changed = (text: string) => {
     load.reload();
     announce(text);
@@ -29,6 +29,15 @@ export function ClientPage({ id }: { id: string }) {
       </Loaded>
     </Page>
   );
+}
+
+/** The list may be a minute old. Asking for a client that is not in it makes the token handler read it again. */
+async function loadClient(id: string): Promise<{ client: Client | undefined }> {
+  const find = async () => (await loadClients()).find((one) => one.id === id);
+  const found = await find();
+  if (found) return { client: found };
+  await sendOptional(leftoversRequest(id));
+  return { client: await find() };
 }
 
 function NotListed() {

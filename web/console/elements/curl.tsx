@@ -2,13 +2,12 @@
 import { useState } from 'preact/hooks';
 import { curlOf } from '../api/curl.ts';
 import type { ApiRequest } from '../api/request.ts';
-import { chosenTenant } from '../session/tenant.ts';
 import { Code } from './code.tsx';
 
 /** `request` must not contain secrets: callers replace them by `…`. */
 export function Curl({ request, label = 'As a curl command' }: { request: ApiRequest; label?: string }) {
   const [copied, setCopied] = useState<'no' | 'yes' | 'failed'>('no');
-  const command = curlOf(request, chosenTenant());
+  const command = curlOf(request);
   const copy = () =>
     navigator.clipboard.writeText(command).then(
       () => setCopied('yes'),

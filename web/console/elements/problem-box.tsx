@@ -4,7 +4,8 @@ import type { ApiProblem } from '../api/problem.ts';
 
 const titles: Record<number, string> = {
   0: 'No connection',
-  401: 'You are not signed in',
+  // The end of the session shows another page: the service itself has refused the account.
+  401: 'Your account may not use this service',
   403: 'You may not do this',
   404: 'Not found',
   409: 'This is not possible now',

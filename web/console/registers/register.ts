@@ -68,12 +68,6 @@ export const createRequest = (json: { name: string; description: string }): ApiR
   json,
 });
 
-export const describeRequest = (name: string, description: string): ApiRequest => ({
-  ...registerRequest(name),
-  method: 'PATCH',
-  json: { description },
-});
-
 export const deleteRequest = (name: string): ApiRequest => ({ ...registerRequest(name), method: 'DELETE' });
 
 interface EntryRequest {

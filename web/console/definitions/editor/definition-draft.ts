@@ -1,6 +1,5 @@
 // What a person edits of a definition, as texts, and the way back. Members that the editor has no field for are edited
 // as JSON, so that nothing is lost.
-import type { FieldError } from '../../elements/field-error.ts';
 import { asObject, type Definition } from '../definition.ts';
 import { lineOf, parseJson, placeOf } from './json-places.ts';
 
@@ -148,6 +147,3 @@ function codeProblem(
     severity,
   };
 }
-
-export const fieldErrors = (problems: readonly EditorProblem[]): FieldError[] =>
-  problems.filter(({ severity }) => severity === 'error').map(({ control, text }) => ({ id: `edit-${control}`, text }));
