@@ -9,7 +9,15 @@ import { Facts, Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { addressOfPage } from '../location.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
-import { type Client, type Leftover, leftoversRequest, listRequest } from './client.ts';
+import {
+  type Client,
+  type ClientDocument,
+  configuredClient,
+  documentRequest,
+  type Leftover,
+  leftoversRequest,
+  listRequest,
+} from './client.ts';
 import { ClientForm } from './client-form.tsx';
 import { loadClients } from './client-list.tsx';
 import { ClientRegistration } from './client-registration.tsx';
@@ -17,7 +25,8 @@ import { ClientRegistration } from './client-registration.tsx';
 export function ClientPage({ id }: { id: string }) {
   const { tenant } = useSignedIn();
   const announce = useAnnounce();
-  const load = useLoad(id, () => loadClient(id));
+  const mayConfigure = useRole('configuration-admin');
+  const load = useLoad(id, () => loadClient(id, mayConfigure));
   const changed = (text: string) => {
     load.reload();
     announce(text);
@@ -25,26 +34,36 @@ export function ClientPage({ id }: { id: string }) {
   return (
     <Page title={id} back={{ href: addressOfPage(tenant, ['clients']), text: 'Clients' }}>
       <Loaded load={load}>
-        {({ client }) => (client ? <Shown client={client} onChanged={changed} /> : <NotListed />)}
+        {({ client, isListed }) => (
+          <>
+            {!isListed && <NotListed />}
+            {client && <Shown client={client} onChanged={changed} />}
+          </>
+        )}
       </Loaded>
     </Page>
   );
 }
 
-/** The list may be a minute old. Asking for a client that is not in it makes the token handler read it again. */
-async function loadClient(id: string): Promise<{ client: Client | undefined }> {
-  const find = async () => (await loadClients()).find((one) => one.id === id);
-  const found = await find();
-  if (found) return { client: found };
-  await sendOptional(leftoversRequest(id));
-  return { client: await find() };
+interface LoadedClient {
+  client: Client | undefined;
+  /** False if the token handler does not list it, yet or because it is not valid. */
+  isListed: boolean;
+}
+
+/** The list may be a minute old. A client that it lacks is shown as the tenant has configured it. */
+async function loadClient(id: string, mayConfigure: boolean): Promise<LoadedClient> {
+  const found = (await loadClients()).find((one) => one.id === id);
+  if (found || !mayConfigure) return { client: found, isListed: found !== undefined };
+  const document = await sendOptional<ClientDocument>(documentRequest);
+  return { client: configuredClient(id, document?.latest?.configuration?.clients?.[id]), isListed: false };
 }
 
 function NotListed() {
   return (
     <p class="note">
-      The token handler lists no client with this id. A client that was just created appears within a minute. If it does
-      not, its configuration is not valid: check redirect URIs and targets.
+      The token handler does not list this client. One that was just configured appears within a minute. If it does not,
+      its configuration is not valid: check the redirect URIs and targets.
     </p>
   );
 }

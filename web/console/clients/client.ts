@@ -112,3 +112,25 @@ export function entryOf(texts: ClientTexts, former: ClientEntry = {}): ClientEnt
   });
   return { ...former, id, name, description, redirectUris: linesOf(texts.redirectUris), targets, keycloakLogout };
 }
+
+/** A client that is not registered, from the tenant's configuration. Undefined if there is no such entry. */
+export function configuredClient(id: string, entry: ClientEntry | undefined): Client | undefined {
+  if (!entry) return undefined;
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  return {
+    id,
+    name: text(entry.name) || id,
+    description: text(entry.description),
+    redirectUris: list(entry.redirectUris).map(String),
+    targets: list(entry.targets).map((target) => {
+      // An older form of the configuration has names of services only.
+      const { id: targetId, upstream } = typeof target === 'string' ? { id: target, upstream: target } : Object(target);
+      return { id: text(targetId), upstream: text(upstream) };
+    }),
+    keycloakLogout: entry.keycloakLogout === true,
+    core: false,
+    registered: false,
+    registration: null,
+  };
+}
