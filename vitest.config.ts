@@ -1,14 +1,18 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
+import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
-    // Those need a cluster: npm run test:kubernetes, npm run test:cluster.
-    exclude: ['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
+    // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages).
+    exclude: [
+      ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**'],
+      ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
+    ],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/leaks.ts'],
     // Tests wait for timers, sockets and processes more than they compute.

@@ -79,8 +79,7 @@ async function startAll(run: Run): Promise<Started> {
   const publicUrl = `http://localhost:${gateway.port}`;
 
   const pages = buildPages();
-  // The start that awaits it later reports its failure.
-  pages.catch(() => undefined);
+  pages.catch(() => undefined); // The start that awaits it later reports its failure.
   const secrets = await openFolder(options);
   const postgres = await startDatabase(run, secrets);
   const mailbox = await openMailbox({ directory: join(options.directory, 'mailbox'), clock: systemClock });
@@ -130,9 +129,8 @@ async function startAll(run: Run): Promise<Started> {
 
 async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
   return listen(handle, port).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE') {
+    if (error.code === 'EADDRINUSE')
       throw new UsageError(`Port ${port} is in use. Stop what uses it, or choose another: PORT=${port + 1} npm start`);
-    }
     if (error.code === 'EACCES')
       throw new UsageError(`This user may not open port ${port}. Choose one above 1023: PORT=8080 npm start`);
     throw error;
@@ -149,9 +147,8 @@ async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> 
       () => 'lost',
     );
     await removePostgres({ directory: join(directory, 'postgres'), password });
-    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json']) {
+    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json'])
       await rm(join(directory, name), { recursive: true, force: true });
-    }
   }
   await mkdir(join(directory, 'logs'), { recursive: true });
   return openSecrets(secretsFile);

@@ -1,4 +1,4 @@
-// Tests the console in a browser against `npm start`: the paths that people take most. console-all.test.ts has the rest.
+// Tests the console in a browser against `npm start`: the paths that people take most. all/console-pages.test.ts has the rest.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';

@@ -1,5 +1,5 @@
 // `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their index. The pages come
-// from a real token handler whose sign-ins really fail.
+// from a real token handler whose sign-ins really fail, and from `npm start`.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -7,9 +7,10 @@ const project = join(import.meta.dirname, '../..');
 const vitest = join(project, 'node_modules/vitest/vitest.mjs');
 
 // vitest provides the database, and the same file tests the pages.
-const child = spawn(process.execPath, [vitest, 'run', 'test/screens/screens.test.ts', ...process.argv.slice(2)], {
+const files = ['test/screens/screens.test.ts', 'test/pages/all/console-pages.test.ts'];
+const child = spawn(process.execPath, [vitest, 'run', ...files, ...process.argv.slice(2)], {
   cwd: project,
-  env: { ...process.env, FORMGATE_WRITE_SCREENS: '1' },
+  env: { ...process.env, FORMGATE_WRITE_SCREENS: '1', FORMGATE_ALL_PAGES: '1' },
   stdio: 'inherit',
 });
 child.on('exit', (code) => process.exit(code ?? 1));

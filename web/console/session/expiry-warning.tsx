@@ -11,13 +11,12 @@ interface Props {
 /** Disappears when a request of any tab has extended the session. */
 export function ExpiryWarning({ ending, onSignOut }: Props) {
   const [isOver, setOver] = useState(false);
-  const [, setTick] = useState(0);
+  const [seconds, setSeconds] = useState(0);
   useEffect(() => {
     const check = () => {
       setOver(consoleSession()?.expiry !== ending.expiry);
-      setTick((count) => count + 1);
+      setSeconds((count) => count + 1);
     };
-    check();
     const timer = setInterval(check, 1_000);
     return () => clearInterval(timer);
   }, [ending]);
@@ -25,14 +24,21 @@ export function ExpiryWarning({ ending, onSignOut }: Props) {
     await extendSession().catch(() => undefined);
     setOver(consoleSession()?.expiry !== ending.expiry);
   };
-  return isOver ? null : <Warning ending={ending} onStay={() => void stay()} onSignOut={onSignOut} />;
+  return isOver ? null : (
+    <Warning
+      ending={ending}
+      left={ending.remaining - seconds * 1_000}
+      onStay={() => void stay()}
+      onSignOut={onSignOut}
+    />
+  );
 }
 
-function Warning({ ending, onStay, onSignOut }: Props & { onStay(): void }) {
+function Warning({ ending, left, onStay, onSignOut }: Props & { left: number; onStay(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   const isLast = consoleSession()?.absoluteExpiry === ending.expiry;
-  const minutes = Math.max(1, Math.ceil((ending.at - Date.now()) / 60_000));
+  const minutes = Math.max(1, Math.ceil(left / 60_000));
   const stay = (event: Event) => {
     event.preventDefault();
     onStay();

@@ -10,10 +10,10 @@ export type SessionState =
   | { name: 'signed-out'; ended: boolean }
   | { name: 'signed-in'; session: Session };
 
-/** A session that ends soon, by the clock of this browser. */
+/** A session that ends soon. */
 export interface Ending {
-  /** Milliseconds since 1970. */
-  at: number;
+  /** Milliseconds that were left when this was noticed. */
+  remaining: number;
   expiry: string;
 }
 
@@ -38,7 +38,7 @@ export function useFollowedSession(): FollowedSession {
     const stop = tokenHandler().on((event) => {
       if (event.type === 'unauthorized') return;
       if (event.type === 'expiring') {
-        setEnding({ at: Date.now() + event.remaining, expiry: event.session.expiry });
+        setEnding({ remaining: event.remaining, expiry: event.session.expiry });
         return;
       }
       setEnding(undefined);

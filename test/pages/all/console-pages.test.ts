@@ -1,17 +1,17 @@
-// Tests every action of the console, and every page in every view, with FORMGATE_ALL_PAGES=1. With
-// FORMGATE_WRITE_SCREENS set too (`npm run screens`), also takes the pictures of docs/screens.
+// Tests every action of the console, and every page in every view. With FORMGATE_WRITE_SCREENS set (`npm run screens`),
+// also takes the pictures of docs/screens.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { consolePages, consoleViews, fileOfConsole } from '../screens/console-screens.ts';
-import { screensFolder } from '../screens/screen-index.ts';
-import { smallPng } from '../screens/small-png.ts';
-import { type ConsoleWorld, findFaults, settled, startConsoleWorld } from './console-world.ts';
+import { consolePages, consoleViews, fileOfConsole } from '../../screens/console-screens.ts';
+import { screensFolder } from '../../screens/screen-index.ts';
+import { smallPng } from '../../screens/small-png.ts';
+import { type ConsoleWorld, findFaults, settled, startConsoleWorld } from '../console-world.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
 
-describe.runIf(process.env.FORMGATE_ALL_PAGES !== undefined)('the console', () => {
+describe('the console', () => {
   let world: ConsoleWorld;
   let context: BrowserContext;
   let formId: string;
@@ -259,6 +259,9 @@ describe.runIf(process.env.FORMGATE_ALL_PAGES !== undefined)('the console', () =
 
 async function keep(page: Page, name: string): Promise<void> {
   if (!isWriting) return;
-  const picture = await page.screenshot({ fullPage: true, animations: 'disabled', caret: 'hide' });
+  const [width = 0, whole = 0] = await page.evaluate<number[]>('[innerWidth, document.documentElement.scrollHeight]');
+  // A picture shows the top of a long page, such as the editor.
+  const clip = { x: 0, y: 0, width, height: Math.min(whole, 1_500) };
+  const picture = await page.screenshot({ fullPage: true, clip, animations: 'disabled', caret: 'hide' });
   writeFileSync(join(screensFolder, name), smallPng(picture));
 }

@@ -1,0 +1,6 @@
+// Which tests of the pages run: `npm test` runs a short selection, `npm run test:pages` all of them.
+
+/** Patterns of the test files to leave out. */
+export function withoutAllPages(env: NodeJS.ProcessEnv = process.env): string[] {
+  return env.FORMGATE_ALL_PAGES === undefined ? ['test/pages/all/**'] : [];
+}
