@@ -69,7 +69,6 @@ interface Run {
 
 async function startAll(run: Run): Promise<Started> {
   const { options, report, stack } = run;
-  // Opens the port first, so that nothing has changed if the port is in use.
   let handle: Gateway | undefined;
   const gateway = await listenAt(options.port, (req, res) =>
     handle ? handle.app(req, res) : res.writeHead(503).end(),
@@ -95,8 +94,7 @@ async function startAll(run: Run): Promise<Started> {
   await stack.add(access.close);
   report.done('Identity provider and mailbox');
 
-  await pages;
-  const children = await startChildren({ ...run, secrets, postgres, mailbox, access, urns, publicUrl });
+  const children = await startChildren({ ...run, pages, secrets, postgres, mailbox, access, urns, publicUrl });
   let hasData = false;
   handle = createGateway({
     publicUrl,
@@ -127,6 +125,7 @@ async function startAll(run: Run): Promise<Started> {
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsAddresses } };
 }
 
+/** Comes first in the start, so that nothing has changed if the port is in use. */
 async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
   return listen(handle, port).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')
@@ -164,6 +163,7 @@ async function startDatabase({ options, report, stack, fail }: Run, secrets: Sec
 }
 
 interface ChildrenRun extends Run {
+  pages: Promise<void>;
   secrets: Secrets;
   postgres: EmbeddedPostgres;
   mailbox: Mailbox;
@@ -182,6 +182,7 @@ interface Children {
 
 async function startChildren(run: ChildrenRun): Promise<Children> {
   const { options, postgres } = run;
+  await run.pages;
   const addressOf = async (database: string) => ({
     databaseUrl: await postgres.ensureDatabase(database),
     port: await findFreePort(),

@@ -252,8 +252,17 @@ describe('the console', () => {
     const page = await open('/operations');
     await page.getByText('Undelivered events and calls').waitFor();
     await page.getByText('Nothing is in quarantine.').waitFor();
-    await page.getByRole('button', { name: 'Read again' }).click();
-    await settled(page);
+    const { rows } = await world.pool.query('SELECT tenant_id FROM forms WHERE id = $1', [formId]);
+    await world.pool.query(
+      `INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+       VALUES ('form', $1, $2, $3, 'rejected', 'status 400', now(), now(), 3, '0.0.0')`,
+      [formId, rows[0].tenant_id, JSON.stringify({ formId })],
+    );
+    await page.reload();
+    await page.getByRole('button', { name: /^Release/ }).click();
+    await page.getByText('The item is released').waitFor();
+    await page.getByRole('cell', { name: 'Released' }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
   });
 });
 
