@@ -10,9 +10,10 @@ import { registerConsole } from './demo-data/console.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway, type Gateway, type Targets } from './gateway.ts';
-import { findFreePort, type Listening, listen } from './listen.ts';
+import { listenAt } from './gateway-port.ts';
+import { findFreePort } from './listen.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
-import { type StartOptions, UsageError } from './options.ts';
+import type { StartOptions } from './options.ts';
 import type { EmbeddedPostgres } from './postgres/ownership.ts';
 import { removePostgres, startPostgres } from './postgres/postgres.ts';
 import { type SupervisedChild, superviseChild } from './processes/child-process.ts';
@@ -69,7 +70,6 @@ interface Run {
 
 async function startAll(run: Run): Promise<Started> {
   const { options, report, stack } = run;
-  // Opens the port first, so that nothing has changed if the port is in use.
   let handle: Gateway | undefined;
   const gateway = await listenAt(options.port, (req, res) =>
     handle ? handle.app(req, res) : res.writeHead(503).end(),
@@ -94,8 +94,7 @@ async function startAll(run: Run): Promise<Started> {
   await stack.add(access.close);
   report.done('Identity provider and mailbox');
 
-  await pages;
-  const children = await startChildren({ ...run, secrets, postgres, mailbox, access, urns, publicUrl });
+  const children = await startChildren({ ...run, pages, secrets, postgres, mailbox, access, urns, publicUrl });
   let hasData = false;
   handle = createGateway({
     publicUrl,
@@ -132,17 +131,6 @@ function inBackground<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
-async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
-  return listen(handle, port).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE') {
-      throw new UsageError(`Port ${port} is in use. Stop what uses it, or choose another: PORT=${port + 1} npm start`);
-    }
-    if (error.code === 'EACCES')
-      throw new UsageError(`This user may not open port ${port}. Choose one above 1023: PORT=8080 npm start`);
-    throw error;
-  });
-}
-
 /** Creates the data folder. With `fresh`, first deletes only the files that Formgate created in the folder. */
 async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> {
   await mkdir(directory, { recursive: true });
@@ -153,9 +141,8 @@ async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> 
       () => 'lost',
     );
     await removePostgres({ directory: join(directory, 'postgres'), password });
-    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json']) {
+    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json'])
       await rm(join(directory, name), { recursive: true, force: true });
-    }
   }
   await mkdir(join(directory, 'logs'), { recursive: true });
   return openSecrets(secretsFile);
@@ -171,6 +158,7 @@ async function startDatabase({ options, report, stack, fail }: Run, secrets: Sec
 }
 
 interface ChildrenRun extends Run {
+  pages: Promise<void>;
   secrets: Secrets;
   postgres: EmbeddedPostgres;
   mailbox: Mailbox;
@@ -189,6 +177,7 @@ interface Children {
 
 async function startChildren(run: ChildrenRun): Promise<Children> {
   const { options, postgres } = run;
+  await run.pages;
   const addressOf = async (database: string) => ({
     databaseUrl: await postgres.ensureDatabase(database),
     port: await findFreePort(),

@@ -1,12 +1,16 @@
 // `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their indexes. The pages of
-// failed sign-ins come from a real token handler whose sign-ins really fail.
+// failed sign-ins come from a real token handler whose sign-ins really fail, and those of the console from `npm start`.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 const project = join(import.meta.dirname, '../..');
 const vitest = join(project, 'node_modules/vitest/vitest.mjs');
 
-const files = ['test/screens/screens.test.ts', 'test/pages/all/applicant-screens.test.ts'];
+const files = [
+  'test/screens/screens.test.ts',
+  'test/pages/all/applicant-screens.test.ts',
+  'test/pages/all/console-pages.test.ts',
+];
 
 // vitest provides the database, and the same file tests the pages.
 const child = spawn(process.execPath, [vitest, 'run', ...files, ...process.argv.slice(2)], {

@@ -7,6 +7,7 @@ import { renderFailurePage } from '../../src/token-handler/pages/failure-page.ts
 import { parsePageSettings } from '../../src/token-handler/pages/settings.ts';
 import { stylesheetOf } from '../../src/token-handler/pages/stylesheet.ts';
 import { defaultTexts, languages } from '../../src/token-handler/pages/texts.ts';
+import { consolePages, consoleViews, fileOfConsole } from './console-screens.ts';
 
 export const screensFolder = join(import.meta.dirname, '../../docs/screens');
 
@@ -66,15 +67,25 @@ export function screenIndex(): string {
   return `${[
     '# Screens',
     '',
-    'The pages that people see when a sign-in or a logout fails, each on a light, a dark and a narrow screen, and in French.',
+    'The pages that people see when a sign-in or a logout fails, each on a light, a dark and a narrow screen, and in French;',
+    'and the pages of the [console](../console.md).',
     '[pages.md](../pages.md) says when each page is shown, and how operators change texts, logo and colours.',
     '',
     `This folder is written by \`npm run screens\`. A test fails if the pages have changed since then (${digest()}).`,
     '',
     ...sections,
+    ...consoleSections(),
   ]
     .join('\n')
     .trimEnd()}\n`;
+}
+
+/** The console's pictures show one state each; tests open every state. */
+function consoleSections(): string[] {
+  return consolePages.flatMap(({ name, title }) => {
+    const pictures = consoleViews.map((view) => `![${title}, ${view.name}](${fileOfConsole(name, view)})`);
+    return [`## ${title}`, '', pictures.join('\n'), ''];
+  });
 }
 
 /** Returns a digest of all pages, with the default settings and the operator's. */

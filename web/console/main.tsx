@@ -1,12 +1,10 @@
 // The console for administrators.
 import { render } from 'preact';
 import '../shared/page.css';
+import './console.css';
+import { App } from './app.tsx';
+import { followLinks } from './location.ts';
 
 const page = document.querySelector('#page');
-if (page !== null)
-  render(
-    <main>
-      <h1>Console</h1>
-    </main>,
-    page,
-  );
+if (page !== null) render(<App />, page);
+followLinks();

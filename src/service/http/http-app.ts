@@ -86,10 +86,7 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   bodyType?: string;
   /** Largest body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
-  /**
-   * True for a GET route that changes something, such as a session or a cookie. It responds to HEAD with 405, because
-   * HEAD must not change anything (RFC 9110 section 9.2.1). Other GET routes respond to HEAD as to GET, without a body.
-   */
+  /** True for a GET route that changes something. It responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
   /** Descriptions of request headers by name. */
   headers?: Record<string, string>;

@@ -1,0 +1,43 @@
+// Tests that form data is shown under the labels of its definition, and that no definition or data can break that.
+import { expect, it } from 'vitest';
+import { labelledData } from '../../web/console/forms/labelled-data.ts';
+
+const dataSchema = {
+  type: 'object',
+  definitions: { city: { type: 'string', title: 'City', oneOf: [{ const: 'yxy', title: 'Whitehorse' }] } },
+  properties: {
+    servesFood: { type: 'boolean' },
+    city: { $ref: '#/definitions/city' },
+    people: { type: 'array', items: { properties: { firstName: { type: 'string' } } } },
+    tags: { type: 'array' },
+    loop: { $ref: '#/properties/loop' },
+  },
+};
+const uiSchema = { type: 'VerticalLayout', elements: [{ scope: '#/properties/servesFood', label: 'Food?' }] };
+
+it('takes labels from the UI schema, then titles, then names, in the order of the schema', () => {
+  const data = { extra: null, tags: ['a', 1], people: [{ firstName: 'Ana' }], city: 'yxy', servesFood: false };
+  expect(labelledData(data, { dataSchema, uiSchema })).toEqual([
+    { label: 'Food?', value: 'No' },
+    { label: 'City', value: 'Whitehorse' },
+    { label: 'People', value: [{ label: '1', value: [{ label: 'First name', value: 'Ana' }] }] },
+    { label: 'Tags', value: 'a, 1' },
+    { label: 'Extra', value: 'Not answered' },
+  ]);
+});
+
+it('shows whatever the definition does not describe', () => {
+  expect(labelledData({ loop: 'x' }, { dataSchema, uiSchema })).toEqual([{ label: 'Loop', value: 'x' }]);
+  expect(labelledData({ a: { b: 1 } }, { dataSchema: 'none', uiSchema: [1, null] })).toEqual([
+    { label: 'A', value: [{ label: 'B', value: '1' }] },
+  ]);
+  expect(labelledData('text', {})).toEqual([{ label: 'Data', value: 'text' }]);
+});
+
+it('ends for deep data, and for names that mean something to JavaScript', () => {
+  const deep = JSON.parse(`${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`) as object;
+  expect(() => JSON.stringify(labelledData({ deep: JSON.parse('{"a":{"a":{"a":1}}}') }, {}))).not.toThrow();
+  expect(labelledData({ deep }, {})).toHaveLength(1);
+  const odd = JSON.parse('{"__proto__": "x", "constructor": "y", "toString": "z"}') as object;
+  expect(labelledData(odd, {}).map(({ value }) => value)).toEqual(['x', 'y', 'z']);
+});

@@ -1,0 +1,54 @@
+// Tests that a definition survives the editor, and that problems find their place.
+import { expect, it } from 'vitest';
+import {
+  definitionOf,
+  draftOf,
+  placedProblem,
+  syntaxProblems,
+} from '../../web/console/definitions/editor/definition-draft.ts';
+
+const definition = {
+  id: 'permit',
+  name: 'Permit',
+  description: 'A permit',
+  anonymousApply: true,
+  applicantRoles: ['applicant'],
+  clerkRoles: [],
+  retention: { lockAfter: 'P15D', other: 1 },
+  dataSchema: { type: 'object', properties: { a: { type: 'string' } } },
+  uiSchema: { type: 'VerticalLayout', elements: [] },
+  formDraftUrlTemplate: 'https://example.org/{{id}}',
+  intake: { start: '2026-01-01' },
+};
+
+it('what nobody has edited stays as it was', () => {
+  expect(definitionOf('permit', draftOf(definition), definition)).toEqual(definition);
+  const bare = { id: 'bare', name: 'Bare', anonymousApply: false };
+  expect(definitionOf('bare', draftOf(bare), bare)).toEqual(bare);
+});
+
+it('what was emptied is removed, and what was entered is trimmed', () => {
+  const draft = { ...draftOf(definition), description: '', lockAfter: '', uiSchema: ' ', assessorRoles: ' a ,, b ' };
+  const { description: _d, uiSchema: _u, ...rest } = definition;
+  expect(definitionOf('permit', draft, definition)).toEqual({
+    ...rest,
+    assessorRoles: ['a', 'b'],
+    retention: { other: 1 },
+  });
+});
+
+it('problems are at their control, and in a schema on their line', () => {
+  const draft = draftOf(definition);
+  const place = (pointer: string) => {
+    const { control, text } = placedProblem({ pointer, detail: 'is wrong', severity: 'error' }, draft);
+    return `${control}: ${text}`;
+  };
+  expect(place('/dataSchema/properties/a/type')).toBe('dataSchema: Data schema, line 5: is wrong (/properties/a/type)');
+  expect(place('/retention/lockAfter')).toBe('lockAfter: Retention: is wrong');
+  expect(place('/name')).toBe('name: name: is wrong');
+  expect(place('/intake/start')).toBe('others: Other members, line 4: is wrong (/intake/start)');
+  expect(syntaxProblems({ ...draft, uiSchema: '{\n"a" 1}', others: '[]' }).map(({ text }) => text)).toEqual([
+    'UI schema, line 2: A colon is missing',
+    'Other members, line 1: It must be an object',
+  ]);
+});

@@ -1,0 +1,202 @@
+// A running `npm start` and a browser, for tests of the console. Every page that it opens is watched for violations of
+// the content security policy, errors of scripts, and tokens in anything that the page can read.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { listen } from '../../dev/listen.ts';
+import { launchChromium } from '../support/chromium.ts';
+
+const project = join(import.meta.dirname, '../..');
+const longestStart = 90_000;
+
+export interface ConsoleWorld {
+  url: string;
+  /** The form service's database. */
+  pool: pg.Pool;
+  /** Everything that the watched pages did wrong so far. */
+  complaints: string[];
+  /** Opens a context whose pages are watched. */
+  context(options?: BrowserContextOptions): Promise<BrowserContext>;
+  /** Opens a page of the console, and signs in. `path` is below `/console/demo`. */
+  signIn(context: BrowserContext, path?: string, person?: Person): Promise<Page>;
+  /** Calls an API with the token of a service account of the demo. Throws unless it succeeds. */
+  api(account: 'demo-admin' | 'demo-intake', method: string, path: string, body?: unknown): Promise<unknown>;
+  /** Creates a form of the demo's definition, and returns its id. */
+  form(data?: object): Promise<string>;
+  close(): Promise<void>;
+}
+
+type Person = 'admin' | 'alice';
+
+export async function startConsoleWorld(): Promise<ConsoleWorld> {
+  const directory = await mkdtemp(join(tmpdir(), 'formgate-console-'));
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
+  await chmod(directory, 0o755);
+  const port = await findQuietPort();
+  const [child, browser] = await Promise.all([startFormgate(directory, port), launchChromium(['--disable-lcd-text'])]);
+  const url = `http://localhost:${port}`;
+  const complaints: string[] = [];
+  const environment = await readFile(join(directory, 'reconciler.env'), 'utf8');
+  const [, databaseUrl] = /^DATABASE_URL=["']?([^"'\n]+)/m.exec(environment) ?? [];
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  const api = createApi(url);
+  return {
+    url,
+    pool,
+    complaints,
+    api,
+    context: (options) => openContext(browser, complaints, options),
+    signIn: (context, path = '', person = 'admin') => signIn(context, `${url}/console/demo${path}`, person),
+    form: (data = {}) => createForm(api, data),
+    async close() {
+      await Promise.all([pool.end(), browser.close()]);
+      child.kill('SIGTERM');
+      if (child.exitCode === null) await new Promise((done) => child.on('close', done));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Returns a free port outside the range of ephemeral ports. */
+async function findQuietPort(): Promise<number> {
+  for (;;) {
+    const listening = await listen(() => undefined, 20_000 + Math.floor(Math.random() * 10_000)).catch(() => undefined);
+    if (!listening) continue;
+    await listening.close();
+    return listening.port;
+  }
+}
+
+async function startFormgate(directory: string, port: number): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [join(project, 'dev/main.ts')], {
+    env: { ...process.env, PORT: String(port), FORMGATE_DATA: directory },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(output)), longestStart);
+    const read = (chunk: Buffer) => {
+      output += chunk.toString();
+      if (output.includes('Ctrl-C stops everything')) settle(resolve);
+    };
+    const settle = (end: () => void) => {
+      clearTimeout(timer);
+      end();
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.on('close', () => settle(() => reject(new Error(output))));
+  });
+  return child;
+}
+
+function createApi(url: string): ConsoleWorld['api'] {
+  const tokens = new Map<string, string>();
+  const tokenOf = async (account: string) => {
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: account,
+      client_secret: `${account}-secret`,
+    });
+    const response = await fetch(`${url}/auth/realms/demo/protocol/openid-connect/token`, { method: 'POST', body });
+    const { access_token: token } = (await response.json()) as { access_token: string };
+    tokens.set(account, token);
+    return token;
+  };
+  return async (account, method, path, body) => {
+    const token = tokens.get(account) ?? (await tokenOf(account));
+    const response = await fetch(url + path, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text === '' ? undefined : JSON.parse(text);
+  };
+}
+
+async function createForm(api: ConsoleWorld['api'], data: object): Promise<string> {
+  const applicant = { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] };
+  const body = { definitionId: 'business-licence', applicant };
+  const { id } = (await api('demo-intake', 'POST', '/form/v1/forms', body)) as { id: string };
+  await api('demo-intake', 'PUT', `/form/v1/forms/${id}/data`, { data, files: {} });
+  return id;
+}
+
+/** What no page may be able to read: a JSON web token, or a member that has a token. */
+const tokenPattern = /eyJ[\w-]{10,}\.eyJ|"(?:access|refresh|id)_token"/;
+
+async function openContext(browser: Browser, complaints: string[], options: BrowserContextOptions = {}) {
+  const context = await browser.newContext({
+    reducedMotion: 'reduce',
+    locale: 'en-CA',
+    timezoneId: 'UTC',
+    viewport: { width: 1000, height: 800 },
+    ...options,
+  });
+  await context.exposeBinding('reportViolation', (_source, text: string) => void complaints.push(`policy: ${text}`));
+  const report = 'reportViolation(event.violatedDirective + " " + event.blockedURI)';
+  await context.addInitScript(`addEventListener('securitypolicyviolation', (event) => ${report})`);
+  context.on('console', (message) => {
+    // Chromium reports the status of each failed request as an error.
+    const isOurs = !message.text().startsWith('Failed to load resource');
+    if (isOurs && ['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`);
+  });
+  context.on('weberror', (error) => complaints.push(`script: ${error.error().message}`));
+  context.on('response', async (response) => {
+    const text = await response.text().catch(() => '');
+    if (tokenPattern.test(text)) complaints.push(`token in ${response.url()}`);
+  });
+  return context;
+}
+
+async function signIn(context: BrowserContext, address: string, person: Person): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(address);
+  await page.getByRole('link', { name: /^Sign in/ }).click();
+  await enterPassword(page, person);
+  return page;
+}
+
+/** Fills in the form of the identity provider, and waits for the return. */
+export async function enterPassword(page: Page, person: Person = 'admin'): Promise<void> {
+  await page.locator('#username').fill(`${person}@example.com`);
+  await page.locator('#password').fill(person);
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+}
+
+let axe: Promise<string> | undefined;
+
+/** Returns what axe finds, and whether the page scrolls sideways. Waits until everything is loaded. */
+export async function findFaults(page: Page): Promise<string[]> {
+  await settled(page);
+  axe ??= readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+  await page.evaluate(await axe);
+  const found = await page.evaluate<Violation[]>('axe.run().then(({ violations }) => violations)');
+  const isTooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth');
+  const faults = found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  return isTooWide ? [...faults, 'scrolls sideways'] : faults;
+}
+
+interface Violation {
+  id: string;
+  nodes: { html: string }[];
+}
+
+/** Resolves when nothing on the page is loading or being checked. */
+export async function settled(page: Page): Promise<void> {
+  const text = "document.querySelector('#page')?.textContent || 'Loading …'";
+  // The policy forbids `waitForFunction`, which evaluates the text in the page.
+  for (const deadline = Date.now() + 30_000; ; await delay(20)) {
+    const shown = await page.evaluate<string>(text);
+    if (!/Loading …|Checking …|One moment/.test(shown)) return;
+    if (Date.now() > deadline) throw new Error(`still loading: ${shown}`);
+  }
+}

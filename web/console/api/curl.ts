@@ -1,0 +1,27 @@
+// Shows a request as a curl command. The command names the token and the addresses by shell variables: the page has no
+// token, and services have other addresses inside a cluster.
+import { type ApiRequest, addressOf, bodyOf, type Target } from './request.ts';
+
+const bases: Record<Target, string> = {
+  'form-service': '$FORMGATE_URL',
+  'configuration-service': '$CONFIGURATION_URL',
+  'token-handler': '$TOKEN_HANDLER_URL',
+};
+
+/** Returns the command for a POSIX shell, without trailing line break. */
+export function curlOf(request: ApiRequest): string {
+  const method = request.method ?? 'GET';
+  const body = bodyOf(request);
+  const lines = [
+    `curl ${method === 'GET' ? '' : `-X ${method} `}"${bases[request.target]}"${quote(addressOf(request))}`,
+    '-H "Authorization: Bearer $TOKEN"',
+    ...Object.entries(request.headers ?? {}).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
+    ...(body ? [`-H ${quote(`Content-Type: ${body.type}`)}`, `--data-binary ${quote(body.text)}`] : []),
+  ];
+  return lines.join(' \\\n  ');
+}
+
+/** Nothing is special within single quotes but the quote itself (POSIX.1-2024, Shell Command Language, 2.2.2). */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,35 @@
+// A request to one of the services behind the token handler. The same value is sent, and shown as a curl command.
+
+export type Target = 'form-service' | 'configuration-service' | 'token-handler';
+
+export interface ApiRequest {
+  target: Target;
+  /** Path of the service's API, such as `/form/v1/forms`. Parts that come from data are encoded by `path`. */
+  path: string;
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Members that are undefined or empty are left out. */
+  query?: Record<string, string | number | boolean | undefined>;
+  headers?: Record<string, string>;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as CSV. */
+  csv?: string;
+}
+
+/** Builds a path and encodes each part, so that data never changes which resource is addressed. */
+export function path(texts: TemplateStringsArray, ...parts: (string | number)[]): string {
+  return texts.reduce((whole, text, index) => whole + encodeURIComponent(parts[index - 1] ?? '') + text);
+}
+
+/** Path and query. */
+export function addressOf({ path: written, query = {} }: ApiRequest): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, String(value));
+  return search.size === 0 ? written : `${written}?${search}`;
+}
+
+export function bodyOf({ json, csv }: ApiRequest): { type: string; text: string } | undefined {
+  if (csv !== undefined) return { type: 'text/csv', text: csv };
+  return json === undefined ? undefined : { type: 'application/json', text: JSON.stringify(json) };
+}

@@ -1,0 +1,184 @@
+// Registers a client at the identity provider, by a registration token or with the credentials of a client that exists
+// there. Both are secrets: they stay in the page's memory only, and are cleared after the request.
+import { useState } from 'preact/hooks';
+import { send } from '../api/send.ts';
+import { Curl } from '../elements/curl.tsx';
+import { TextArea, TextField } from '../elements/fields.tsx';
+import { ProblemBox } from '../elements/problem-box.tsx';
+import { Facts } from '../elements/table.tsx';
+import { Time } from '../elements/time.tsx';
+import { useAction } from '../elements/use-action.ts';
+import { useKept } from '../session/kept.ts';
+import { type Client, linesOf, type Registration, redirectUrisRequest, registerRequest } from './client.ts';
+
+interface Props {
+  client: Client;
+  onChanged(text: string): void;
+}
+
+export function ClientRegistration({ client, onChanged }: Props) {
+  const { registration } = client;
+  return (
+    <section aria-labelledby="registration-title">
+      <h2 id="registration-title">Registration</h2>
+      {registration ? (
+        <Registered registration={registration} />
+      ) : (
+        <p>
+          This client is not registered at the identity provider of the tenant. Until then, nobody can sign in with it.
+        </p>
+      )}
+      {registration?.management === 'kept' && <RedirectUris client={client} onChanged={onChanged} />}
+      <details>
+        <summary>{registration ? 'Register again' : 'Register'} with a registration token</summary>
+        <ByToken client={client} onChanged={onChanged} />
+      </details>
+      <details>
+        <summary>Use a client that exists at the identity provider</summary>
+        <ByCredentials client={client} onChanged={onChanged} />
+      </details>
+    </section>
+  );
+}
+
+const managements: Record<Registration['management'], string> = {
+  kept: 'The token handler can change and replace it.',
+  lost: 'The token that manages it was lost: register it again before a change.',
+  unsupported: 'The identity provider gives no means to change it.',
+  provided: 'An administrator created it at the identity provider; it is never changed or deleted from here.',
+};
+
+function Registered({ registration }: { registration: Registration }) {
+  return (
+    <Facts
+      facts={[
+        ['Id at the identity provider', registration.clientId],
+        ['Registered', <Time key="time" at={registration.registeredAt} />],
+        ['Redirect URIs', registration.redirectUris.join(', ') || 'None'],
+        ['Management', managements[registration.management]],
+      ]}
+    />
+  );
+}
+
+const shownSecret = '…';
+
+function ByToken({ client, onChanged }: Props) {
+  const [token, setToken] = useState('');
+  const [error, setError] = useState<string>();
+  const action = useAction();
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setError(token.trim() === '' ? 'Enter a registration token' : undefined);
+    if (token.trim() === '') return document.getElementById('registration-token')?.focus();
+    const isDone = await action.run(() => send(registerRequest(client.id, { registrationToken: token.trim() })));
+    setToken('');
+    if (isDone) onChanged('The client is registered: people can sign in.');
+  };
+  return (
+    <form onSubmit={(event) => void submit(event)} noValidate>
+      <TextField
+        id="registration-token"
+        type="password"
+        label="Registration token"
+        hint="An initial access token of the realm. It is sent once and stored nowhere."
+        error={error}
+        value={token}
+        onChange={setToken}
+      />
+      <button type="submit" class="button" aria-disabled={action.isBusy}>
+        Register
+      </button>
+      <Curl
+        request={registerRequest(client.id, { registrationToken: shownSecret })}
+        label="Register as a curl command"
+      />
+      {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+    </form>
+  );
+}
+
+function ByCredentials({ client, onChanged }: Props) {
+  const [id, setId] = useState('');
+  const [secret, setSecret] = useState('');
+  const [attempted, setAttempted] = useState(false);
+  const action = useAction();
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setAttempted(true);
+    const missing = id.trim() === '' ? 'provided-id' : secret === '' ? 'provided-secret' : undefined;
+    if (missing) return document.getElementById(missing)?.focus();
+    const isDone = await action.run(() =>
+      send(registerRequest(client.id, { clientId: id.trim(), clientSecret: secret })),
+    );
+    setSecret('');
+    setAttempted(false);
+    if (isDone) onChanged('The client uses these credentials: people can sign in.');
+  };
+  return (
+    <form onSubmit={(event) => void submit(event)} noValidate>
+      <TextField
+        id="provided-id"
+        label="Client id at the identity provider"
+        error={attempted && id.trim() === '' ? 'Enter the client id' : undefined}
+        value={id}
+        onChange={setId}
+      />
+      <TextField
+        id="provided-secret"
+        type="password"
+        label="Client secret"
+        hint="It is sent once, and stored encrypted by the token handler."
+        error={attempted && secret === '' ? 'Enter the client secret' : undefined}
+        value={secret}
+        onChange={setSecret}
+      />
+      <button type="submit" class="button" aria-disabled={action.isBusy}>
+        Use this client
+      </button>
+      <Curl
+        request={registerRequest(client.id, { clientId: id || 'client-id', clientSecret: shownSecret })}
+        label="Use this client as a curl command"
+      />
+      {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+    </form>
+  );
+}
+
+function RedirectUris({ client, onChanged }: Props) {
+  const present = (client.registration?.redirectUris ?? []).join('\n');
+  const draft = useKept(`redirect-uris ${client.id}`, `Registered redirect URIs of ${client.id}`, present);
+  const [error, setError] = useState<string>();
+  const action = useAction();
+  const request = redirectUrisRequest(client.id, linesOf(draft.value));
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const wrong = linesOf(draft.value).find((uri) => !URL.canParse(uri));
+    setError(wrong && `${wrong} is not a URI`);
+    if (wrong) return document.getElementById('registered-uris')?.focus();
+    if (!(await action.run(() => send(request)))) return;
+    draft.forget(draft.value);
+    onChanged('The registered redirect URIs were replaced.');
+  };
+  return (
+    <details>
+      <summary>Change the registered redirect URIs</summary>
+      <form onSubmit={(event) => void submit(event)} noValidate>
+        <TextArea
+          id="registered-uris"
+          label="Registered redirect URIs"
+          hint="One in each line. They replace the present ones."
+          isCode
+          error={error}
+          value={draft.value}
+          onChange={draft.set}
+        />
+        <button type="submit" class="button quiet" aria-disabled={action.isBusy}>
+          Replace
+        </button>
+        <Curl request={request} label="Replace as a curl command" />
+        {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+      </form>
+    </details>
+  );
+}

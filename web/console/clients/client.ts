@@ -1,0 +1,136 @@
+// Clients as the token handler lists them, and as the tenant configures them.
+import { type ApiRequest, path } from '../api/request.ts';
+
+export interface Client {
+  id: string;
+  name: string;
+  description: string | null;
+  redirectUris: string[];
+  targets: { id: string; upstream: string }[];
+  keycloakLogout: boolean;
+  core: boolean;
+  registered: boolean;
+  registration: Registration | null;
+}
+
+export interface Registration {
+  clientId: string;
+  registeredAt: string;
+  redirectUris: string[];
+  management: 'kept' | 'lost' | 'unsupported' | 'provided';
+}
+
+export interface Leftover {
+  clientName: string;
+  clientId: string | null;
+  realm: string;
+  reason: string;
+  created: string;
+}
+
+const target = 'token-handler' as const;
+const root = '/token-handler/v1/clients';
+
+export const listRequest = (core: boolean): ApiRequest => ({ target, path: root, query: { core: core || undefined } });
+
+export const registerRequest = (id: string, json: object): ApiRequest => ({
+  target,
+  path: path`/token-handler/v1/clients/${id}`,
+  method: 'POST',
+  json,
+});
+
+export const redirectUrisRequest = (id: string, redirectUris: string[]): ApiRequest => ({
+  target,
+  path: path`/token-handler/v1/clients/${id}`,
+  method: 'PUT',
+  json: { redirectUris },
+});
+
+export const leftoversRequest = (id: string): ApiRequest => ({
+  target,
+  path: path`/token-handler/v1/clients/${id}/leftovers`,
+});
+
+const document = '/configuration/v2/configuration/platform/token-handler';
+
+/** The tenant's own document, which has the tenant's clients by id. */
+export const documentRequest: ApiRequest = { target: 'configuration-service', path: document };
+
+export type ClientEntry = Record<string, unknown>;
+
+export interface ClientDocument {
+  latest?: { configuration?: { clients?: Record<string, ClientEntry> } } | null;
+}
+
+/** Replaces one client of the document and keeps the others. */
+export function saveRequest(id: string, entry: ClientEntry): ApiRequest {
+  const json = { operation: 'UPDATE', update: { clients: { [id]: entry } } };
+  return { ...documentRequest, method: 'PATCH', json };
+}
+
+/** What a person edits, as texts. */
+export interface ClientTexts {
+  id: string;
+  name: string;
+  description: string;
+  /** One in a line. */
+  redirectUris: string;
+  /** One in a line: the id, a space, and the URN of the upstream. */
+  targets: string;
+  keycloakLogout: boolean;
+}
+
+export const noClient: ClientTexts = {
+  id: '',
+  name: '',
+  description: '',
+  redirectUris: '',
+  targets: '',
+  keycloakLogout: false,
+};
+
+export function textsOf({ id, name, description, redirectUris, targets, keycloakLogout }: Client): ClientTexts {
+  return {
+    id,
+    name,
+    description: description ?? '',
+    redirectUris: redirectUris.join('\n'),
+    targets: targets.map((one) => `${one.id} ${one.upstream}`).join('\n'),
+    keycloakLogout,
+  };
+}
+
+export const linesOf = (text: string): string[] => text.split('\n').flatMap((line) => line.trim() || []);
+
+/** `former` has members that the form does not show; they are kept. */
+export function entryOf(texts: ClientTexts, former: ClientEntry = {}): ClientEntry {
+  const { id, name, description, keycloakLogout } = texts;
+  const targets = linesOf(texts.targets).map((line) => {
+    const [targetId = '', upstream = ''] = line.split(/\s+/);
+    return { id: targetId, upstream };
+  });
+  return { ...former, id, name, description, redirectUris: linesOf(texts.redirectUris), targets, keycloakLogout };
+}
+
+/** A client that is not registered, from the tenant's configuration. Undefined if there is no such entry. */
+export function configuredClient(id: string, entry: ClientEntry | undefined): Client | undefined {
+  if (!entry) return undefined;
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  return {
+    id,
+    name: text(entry.name) || id,
+    description: text(entry.description),
+    redirectUris: list(entry.redirectUris).map(String),
+    targets: list(entry.targets).map((target) => {
+      // An older form of the configuration has names of services only.
+      const { id: targetId, upstream } = typeof target === 'string' ? { id: target, upstream: target } : Object(target);
+      return { id: text(targetId), upstream: text(upstream) };
+    }),
+    keycloakLogout: entry.keycloakLogout === true,
+    core: false,
+    registered: false,
+    registration: null,
+  };
+}

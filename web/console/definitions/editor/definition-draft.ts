@@ -1,0 +1,149 @@
+// What a person edits of a definition, as texts, and the way back. Members that the editor has no field for are edited
+// as JSON, so that nothing is lost.
+import { asObject, type Definition } from '../definition.ts';
+import { lineOf, parseJson, placeOf } from './json-places.ts';
+
+export interface DefinitionDraft {
+  name: string;
+  description: string;
+  anonymousApply: boolean;
+  oneFormPerApplicant: boolean;
+  applicantRoles: string;
+  clerkRoles: string;
+  assessorRoles: string;
+  warnBefore: string;
+  lockAfter: string;
+  deleteAfter: string;
+  dataSchema: string;
+  uiSchema: string;
+  others: string;
+}
+
+const roleNames = ['applicantRoles', 'clerkRoles', 'assessorRoles'] as const;
+const periods = ['warnBefore', 'lockAfter', 'deleteAfter'] as const;
+export const codeNames = ['dataSchema', 'uiSchema', 'others'] as const;
+export type CodeName = (typeof codeNames)[number];
+
+export const codeLabels: Record<CodeName, string> = {
+  dataSchema: 'Data schema',
+  uiSchema: 'UI schema',
+  others: 'Other members',
+};
+
+const json = (value: unknown) => (value === undefined ? '' : JSON.stringify(value, undefined, 2));
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '');
+const listText = (value: unknown) => (Array.isArray(value) ? value.join(', ') : '');
+
+export function draftOf(definition: Definition): DefinitionDraft {
+  const { name, description, anonymousApply, oneFormPerApplicant, dataSchema, uiSchema, retention, ...rest } =
+    definition;
+  const { applicantRoles, clerkRoles, assessorRoles, id: _id, ...others } = rest;
+  const { warnBefore, lockAfter, deleteAfter } = asObject(retention) ?? {};
+  return {
+    name: textOf(name),
+    description: textOf(description),
+    anonymousApply: anonymousApply === true,
+    oneFormPerApplicant: oneFormPerApplicant === true,
+    applicantRoles: listText(applicantRoles),
+    clerkRoles: listText(clerkRoles),
+    assessorRoles: listText(assessorRoles),
+    warnBefore: textOf(warnBefore),
+    lockAfter: textOf(lockAfter),
+    deleteAfter: textOf(deleteAfter),
+    dataSchema: json(dataSchema),
+    uiSchema: json(uiSchema),
+    others: json(others),
+  };
+}
+
+export interface EditorProblem {
+  /** Id of the control. */
+  control: string;
+  /** Offset in the text of a code control. */
+  offset?: number;
+  text: string;
+  severity: 'error' | 'warning';
+}
+
+/** Problems of the texts themselves: JSON that cannot be read. */
+export function syntaxProblems(draft: DefinitionDraft): EditorProblem[] {
+  return codeNames.flatMap((name) => {
+    const text = draft[name];
+    if (text.trim() === '') return [];
+    const parsed = parseJson(text);
+    const isObject = parsed.fault !== undefined || name === 'dataSchema' || asObject(parsed.value) !== undefined;
+    const fault = parsed.fault ?? (isObject ? undefined : { offset: 0, detail: 'It must be an object' });
+    if (!fault) return [];
+    const line = lineOf(text, fault.offset);
+    return [
+      {
+        control: name,
+        offset: fault.offset,
+        text: `${codeLabels[name]}, line ${line}: ${fault.detail}`,
+        severity: 'error',
+      },
+    ];
+  });
+}
+
+/** The definition of a draft without syntax problems. `former` says which lists were absent, and stay so when empty. */
+export function definitionOf(id: string, draft: DefinitionDraft, former: Definition): Definition {
+  const parsed = (name: CodeName) => (draft[name].trim() === '' ? undefined : (JSON.parse(draft[name]) as unknown));
+  const given = periods.filter((name) => draft[name].trim() !== '').map((name) => [name, draft[name].trim()]);
+  const retention = { ...withoutPeriods(former.retention), ...Object.fromEntries(given) };
+  const roles = roleNames.flatMap((name) => {
+    const list = draft[name].split(',').flatMap((role) => role.trim() || []);
+    return list.length > 0 || former[name] !== undefined ? [[name, list] as const] : [];
+  });
+  const optional = {
+    description: draft.description || undefined,
+    oneFormPerApplicant:
+      draft.oneFormPerApplicant || former.oneFormPerApplicant === false ? draft.oneFormPerApplicant : undefined,
+    retention: Object.keys(retention).length > 0 ? retention : undefined,
+    dataSchema: parsed('dataSchema'),
+    uiSchema: parsed('uiSchema'),
+  };
+  const whole = { ...asObject(parsed('others')), id, name: draft.name, anonymousApply: draft.anonymousApply };
+  const present = Object.entries(optional).filter(([, value]) => value !== undefined);
+  return { ...whole, ...Object.fromEntries(roles), ...Object.fromEntries(present) };
+}
+
+function withoutPeriods(retention: unknown): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(asObject(retention) ?? {}).filter(([name]) => !periods.some((one) => one === name)),
+  );
+}
+
+export interface FoundProblem {
+  pointer: string;
+  detail: string;
+  severity: 'error' | 'warning';
+}
+
+/** Finds the control, and the place in it, of a problem that the form service reports. */
+export function placedProblem({ pointer, detail, severity }: FoundProblem, draft: DefinitionDraft): EditorProblem {
+  const [, member = '', ...rest] = pointer.split('/');
+  const inner = rest.map((part) => `/${part}`).join('');
+  const retention = periods.find((name) => name === rest[0]);
+  if (member === 'retention') return { control: retention ?? 'lockAfter', text: `Retention: ${detail}`, severity };
+  if (member === 'dataSchema' || member === 'uiSchema') return codeProblem(member, inner, { detail, severity }, draft);
+  if (member !== 'id' && Object.hasOwn(draft, member))
+    return { control: member, text: `${member}: ${detail}`, severity };
+  return codeProblem('others', pointer, { detail, severity }, draft);
+}
+
+function codeProblem(
+  name: CodeName,
+  pointer: string,
+  { detail, severity }: Omit<FoundProblem, 'pointer'>,
+  draft: DefinitionDraft,
+): EditorProblem {
+  const offset = placeOf(parseJson(draft[name]), pointer);
+  const place = pointer === '' ? '' : ` (${pointer})`;
+  return {
+    control: name,
+    offset,
+    text: `${codeLabels[name]}, line ${lineOf(draft[name], offset)}: ${detail}${place}`,
+    severity,
+  };
+}

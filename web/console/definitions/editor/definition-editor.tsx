@@ -1,0 +1,112 @@
+// The editor of a form definition: settings, retention, data schema and UI schema, with problems at their place.
+import { ApiProblem } from '../../api/problem.ts';
+import { send } from '../../api/send.ts';
+import { Curl } from '../../elements/curl.tsx';
+import { ProblemBox } from '../../elements/problem-box.tsx';
+import { useAction } from '../../elements/use-action.ts';
+import { type KeptValue, useKept } from '../../session/kept.ts';
+import { locate } from '../configuration.ts';
+import { type Definition, type Located, saveRequests } from '../definition.ts';
+import { type DefinitionDraft, definitionOf, draftOf, placedProblem, syntaxProblems } from './definition-draft.ts';
+import { Schemas, Settings } from './editor-fields.tsx';
+import { Problems } from './problems.tsx';
+import { useCheck } from './use-check.ts';
+
+interface Props {
+  located: Located;
+  onSaved(text: string): void;
+}
+
+/** What is kept has the state on which it is based, so that a concurrent change is noticed. */
+interface KeptDraft {
+  draft: DefinitionDraft;
+  base: string;
+}
+
+export function DefinitionEditor({ located, onSaved }: Props) {
+  const { id, definition } = located;
+  const initial = { draft: draftOf(definition), base: JSON.stringify(definition) };
+  const kept = useKept<KeptDraft>(`definition ${id}`, `Form definition ${id}`, initial);
+  const { draft, base } = kept.value;
+  const draftValue: KeptValue<DefinitionDraft> = {
+    value: draft,
+    isKept: kept.isKept,
+    set: (next) => kept.set({ draft: next, base }),
+    forget: () => kept.forget(initial),
+  };
+  const syntax = syntaxProblems(draft);
+  const next = syntax.length === 0 ? definitionOf(id, draft, definition) : undefined;
+  const check = useCheck(next);
+  const problems = [...syntax, ...(next ? check.problems.map((problem) => placedProblem(problem, draft)) : [])];
+  return (
+    <section aria-labelledby="editor-title">
+      <h2 id="editor-title">Edit</h2>
+      {kept.isKept && (
+        <p class="note">
+          You have changes that are not saved.{' '}
+          <button type="button" class="link" onClick={() => kept.forget(initial)}>
+            Discard them
+          </button>
+        </p>
+      )}
+      <Settings draft={draftValue} problems={problems} />
+      <Schemas draft={draftValue} problems={problems} />
+      <Problems problems={problems} check={check} />
+      <Save
+        located={located}
+        next={next}
+        base={base}
+        problems={problems.length}
+        onSaved={(text) => {
+          kept.forget({ draft, base: JSON.stringify(next) });
+          onSaved(text);
+        }}
+      />
+    </section>
+  );
+}
+
+interface SaveProps {
+  located: Located;
+  next: Definition | undefined;
+  base: string;
+  problems: number;
+  onSaved(text: string): void;
+}
+
+function Save({ located, next, base, problems, onSaved }: SaveProps) {
+  const { id, source } = located;
+  const action = useAction();
+  const requests = next ? saveRequests(id, source, next, JSON.parse(base) as Definition) : [];
+  const save = async (overwrites: boolean) => {
+    const isSaved = await action.run(async () => {
+      if (!next)
+        throw new ApiProblem(400, { detail: 'The schemas are not valid JSON. Correct the listed problems first.' });
+      const present = await locate(id);
+      if (!overwrites && JSON.stringify(present.definition) !== base)
+        throw new ApiProblem(412, { detail: 'Somebody has changed this definition since you opened it.' });
+      for (const request of saveRequests(id, source, next, present.definition)) await send(request);
+    });
+    if (isSaved) onSaved(problems === 0 ? 'The definition was saved.' : 'The definition was saved, and has problems.');
+  };
+  return (
+    <div class="action">
+      <button type="button" class="button" aria-disabled={action.isBusy} onClick={() => void save(false)}>
+        {problems === 0 ? 'Save' : 'Save with these problems'}
+      </button>
+      {requests.map((request, index) => (
+        <Curl
+          key={String(index)}
+          request={request}
+          label={index === 0 ? 'Save as a curl command' : `Save, step ${index + 1}`}
+        />
+      ))}
+      {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+      {action.problem?.status === 412 && (
+        <button type="button" class="button danger" onClick={() => void save(true)}>
+          Replace that change by mine
+        </button>
+      )}
+    </div>
+  );
+}

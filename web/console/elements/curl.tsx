@@ -1,0 +1,34 @@
+// Shows a request as a curl command, with a button that copies it.
+import { useState } from 'preact/hooks';
+import { curlOf } from '../api/curl.ts';
+import type { ApiRequest } from '../api/request.ts';
+import { Code } from './code.tsx';
+
+/** `request` must not contain secrets: callers replace them by `…`. */
+export function Curl({ request, label = 'As a curl command' }: { request: ApiRequest; label?: string }) {
+  const [copied, setCopied] = useState<'no' | 'yes' | 'failed'>('no');
+  const command = curlOf(request);
+  const copy = () =>
+    navigator.clipboard.writeText(command).then(
+      () => setCopied('yes'),
+      () => setCopied('failed'),
+    );
+  return (
+    <details class="curl">
+      <summary>{label}</summary>
+      <Code label={label} text={command} />
+      <p>
+        <button type="button" class="button quiet" onClick={() => void copy()}>
+          Copy
+        </button>{' '}
+        <span role="status">
+          {copied === 'yes' && 'Copied'}
+          {copied === 'failed' && 'The browser did not allow to copy. Select the text and copy it.'}
+        </span>
+      </p>
+      <p class="quiet">
+        <code>$TOKEN</code> stands for an access token that you get from the identity provider; the console has none.
+      </p>
+    </details>
+  );
+}

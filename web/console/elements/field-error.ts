@@ -1,0 +1,12 @@
+// An error of a field, for the summary and for the field itself.
+
+export interface FieldError {
+  /** Id of the input. */
+  id: string;
+  text: string;
+}
+
+/** Returns the error of a field. */
+export function errorOf(errors: readonly FieldError[], id: string): string | undefined {
+  return errors.find((error) => error.id === id)?.text;
+}

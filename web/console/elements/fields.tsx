@@ -1,0 +1,126 @@
+// Labelled inputs with hint and error, by GOV.UK's patterns: the error stands before the input, and both describe it.
+import type { ComponentChildren } from 'preact';
+
+interface FieldProps {
+  id: string;
+  label: string;
+  hint?: string | undefined;
+  error?: string | undefined;
+}
+
+interface InputProps extends FieldProps {
+  value: string;
+  onChange(value: string): void;
+  type?: 'text' | 'search' | 'email' | 'password' | 'date' | 'number';
+  autocomplete?: string;
+  spellcheck?: boolean;
+  isCode?: boolean;
+}
+
+function Field({ id, label, hint, error, children }: FieldProps & { children: ComponentChildren }) {
+  return (
+    <div class={error ? 'field invalid' : 'field'}>
+      <label for={id}>{label}</label>
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {error && (
+        <p class="error-message" id={`${id}-error`}>
+          <span class="hidden">Error: </span>
+          {error}
+        </p>
+      )}
+      {children}
+    </div>
+  );
+}
+
+function describe({ id, hint, error }: FieldProps) {
+  const ids = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
+  return { id, 'aria-invalid': error !== undefined, ...(ids !== '' && { 'aria-describedby': ids }) };
+}
+
+export function TextField(props: InputProps) {
+  const { value, onChange, type = 'text', autocomplete = 'off', spellcheck = false, isCode = false } = props;
+  return (
+    <Field {...props}>
+      <input
+        {...describe(props)}
+        // Preact's types have one shape for each type of input.
+        type={type as 'text'}
+        value={value}
+        class={isCode ? 'code' : undefined}
+        autocomplete={autocomplete}
+        spellcheck={spellcheck}
+        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      />
+    </Field>
+  );
+}
+
+interface TextAreaProps extends FieldProps {
+  value: string;
+  onChange(value: string): void;
+  rows?: number;
+  isCode?: boolean;
+}
+
+export function TextArea(props: TextAreaProps) {
+  const { value, onChange, rows = 4, isCode = false } = props;
+  return (
+    <Field {...props}>
+      <textarea
+        {...describe(props)}
+        rows={rows}
+        value={value}
+        class={isCode ? 'code' : undefined}
+        spellcheck={!isCode}
+        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      />
+    </Field>
+  );
+}
+
+interface SelectProps extends FieldProps {
+  value: string;
+  onChange(value: string): void;
+  options: readonly (readonly [value: string, text: string])[];
+}
+
+export function Select(props: SelectProps) {
+  const { value, onChange, options } = props;
+  return (
+    <Field {...props}>
+      <select {...describe(props)} value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+interface CheckboxProps {
+  id: string;
+  label: string;
+  checked: boolean;
+  onChange(checked: boolean): void;
+}
+
+export function Checkbox({ id, label, checked, onChange }: CheckboxProps) {
+  return (
+    <div class="checkbox">
+      <input
+        id={id}
+        type="checkbox"
+        checked={checked}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />
+      <label for={id}>{label}</label>
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+// Loads what a page shows, and shows progress and failures in its place.
+import type { ComponentChildren } from 'preact';
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { type ApiProblem, asProblem } from '../api/problem.ts';
+import { ProblemBox } from './problem-box.tsx';
+
+export interface Load<T> {
+  /** Undefined until it is loaded for the first time. A reload keeps the former value until the new one is there. */
+  value: T | undefined;
+  problem: ApiProblem | undefined;
+  isLoading: boolean;
+  reload(): void;
+  /** Replaces the value without a request, by what a change responded. */
+  set(value: T): void;
+}
+
+/** Loads again when `key` changes. A response that arrives after that is dropped. */
+export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
+  const [state, setState] = useState<{ key: string; value?: T; problem?: ApiProblem }>({ key });
+  const [round, setRound] = useState(0);
+  const [isLoading, setLoading] = useState(true);
+  // `load` is a new function at each rendering; `key` says what it loads.
+  useEffect(() => {
+    let isCurrent = true;
+    setLoading(true);
+    const settle = (loaded: { value: T } | { problem: ApiProblem }) => {
+      if (!isCurrent) return;
+      setState({ key, ...loaded });
+      setLoading(false);
+    };
+    load().then(
+      (value) => settle({ value }),
+      (error: unknown) => settle({ problem: asProblem(error) }),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [key, round]);
+  const isOfKey = state.key === key;
+  return {
+    value: isOfKey ? state.value : undefined,
+    problem: isOfKey ? state.problem : undefined,
+    isLoading,
+    reload: useCallback(() => setRound((number) => number + 1), []),
+    set: useCallback((value: T) => setState({ key, value }), [key]),
+  };
+}
+
+export function Loaded<T>({ load, children }: { load: Load<T>; children: (value: T) => ComponentChildren }) {
+  if (load.problem) return <ProblemBox problem={load.problem} onRetry={load.reload} />;
+  if (load.value === undefined) return <p role="status">Loading …</p>;
+  return <>{children(load.value)}</>;
+}

@@ -1,0 +1,43 @@
+// The heading of a page: sets the title of the window, and moves the focus there after a change of page.
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+
+export function useTitle(title: string, hasError = false): void {
+  useEffect(() => {
+    document.title = `${hasError ? 'Error: ' : ''}${title} – Formgate console`;
+  }, [title, hasError]);
+}
+
+/** The first page after loading leaves the focus where the browser puts it. */
+let isFirst = true;
+
+interface Props {
+  title: string;
+  /** Errors of a form on the page; the window's title says so. */
+  hasError?: boolean;
+  /** Shown above the heading. */
+  back?: { href: string; text: string };
+  children: ComponentChildren;
+}
+
+export function Page({ title, hasError = false, back, children }: Props) {
+  useTitle(title, hasError);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (!isFirst) heading.current?.focus();
+    isFirst = false;
+  }, []);
+  return (
+    <>
+      {back && (
+        <p class="back">
+          <a href={back.href}>{back.text}</a>
+        </p>
+      )}
+      <h1 ref={heading} tabIndex={-1}>
+        {title}
+      </h1>
+      {children}
+    </>
+  );
+}

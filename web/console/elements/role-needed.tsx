@@ -1,0 +1,13 @@
+// Explains which role an area or an action needs, and who can give it.
+import { type Role, roleText } from '../session/roles.ts';
+
+export function RoleNeeded({ roles, to }: { roles: readonly Role[]; to: string }) {
+  return (
+    <div class="note">
+      <p>
+        To {to}, you need the role {roles.map(roleText).join(' or ')}. Your account does not have it. An administrator
+        of the realm gives roles at the identity provider; sign out and in again afterwards.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,18 @@
+// Says to everybody, and to screen readers at once, that something was done.
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+
+export const AnnounceContext = createContext<(text: string) => void>(() => undefined);
+
+/** Returns the function that shows a text at the top of the page until the next one. */
+export function useAnnounce(): (text: string) => void {
+  return useContext(AnnounceContext);
+}
+
+export function Announcement({ text }: { text: string }) {
+  return (
+    <div role="status" class={text === '' ? 'hidden' : 'done'}>
+      {text}
+    </div>
+  );
+}

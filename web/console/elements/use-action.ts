@@ -1,0 +1,35 @@
+// Sends the request of a button once, and remembers its failure.
+import { useState } from 'preact/hooks';
+import { type ApiProblem, asProblem } from '../api/problem.ts';
+
+export interface Action {
+  isBusy: boolean;
+  problem: ApiProblem | undefined;
+  /** Runs `work` unless a former run goes on. Resolves to whether it succeeded. */
+  run(work: () => Promise<unknown>): Promise<boolean>;
+  clear(): void;
+}
+
+export function useAction(): Action {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<ApiProblem>();
+  return {
+    isBusy,
+    problem,
+    clear: () => setProblem(undefined),
+    run: async (work) => {
+      if (isBusy) return false;
+      setBusy(true);
+      setProblem(undefined);
+      try {
+        await work();
+        return true;
+      } catch (error) {
+        setProblem(asProblem(error));
+        return false;
+      } finally {
+        setBusy(false);
+      }
+    },
+  };
+}

@@ -1,0 +1,49 @@
+// The filter of the list of forms: in the address of the page, except the applicant's address, which is personal data.
+import type { ApiRequest } from '../api/request.ts';
+
+export interface Filter {
+  definition: string;
+  status: string;
+  /** `true`, `false` or empty. */
+  anonymous: string;
+  createdAfter: string;
+  createdBefore: string;
+  sort: string;
+  after: string;
+}
+
+const names = ['definition', 'status', 'anonymous', 'createdAfter', 'createdBefore', 'sort', 'after'] as const;
+
+export function filterOf(query: URLSearchParams): Filter {
+  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ''])) as unknown as Filter;
+}
+
+export function queryOf(filter: Filter): URLSearchParams {
+  return new URLSearchParams(names.flatMap((name) => (filter[name] === '' ? [] : [[name, filter[name]]])));
+}
+
+/** `address` is an email address or telephone number; header fields are ASCII, so it is percent-encoded. */
+export function listRequest(filter: Filter, address: string): ApiRequest {
+  const { definition, status, anonymous, createdAfter, createdBefore, sort, after } = filter;
+  const criteria = {
+    ...(definition && { definitionIdEquals: definition }),
+    ...(status && { statusEquals: status }),
+    ...(anonymous && { anonymousApplicantEquals: anonymous === 'true' }),
+    ...(createdAfter && { createDateAfter: `${createdAfter}T00:00:00Z` }),
+    ...(createdBefore && { createDateBefore: `${createdBefore}T00:00:00Z` }),
+  };
+  const [sortBy, sortDirection] = sort.split(' ');
+  return {
+    target: 'form-service',
+    path: '/form/v1/forms',
+    query: {
+      criteria: Object.keys(criteria).length > 0 ? JSON.stringify(criteria) : undefined,
+      sortBy: sortBy || 'created',
+      sortDirection: sortDirection || 'desc',
+      top: 25,
+      after,
+      includeTotal: true,
+    },
+    ...(address && { headers: { 'X-Applicant-Address': encodeURIComponent(address.trim()).replaceAll('%40', '@') } }),
+  };
+}

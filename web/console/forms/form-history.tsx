@@ -1,0 +1,69 @@
+// What happened to a form, and in which role. The history has no personal data, and is erased with the form.
+import { send } from '../api/send.ts';
+import { Curl } from '../elements/curl.tsx';
+import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { Table } from '../elements/table.tsx';
+import { Time } from '../elements/time.tsx';
+import { historyRequest } from './form.ts';
+
+interface Entry {
+  event: string;
+  time: string;
+  by: { role: string | null; account: string | null; isCaller: boolean };
+}
+
+const events: Record<string, string> = {
+  created: 'Created',
+  submitted: 'Submitted',
+  unlocked: 'Unlocked',
+  archived: 'Archived',
+  'to-draft': 'Returned to draft',
+  held: 'Put on hold',
+  released: 'Released',
+  'code-sent': 'Code sent to the applicant',
+  warned: 'Applicant warned',
+  locked: 'Locked',
+};
+
+const roles: Record<string, string> = {
+  admin: 'an administrator',
+  intake: 'an intake application',
+  applicant: 'the applicant',
+  clerk: 'a clerk',
+  assessor: 'an assessor',
+  creator: 'the creator',
+  system: 'the system',
+};
+
+/** `version` changes when something was done to the form. */
+export function FormHistory({ id, version }: { id: string; version: number }) {
+  const load = useLoad(`${id} ${version}`, () => send<{ results: Entry[]; truncated: boolean }>(historyRequest(id)));
+  return (
+    <section aria-labelledby="history-title">
+      <h2 id="history-title">History</h2>
+      <Loaded load={load}>
+        {({ results, truncated }) => (
+          <>
+            {truncated && <p>Older entries were dropped: a form keeps the latest 100.</p>}
+            <Table
+              caption="History, oldest first"
+              hidesCaption
+              columns={['What', 'When', 'By']}
+              rows={results.map((entry, index) => ({
+                key: String(index),
+                cells: [events[entry.event] ?? entry.event, <Time key="time" at={entry.time} />, byText(entry)],
+              }))}
+            />
+          </>
+        )}
+      </Loaded>
+      <Curl request={historyRequest(id)} label="History as a curl command" />
+    </section>
+  );
+}
+
+function byText({ by: { role, account, isCaller } }: Entry): string {
+  const name = role === null ? 'unknown' : (roles[role] ?? role);
+  if (isCaller) return `you, as ${name}`;
+  return account === null ? name : `${name} (account ${account})`;
+}

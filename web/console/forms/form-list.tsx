@@ -1,0 +1,103 @@
+// The list of forms: filter, search by the applicant's address, pages.
+import { useState } from 'preact/hooks';
+import { send } from '../api/send.ts';
+import { Curl } from '../elements/curl.tsx';
+import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { Page } from '../elements/page.tsx';
+import { Table } from '../elements/table.tsx';
+import { Time } from '../elements/time.tsx';
+import { addressOfPage, go, type Place } from '../location.ts';
+import { useSignedIn } from '../session/session-context.ts';
+import { type DefinitionName, definitionsRequest, type Form, type FormPage } from './form.ts';
+import { type Filter, filterOf, listRequest, queryOf } from './form-filter.ts';
+import { FormSearch } from './form-search.tsx';
+
+export function FormList({ place }: { place: Place }) {
+  const filter = filterOf(place.query);
+  const [address, setAddress] = useState('');
+  const request = listRequest(filter, address);
+  const definitions = useLoad('definitions', () => send<{ results: DefinitionName[] }>(definitionsRequest));
+  const forms = useLoad(JSON.stringify([filter, address]), () => send<FormPage>(request));
+  const show = (next: Filter) => go(addressOfPage(place.tenant, ['forms'], queryOf(next)));
+  return (
+    <Page title="Forms">
+      <FormSearch
+        key={JSON.stringify(filter)}
+        filter={filter}
+        address={address}
+        definitions={definitions.value?.results ?? []}
+        problem={forms.problem}
+        onSearch={(next, nextAddress) => {
+          setAddress(nextAddress);
+          show({ ...next, after: '' });
+          if (nextAddress === address) forms.reload();
+        }}
+      />
+      {forms.problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address') || (
+        <Loaded load={forms}>
+          {(page) => <Results page={page} filter={filter} definitions={definitions.value?.results ?? []} />}
+        </Loaded>
+      )}
+      <Curl request={request} label="This list as a curl command" />
+    </Page>
+  );
+}
+
+interface ResultsProps {
+  page: FormPage;
+  filter: Filter;
+  definitions: readonly DefinitionName[];
+}
+
+function Results({ page: { results, page }, filter, definitions }: ResultsProps) {
+  const { tenant } = useSignedIn();
+  const at = (after: string) => addressOfPage(tenant, ['forms'], queryOf({ ...filter, after }));
+  const nameOf = (id: string) => definitions.find((definition) => definition.id === id)?.name ?? id;
+  return (
+    <>
+      <p role="status">{countText(page)}</p>
+      {page.searchIncomplete && (
+        <p class="note">The index of addresses is still being built: older forms may be missing from this search.</p>
+      )}
+      <Table
+        caption="Forms"
+        hidesCaption
+        empty="No form matches. Change the filter, or clear it."
+        columns={['Form', 'Definition', 'Status', 'Created', 'Will be locked', 'Will be deleted']}
+        rows={results.map((form) => ({ key: form.id, cells: cellsOf(form, tenant, nameOf(form.definitionId)) }))}
+      />
+      <nav class="pages" aria-label="Pages of the list">
+        {filter.after !== '' && <a href={at('')}>First page</a>}
+        {page.next && <a href={at(page.next)}>Next page</a>}
+      </nav>
+    </>
+  );
+}
+
+function countText({ size, total, totalIsMinimum }: FormPage['page']): string {
+  if (total === undefined) return `${size} ${size === 1 ? 'form' : 'forms'} on this page`;
+  if (totalIsMinimum) return `More than ${total} forms`;
+  return `${total} ${total === 1 ? 'form' : 'forms'}`;
+}
+
+function cellsOf(form: Form, tenant: string, definition: string) {
+  return [
+    <a class="id" key="id" href={addressOfPage(tenant, ['forms', form.id])}>
+      {form.id}
+    </a>,
+    definition,
+    <StatusTag key="status" form={form} />,
+    <Time key="created" at={form.created} />,
+    <Time key="lock" at={form.lockOn} />,
+    <Time key="delete" at={form.deleteOn} />,
+  ];
+}
+
+export function StatusTag({ form }: { form: Form }) {
+  return (
+    <>
+      <span class="tag">{form.status}</span>
+      {form.held && <span class="tag strong">On hold</span>}
+    </>
+  );
+}

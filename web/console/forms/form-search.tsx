@@ -1,0 +1,136 @@
+// The filter above the list of forms.
+import { useState } from 'preact/hooks';
+import type { ApiProblem } from '../api/problem.ts';
+import { Select, TextField } from '../elements/fields.tsx';
+import { type DefinitionName, statuses } from './form.ts';
+import type { Filter } from './form-filter.ts';
+
+interface Props {
+  filter: Filter;
+  address: string;
+  definitions: readonly DefinitionName[];
+  problem: ApiProblem | undefined;
+  onSearch(filter: Filter, address: string): void;
+}
+
+const empty: Filter = {
+  definition: '',
+  status: '',
+  anonymous: '',
+  createdAfter: '',
+  createdBefore: '',
+  sort: '',
+  after: '',
+};
+
+export function FormSearch({ filter, address, definitions, problem, onSearch }: Props) {
+  const [draft, setDraft] = useState(filter);
+  const [typed, setTyped] = useState(address);
+  const change = (name: keyof Filter) => (value: string) => setDraft({ ...draft, [name]: value });
+  const refused = problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address');
+  const submit = (event: Event) => {
+    event.preventDefault();
+    onSearch(draft, typed.trim());
+  };
+  const clear = () => {
+    setTyped('');
+    setDraft(empty);
+    onSearch(empty, '');
+  };
+  return (
+    <search>
+      <form class="filter" onSubmit={submit} noValidate>
+        <TextField
+          id="address"
+          type="search"
+          label="Applicant’s address"
+          hint="The whole email address or telephone number. It does not appear in any URL."
+          error={refused ? 'Enter one complete email address or telephone number' : undefined}
+          value={typed}
+          onChange={setTyped}
+        />
+        <div class="columns">
+          <Select
+            id="definition"
+            label="Definition"
+            value={draft.definition}
+            onChange={change('definition')}
+            options={[['', 'Any'], ...withChosen(definitions, draft.definition)]}
+          />
+          <Select
+            id="status"
+            label="Status"
+            value={draft.status}
+            onChange={change('status')}
+            options={[['', 'Any'], ...statuses.map((name) => [name, capitalised(name)] as const)]}
+          />
+          <Select
+            id="anonymous"
+            label="Applicant"
+            value={draft.anonymous}
+            onChange={change('anonymous')}
+            options={[
+              ['', 'Any'],
+              ['true', 'Without an account'],
+              ['false', 'With an account'],
+            ]}
+          />
+        </div>
+        <MoreFilters draft={draft} change={change} />
+        <div class="actions">
+          <button type="submit" class="button">
+            Search
+          </button>
+          <button type="button" class="button quiet" onClick={clear}>
+            Clear
+          </button>
+        </div>
+      </form>
+    </search>
+  );
+}
+
+interface MoreProps {
+  draft: Filter;
+  change(name: keyof Filter): (value: string) => void;
+}
+
+function MoreFilters({ draft, change }: MoreProps) {
+  return (
+    <div class="columns">
+      <TextField
+        id="created-after"
+        type="date"
+        label="Created on or after"
+        value={draft.createdAfter}
+        onChange={change('createdAfter')}
+      />
+      <TextField
+        id="created-before"
+        type="date"
+        label="Created before"
+        value={draft.createdBefore}
+        onChange={change('createdBefore')}
+      />
+      <Select
+        id="sort"
+        label="Order"
+        value={draft.sort}
+        onChange={change('sort')}
+        options={[
+          ['', 'Newest first'],
+          ['created asc', 'Oldest first'],
+          ['status asc', 'By status'],
+        ]}
+      />
+    </div>
+  );
+}
+
+/** The chosen definition may no longer exist, while its forms do. */
+function withChosen(definitions: readonly DefinitionName[], chosen: string) {
+  const options = definitions.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`] as const);
+  return chosen === '' || options.some(([id]) => id === chosen) ? options : [...options, [chosen, chosen] as const];
+}
+
+const capitalised = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

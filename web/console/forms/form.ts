@@ -1,0 +1,73 @@
+// Forms as the form service describes them, and the requests of administrators.
+import { type ApiRequest, path } from '../api/request.ts';
+
+export const statuses = ['draft', 'locked', 'submitted', 'archived'] as const;
+export type Status = (typeof statuses)[number];
+
+export interface Person {
+  id: string;
+  name: string;
+}
+
+export interface Form {
+  id: string;
+  definitionId: string;
+  status: string;
+  created: string;
+  createdBy: Person;
+  lastAccessed: string;
+  locked: string | null;
+  lockOn: string | null;
+  deleteOn: string | null;
+  submitted: string | null;
+  held: string | null;
+  hold: { reason: string; by: Person } | null;
+  anonymousApplicant: boolean;
+  applicant: { addressAs?: string; channels?: { channel: string; address: string }[] } | null;
+}
+
+export interface FormPage {
+  results: Form[];
+  page: { next: string | null; size: number; total?: number; totalIsMinimum?: boolean; searchIncomplete?: boolean };
+}
+
+export interface DefinitionName {
+  id: string;
+  name: string;
+  anonymousApply: boolean;
+  source: 'collection' | 'document';
+}
+
+const forms = 'form-service' as const;
+
+export const definitionsRequest: ApiRequest = { target: forms, path: '/form/v1/definitions' };
+
+export function definitionRequest(id: string): ApiRequest {
+  return { target: forms, path: path`/form/v1/definitions/${id}` };
+}
+
+export function formRequest(id: string): ApiRequest {
+  return { target: forms, path: path`/form/v1/forms/${id}` };
+}
+
+export function dataRequest(id: string): ApiRequest {
+  return { target: forms, path: path`/form/v1/forms/${id}/data` };
+}
+
+export function historyRequest(id: string): ApiRequest {
+  return { target: forms, path: path`/form/v1/forms/${id}/history` };
+}
+
+export type Operation = 'unlock' | 'archive' | 'to-draft' | 'hold' | 'release';
+
+export function operationRequest(id: string, operation: Operation, reason?: string): ApiRequest {
+  const json = { operation, ...(reason !== undefined && { reason }) };
+  return { ...formRequest(id), method: 'POST', json };
+}
+
+export const deleteRequest = (id: string): ApiRequest => ({ ...formRequest(id), method: 'DELETE' });
+
+/** Statuses are written as `Draft` in text and compared without regard to case. */
+export function isIn({ status }: Form, ...wanted: Status[]): boolean {
+  return wanted.some((name) => name === status.toLowerCase());
+}

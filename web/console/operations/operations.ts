@@ -1,0 +1,69 @@
+// What the form service says about its own work.
+import { type ApiRequest, path } from '../api/request.ts';
+
+type Time = string | null;
+
+export interface Run {
+  started: string;
+  finished: Time;
+  outcome: 'succeeded' | 'failed' | 'stopped';
+  expirySucceeded: boolean | null;
+  clientsSucceeded: boolean | null;
+  counts: Record<string, unknown> | null;
+}
+
+export interface Operations {
+  asOf: string;
+  scope: 'tenant' | 'all';
+  reconciler: { lastSuccess: { expire: Time; clients: Time }; runs: Run[] };
+  coreClients: Record<string, number> | null;
+  /** Null where all tenants are counted. */
+  overdue: { drafts: Count | null; oldest: Time; deletions: Count | null };
+  quarantine: Count & { released: number };
+  outbox: Count & { oldest: Time };
+  limits: { pod: string; since: string; refused: Refused[] };
+}
+
+/** Counting stops at a bound; the count is then a minimum. */
+export interface Count {
+  count: number;
+  isMinimum: boolean;
+}
+
+interface Refused {
+  method: string;
+  route: string;
+  status: number;
+  count: number;
+  last: string;
+}
+
+export interface QuarantinedItem {
+  id: string;
+  kind: string;
+  formId: string | null;
+  definitionId: string | null;
+  reason: string;
+  detail: string | null;
+  firstSeen: string;
+  lastTried: Time;
+  attempts: number;
+  released: Time | boolean;
+}
+
+const target = 'form-service' as const;
+
+export const operationsRequest: ApiRequest = { target, path: '/form/v1/operations' };
+
+export const quarantineRequest = (after: string): ApiRequest => ({
+  target,
+  path: '/form/v1/quarantine',
+  query: { top: 25, after },
+});
+
+export const releaseRequest = (id: string): ApiRequest => ({
+  target,
+  path: path`/form/v1/quarantine/${id}`,
+  method: 'POST',
+  json: { operation: 'release' },
+});

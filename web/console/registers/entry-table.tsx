@@ -1,0 +1,140 @@
+// The entries of a register as a table: search, pages, and one entry at a time to add, edit or delete.
+import { useState } from 'preact/hooks';
+import { Select, TextField } from '../elements/fields.tsx';
+import { Table } from '../elements/table.tsx';
+import { EntryForm } from './entry-form.tsx';
+import { cellText, columnsOf, type Entry, keyOf, type Register } from './register.ts';
+
+const pageSize = 50;
+/** The member that the form service takes as key by default. */
+const defaultKey = 'value';
+
+interface Props {
+  register: Register;
+  /** Receives what to say. */
+  onChanged(text: string): void;
+}
+
+/** What is edited: an entry, or a new one. */
+type Edited = { entry: Entry } | 'new' | undefined;
+
+export function EntryTable({ register, onChanged }: Props) {
+  const [search, setSearch] = useState('');
+  const [start, setStart] = useState(0);
+  const [edited, setEdited] = useState<Edited>();
+  const columns = columnsOf(register.entries);
+  const [keyField, setKeyField] = useState(columns.includes(defaultKey) ? defaultKey : (columns[0] ?? defaultKey));
+  const found = register.entries.filter((entry) => matches(entry, search));
+  const from = Math.min(start, Math.max(0, Math.ceil(found.length / pageSize) - 1) * pageSize);
+  const close = (text: string | undefined) => {
+    setEdited(undefined);
+    document.getElementById('entries-title')?.focus();
+    if (text !== undefined) onChanged(text);
+  };
+  return (
+    <section aria-labelledby="entries-title">
+      <h2 id="entries-title" tabIndex={-1}>
+        Entries
+      </h2>
+      <div class="columns">
+        <TextField id="entry-search" type="search" label="Search in the entries" value={search} onChange={setSearch} />
+        {columns.length > 1 && (
+          <Select
+            id="key-field"
+            label="Member that is the key"
+            value={keyField}
+            onChange={setKeyField}
+            options={columns.map((name) => [name, name])}
+          />
+        )}
+      </div>
+      <p role="status">{countText(found.length, register.entries.length)}</p>
+      {edited === undefined ? (
+        <button type="button" class="button quiet" onClick={() => setEdited('new')}>
+          Add an entry
+        </button>
+      ) : (
+        <EntryForm
+          key={edited === 'new' ? '' : keyOf(edited.entry, keyField)}
+          register={register.name}
+          columns={columns}
+          isText={register.entries.some((entry) => typeof entry === 'string')}
+          keyField={keyField}
+          entry={edited === 'new' ? undefined : edited.entry}
+          onClose={close}
+        />
+      )}
+      <Rows
+        entries={found.slice(from, from + pageSize)}
+        columns={columns}
+        keyField={keyField}
+        onEdit={(entry) => setEdited({ entry })}
+      />
+      <Pages from={from} total={found.length} onMove={setStart} />
+    </section>
+  );
+}
+
+interface RowsProps {
+  entries: readonly Entry[];
+  columns: readonly string[];
+  keyField: string;
+  onEdit(entry: Entry): void;
+}
+
+function Rows({ entries, columns, keyField, onEdit }: RowsProps) {
+  const names = columns.length === 0 ? ['Entry'] : columns;
+  return (
+    <Table
+      caption="Entries"
+      hidesCaption
+      empty="No entries."
+      columns={[...names, 'Action']}
+      rows={entries.map((entry, index) => {
+        const key = keyOf(entry, keyField);
+        const cells = typeof entry === 'string' ? [entry] : columns.map((name) => cellText(entry[name]));
+        return {
+          key: `${index} ${key}`,
+          cells: [...cells, <Edit key="edit" name={key} onEdit={() => onEdit(entry)} />],
+        };
+      })}
+    />
+  );
+}
+
+function Edit({ name, onEdit }: { name: string | undefined; onEdit(): void }) {
+  if (name === undefined || name === '') return <>No key</>;
+  return (
+    <button type="button" class="link" onClick={onEdit}>
+      Edit<span class="hidden"> {name}</span>
+    </button>
+  );
+}
+
+function Pages({ from, total, onMove }: { from: number; total: number; onMove(start: number): void }) {
+  if (total <= pageSize) return null;
+  const last = Math.min(from + pageSize, total);
+  return (
+    <div class="actions">
+      <button type="button" class="button quiet" disabled={from === 0} onClick={() => onMove(from - pageSize)}>
+        Previous
+      </button>
+      <span>
+        {from + 1} to {last} of {total}
+      </span>
+      <button type="button" class="button quiet" disabled={last >= total} onClick={() => onMove(from + pageSize)}>
+        Next
+      </button>
+    </div>
+  );
+}
+
+function matches(entry: Entry, search: string): boolean {
+  const wanted = search.trim().toLowerCase();
+  return wanted === '' || cellText(entry).toLowerCase().includes(wanted);
+}
+
+function countText(found: number, all: number): string {
+  const text = `${all} ${all === 1 ? 'entry' : 'entries'}`;
+  return found === all ? text : `${found} of ${text}`;
+}

@@ -1,0 +1,72 @@
+// All registers of the tenant, references to registers that do not exist, and a form for a new one.
+import { send } from '../api/send.ts';
+import { Curl } from '../elements/curl.tsx';
+import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { Page } from '../elements/page.tsx';
+import { Table } from '../elements/table.tsx';
+import { addressOfPage, type Place } from '../location.ts';
+import { deadReferences, listRequest, type Reference, type RegisterSummary } from './register.ts';
+import { RegisterCreate } from './register-create.tsx';
+import { References } from './register-references.tsx';
+
+interface List {
+  results: RegisterSummary[];
+  page: { next: string | null };
+}
+
+export function RegisterList({ place }: { place: Place }) {
+  const after = place.query.get('after') ?? '';
+  const request = listRequest(after);
+  const load = useLoad(after, () => send<List>(request));
+  return (
+    <Page title="Registers">
+      <p>A register is a list of values behind the drop-downs of forms.</p>
+      <Loaded load={load}>{(list) => <Registers list={list} tenant={place.tenant} after={after} />}</Loaded>
+      <Curl request={request} label="This list as a curl command" />
+      <RegisterCreate tenant={place.tenant} />
+      <DeadReferences tenant={place.tenant} />
+    </Page>
+  );
+}
+
+function Registers({ list: { results, page }, tenant, after }: { list: List; tenant: string; after: string }) {
+  const at = (next: string) => addressOfPage(tenant, ['registers'], new URLSearchParams(next && { after: next }));
+  return (
+    <>
+      <Table
+        caption="Registers"
+        hidesCaption
+        empty="The tenant has no registers."
+        columns={['Name', 'Description', 'Entries']}
+        rows={results.map(({ name, description, entries }) => ({
+          key: name,
+          cells: [
+            <a key="name" href={addressOfPage(tenant, ['registers', name])}>
+              {name}
+            </a>,
+            description,
+            entries,
+          ],
+        }))}
+      />
+      <nav class="pages" aria-label="Pages of the list">
+        {after !== '' && <a href={at('')}>First page</a>}
+        {page.next && <a href={at(page.next)}>Next page</a>}
+      </nav>
+    </>
+  );
+}
+
+function DeadReferences({ tenant }: { tenant: string }) {
+  const load = useLoad('dead', () => send<{ results: Reference[]; truncated: boolean }>(deadReferences));
+  return (
+    <section aria-labelledby="dead-title">
+      <h2 id="dead-title">References to registers that do not exist</h2>
+      <Loaded load={load}>
+        {({ results }) => (
+          <References references={results} tenant={tenant} empty="Every register that a form names exists." />
+        )}
+      </Loaded>
+    </section>
+  );
+}

@@ -1,0 +1,116 @@
+// Revisions of a register: keep one, compare them, and pin the one that forms use.
+import { useState } from 'preact/hooks';
+import { send } from '../api/send.ts';
+import { ActionButton } from '../elements/action-button.tsx';
+import { Curl } from '../elements/curl.tsx';
+import { Select } from '../elements/fields.tsx';
+import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { ProblemBox } from '../elements/problem-box.tsx';
+import { Table } from '../elements/table.tsx';
+import { Time } from '../elements/time.tsx';
+import { useAction } from '../elements/use-action.ts';
+import { Changes } from './changes.tsx';
+import {
+  type Comparison,
+  compareRequest,
+  keepRequest,
+  pinRequest,
+  type Revision,
+  revisionsRequest,
+} from './register.ts';
+
+interface Props {
+  name: string;
+  version: number;
+  onChanged(text: string): void;
+}
+
+export function RegisterRevisions({ name, version, onChanged }: Props) {
+  const load = useLoad(`${name} ${version}`, () => send<{ results: Revision[] }>(revisionsRequest(name)));
+  return (
+    <section aria-labelledby="revisions-title">
+      <h2 id="revisions-title">Revisions</h2>
+      <p>
+        Changes edit the latest revision. Keep it to be able to return to it. Forms use the pinned revision, or the
+        latest if none is pinned.
+      </p>
+      <Loaded load={load}>
+        {({ results }) => (
+          <>
+            <RevisionTable name={name} revisions={results} onChanged={onChanged} />
+            {results.length > 1 && <Compare name={name} revisions={results} />}
+          </>
+        )}
+      </Loaded>
+      <Curl request={revisionsRequest(name)} label="Revisions as a curl command" />
+      <ActionButton
+        label="Keep the present state as a revision"
+        request={keepRequest(name)}
+        onDone={() => onChanged('The present state is kept as a revision.')}
+      />
+    </section>
+  );
+}
+
+function RevisionTable({ name, revisions, onChanged }: { revisions: readonly Revision[] } & Omit<Props, 'version'>) {
+  const action = useAction();
+  const pin = (revision: number) =>
+    action.run(async () => {
+      await send(pinRequest(name, revision));
+      onChanged(`Revision ${revision} is pinned: forms use it.`);
+    });
+  return (
+    <>
+      <Table
+        caption="Revisions, newest first"
+        hidesCaption
+        columns={['Revision', 'Changed', 'Entries', 'Used by forms', 'Action']}
+        rows={revisions.map(({ revision, lastUpdated, entries, latest, active }) => ({
+          key: String(revision),
+          cells: [
+            `${revision}${latest ? ' (latest)' : ''}`,
+            <Time key="time" at={lastUpdated} />,
+            entries,
+            active ? 'Yes, pinned' : '',
+            active ? (
+              ''
+            ) : (
+              <button type="button" class="link" key="pin" onClick={() => void pin(revision)}>
+                Pin<span class="hidden"> revision {revision}</span>
+              </button>
+            ),
+          ],
+        }))}
+      />
+      {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+    </>
+  );
+}
+
+function Compare({ name, revisions }: { name: string; revisions: readonly Revision[] }) {
+  const [newest, older] = revisions;
+  const [from, setFrom] = useState(String(older?.revision));
+  const [to, setTo] = useState(String(newest?.revision));
+  const [shown, setShown] = useState<Comparison>();
+  const action = useAction();
+  const request = compareRequest(name, Number(from), Number(to), 'value');
+  const options = revisions.map(({ revision }) => [String(revision), `Revision ${revision}`] as const);
+  const compare = (event: Event) => {
+    event.preventDefault();
+    void action.run(async () => setShown(await send<Comparison>(request)));
+  };
+  return (
+    <form class="action" onSubmit={compare}>
+      <div class="columns">
+        <Select id="compare-from" label="Compare" value={from} onChange={setFrom} options={options} />
+        <Select id="compare-to" label="with" value={to} onChange={setTo} options={options} />
+      </div>
+      <button type="submit" class="button quiet">
+        Compare
+      </button>
+      <Curl request={request} label="Compare as a curl command" />
+      {shown && <Changes comparison={shown} />}
+      {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+    </form>
+  );
+}

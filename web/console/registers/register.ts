@@ -1,0 +1,162 @@
+// Registers as the form service describes them, and the requests of administrators.
+import { type ApiRequest, path } from '../api/request.ts';
+
+export type Entry = string | Record<string, unknown>;
+
+export interface RegisterSummary {
+  name: string;
+  description: string;
+  entries: number;
+}
+
+export interface Register {
+  name: string;
+  description: string;
+  entries: Entry[];
+}
+
+export interface Change {
+  change: 'added' | 'changed' | 'removed';
+  key: string | null;
+  before?: Entry;
+  after?: Entry;
+}
+
+export interface Comparison {
+  added: number;
+  changed: number;
+  removed: number;
+  unchanged: number;
+  reordered: boolean;
+  changes: Change[];
+  truncated: boolean;
+}
+
+export interface Revision {
+  revision: number;
+  created: string;
+  lastUpdated: string;
+  entries: number;
+  latest: boolean;
+  active: boolean;
+}
+
+export interface Reference {
+  definitionId: string;
+  definitionName: string;
+  register: string;
+  urn: string;
+  pointer: string;
+}
+
+const target = 'form-service' as const;
+
+export const listRequest = (after: string): ApiRequest => ({
+  target,
+  path: '/form/v1/registers',
+  query: { top: 50, after },
+});
+
+export const deadReferences: ApiRequest = { target, path: '/form/v1/register-references/dead' };
+
+export const registerRequest = (name: string): ApiRequest => ({ target, path: path`/form/v1/registers/${name}` });
+
+export const createRequest = (json: { name: string; description: string }): ApiRequest => ({
+  target,
+  path: '/form/v1/registers',
+  method: 'POST',
+  json,
+});
+
+export const deleteRequest = (name: string): ApiRequest => ({ ...registerRequest(name), method: 'DELETE' });
+
+interface EntryRequest {
+  register: string;
+  key: string;
+  keyField: string;
+}
+
+export function putRequest({ register, key, keyField }: EntryRequest, entry: Entry): ApiRequest {
+  return {
+    target,
+    path: path`/form/v1/registers/${register}/entries/${key}`,
+    method: 'PUT',
+    query: { keyField },
+    json: entry,
+  };
+}
+
+export function removeRequest({ register, key, keyField }: EntryRequest): ApiRequest {
+  return { target, path: path`/form/v1/registers/${register}/entries/${key}`, method: 'DELETE', query: { keyField } };
+}
+
+export interface ImportOptions {
+  mode: string;
+  keyField: string;
+  dryRun: boolean;
+}
+
+export function importRequest(register: string, csv: string, query: ImportOptions): ApiRequest {
+  return { target, path: path`/form/v1/registers/${register}/entries`, method: 'POST', query: { ...query }, csv };
+}
+
+export const revisionsRequest = (name: string): ApiRequest => ({
+  target,
+  path: path`/form/v1/registers/${name}/revisions`,
+  query: { top: 20 },
+});
+
+export const keepRequest = (name: string): ApiRequest => ({
+  target,
+  path: path`/form/v1/registers/${name}/revisions`,
+  method: 'POST',
+  json: {},
+});
+
+export const pinRequest = (name: string, revision: number): ApiRequest => ({
+  target,
+  path: path`/form/v1/registers/${name}/active-revision`,
+  method: 'PUT',
+  json: { revision },
+});
+
+export function compareRequest(name: string, from: number, to: number | undefined, keyField: string): ApiRequest {
+  return { target, path: path`/form/v1/registers/${name}/revisions/${from}/changes`, query: { to, keyField } };
+}
+
+export const referencesRequest = (name: string): ApiRequest => ({
+  target,
+  path: path`/form/v1/registers/${name}/references`,
+});
+
+/** The key of an entry: a string itself, or a member of an object. Undefined for an object without that member. */
+export function keyOf(entry: Entry, keyField: string): string | undefined {
+  if (typeof entry === 'string') return entry;
+  const value = Object.hasOwn(entry, keyField) ? entry[keyField] : undefined;
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+const mostColumns = 20;
+
+/** Names of the members of all entries, in the order in which they appear. Empty for a register of strings. */
+export function columnsOf(entries: readonly Entry[]): string[] {
+  const names = entries.flatMap((entry) => (typeof entry === 'string' ? [] : Object.keys(entry)));
+  return [...new Set(names)].slice(0, mostColumns);
+}
+
+/** A text as it is, everything else as JSON. */
+export function cellText(value: unknown): string {
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The reverse of `cellText` for a member whose former value is known. An empty text removes the member. */
+export function cellValue(text: string, former: unknown): unknown {
+  if (text === '') return undefined;
+  if (former === undefined || typeof former === 'string') return text;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}

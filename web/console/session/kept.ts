@@ -1,0 +1,86 @@
+// Keeps what a person has typed and not sent yet, in this tab only, so that it survives the end of the session and the
+// sign-in that follows. Secrets are never kept. What one person typed is never shown to another.
+import { useCallback, useState } from 'preact/hooks';
+
+const prefix = 'formgate-console:kept:';
+const ownerKey = 'formgate-console:owner';
+
+interface Kept {
+  /** What it is, for people. */
+  label: string;
+  value: unknown;
+}
+
+function read(key: string): Kept | undefined {
+  try {
+    const text = sessionStorage.getItem(prefix + key);
+    return text === null ? undefined : (JSON.parse(text) as Kept);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A full or forbidden storage only means that nothing is kept. */
+function write(key: string, kept: Kept | undefined): void {
+  try {
+    if (kept === undefined) sessionStorage.removeItem(prefix + key);
+    else sessionStorage.setItem(prefix + key, JSON.stringify(kept));
+  } catch {}
+}
+
+export interface KeptValue<T> {
+  value: T;
+  /** True if the value was typed and not sent yet. */
+  isKept: boolean;
+  set(value: T): void;
+  /** Forgets what was typed: it was sent, or is not wanted. */
+  forget(next?: T): void;
+}
+
+/** As `useState`; `key` names the resource, `label` says to people what it is. */
+export function useKept<T>(key: string, label: string, initial: T): KeptValue<T> {
+  const [state, setState] = useState(() => {
+    const kept = read(key);
+    return { value: kept ? (kept.value as T) : initial, isKept: kept !== undefined };
+  });
+  const set = useCallback(
+    (value: T) => {
+      write(key, { label, value });
+      setState({ value, isKept: true });
+    },
+    [key, label],
+  );
+  const forget = useCallback(
+    (next: T = initial) => {
+      write(key, undefined);
+      setState({ value: next, isKept: false });
+    },
+    [key, initial],
+  );
+  return { ...state, set, forget };
+}
+
+function keys(): string[] {
+  try {
+    return Object.keys(sessionStorage).filter((key) => key.startsWith(prefix));
+  } catch {
+    return [];
+  }
+}
+
+/** Labels of everything that is kept. */
+export function keptLabels(): string[] {
+  return keys().flatMap((key) => read(key.slice(prefix.length))?.label ?? []);
+}
+
+export function forgetAll(): void {
+  for (const key of keys()) sessionStorage.removeItem(key);
+}
+
+/** Forgets what another person has typed in this tab. `owner` tells people apart, also in different tenants. */
+export function claimKept(owner: string): void {
+  try {
+    if (sessionStorage.getItem(ownerKey) !== owner) forgetAll();
+    sessionStorage.setItem(ownerKey, owner);
+  } catch {}
+}

@@ -1,0 +1,62 @@
+// Follows the session of this browser for the shell.
+import { useEffect, useState } from 'preact/hooks';
+import { claimKept, forgetAll } from './kept.ts';
+import { consoleSession, type Session, tokenHandler } from './session.ts';
+
+export type SessionState =
+  | { name: 'loading' }
+  | { name: 'unreachable' }
+  /** `ended`: there was a session, so something may be kept. */
+  | { name: 'signed-out'; ended: boolean }
+  | { name: 'signed-in'; session: Session };
+
+/** A session that ends soon. */
+export interface Ending {
+  /** Milliseconds that were left when this was noticed. */
+  remaining: number;
+  expiry: string;
+}
+
+export interface FollowedSession {
+  state: SessionState;
+  ending: Ending | undefined;
+  /** Asks again. */
+  reload(): void;
+}
+
+export function useFollowedSession(): FollowedSession {
+  const [state, setState] = useState<SessionState>({ name: 'loading' });
+  const [ending, setEnding] = useState<Ending>();
+  const reload = () =>
+    void tokenHandler()
+      .read()
+      .then(
+        () => setState(currentState),
+        () => setState((former) => (former.name === 'loading' ? { name: 'unreachable' } : former)),
+      );
+  useEffect(() => {
+    const stop = tokenHandler().on((event) => {
+      if (event.type === 'unauthorized') return;
+      if (event.type === 'expiring') {
+        setEnding({ remaining: event.remaining, expiry: event.session.expiry });
+        return;
+      }
+      setEnding(undefined);
+      setState((former) => {
+        // Nobody is signed in at the first read after an expiry, too; what is kept then stays.
+        if (event.type === 'signed-out' && former.name === 'signed-in') forgetAll();
+        return event.type === 'expired' ? { name: 'signed-out', ended: true } : currentState();
+      });
+    });
+    reload();
+    return stop;
+  }, []);
+  return { state, ending, reload };
+}
+
+function currentState(): SessionState {
+  const session = consoleSession();
+  if (!session) return { name: 'signed-out', ended: false };
+  claimKept(`${session.tenantId} ${session.email ?? session.name}`);
+  return { name: 'signed-in', session };
+}

@@ -1,0 +1,39 @@
+// The session that the token handler keeps for this browser, and requests within it.
+import type { Session as CommonSession } from '../../token-handler-client/session.ts';
+import { TokenHandlerClient } from '../../token-handler-client/token-handler-client.ts';
+
+const clientId = 'formgate-console';
+
+/** Members that the pages need beyond those of every frontend. */
+export interface Session extends CommonSession {
+  tenant?: { realm: string; name: string } | null;
+  created: string;
+  core: boolean;
+}
+
+let created: TokenHandlerClient | undefined;
+
+/** Follows the session in all tabs. The tenant is a part of the page's address, so each sign-in names it. */
+export function tokenHandler(): TokenHandlerClient {
+  created ??= new TokenHandlerClient({ clientId });
+  return created;
+}
+
+/** A session of another frontend on this host does not count: signing in replaces it. */
+export function consoleSession(): Session | undefined {
+  const session = tokenHandler().session as Session | null | undefined;
+  return session?.clientId === clientId ? session : undefined;
+}
+
+/** The address at which the browser signs in. `returnTo` is the path and query of the page to return to. */
+export function signInUrl(tenant: string, returnTo: string): string {
+  return `${tokenHandler().signInUrl({ returnTo })}&tenant=${encodeURIComponent(tenant)}`;
+}
+
+/** Any request to a target extends the session, whatever its response. */
+export async function extendSession(): Promise<void> {
+  await tokenHandler()
+    .fetch('/token-handler/targets/form-service/form/v1/definitions')
+    .catch(() => undefined);
+  await tokenHandler().read();
+}
