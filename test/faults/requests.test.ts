@@ -74,7 +74,7 @@ function perform({ name, method, path }: Operation, token?: string, query = ''):
 
 /** Returns the path with ids for its parameters. */
 function targetOf(path: string): string {
-  const ids = { formId, itemId: formId, name: register, key: 'Canada', revision: '0' };
+  const ids = { formId, itemId: formId, definitionId: permit.id, name: register, key: 'Canada', revision: '0' };
   return Object.entries(ids).reduce((target, [name, id]) => target.replace(`{${name}}`, id), path);
 }
 
@@ -150,8 +150,8 @@ describe('every route that requires a bearer token', () => {
   });
 
   it('responds with 403 to an administrator who names another tenant, and with 400 to a core user who names no known tenant', async () => {
-    // A core user who names no tenant may list the quarantine of all tenants.
-    const ofAll = (name: string) => name.includes('/form/v1/quarantine');
+    // A core user who names no tenant may list the quarantine of all tenants, and read the state of all.
+    const ofAll = (name: string) => /\/form\/v1\/(?:quarantine|operations)/.test(name);
     const { platform } = world;
     const named = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
     const [stranger, core] = [await adminOf('other'), await adminOf('core')];
@@ -253,7 +253,7 @@ async function confusedToken(payload: string): Promise<string> {
 describe('every route that takes a body', () => {
   const limit = 1_048_576;
   /** Largest bodies, in bytes, of routes that take no form data. */
-  const limits: Record<string, number> = { 'POST /form/v1/forms': 16_384, 'POST /form/v1/forms/{formId}': 16_384 };
+  const limits: Record<string, number> = { 'POST /form/v1/forms/{formId}': 16_384 };
   const pointersOf = ({ status, headers, body }: Answered, expected: number, what: string): string[] => {
     expect([what, status]).toEqual([what, expected]);
     expect(headers.get('content-type')).toContain('application/problem+json');

@@ -54,6 +54,7 @@ it('the OpenAPI document lists the list, registration and update of clients, and
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
     'DELETE /token-handler/v1/sessions/{sessionId}',
     'GET /token-handler/v1/clients',
+    'GET /token-handler/v1/clients/{clientId}',
     'GET /token-handler/v1/clients/{clientId}/leftovers',
     'GET /token-handler/v1/sessions',
     'POST /token-handler/v1/clients/{clientId}',

@@ -11,7 +11,12 @@ const read = (name: string) => readFileSync(join(screensFolder, name));
 it('docs/screens has a picture of every page in every view, and nothing else (npm run screens takes them)', () => {
   const expected = [...pageNames, 'operator' as const].flatMap((page) => views.map((view) => fileOf(page, view)));
   const ofConsole = consolePages.flatMap(({ name }) => consoleViews.map((view) => fileOfConsole(name, view)));
-  expect(readdirSync(screensFolder).sort()).toEqual(['README.md', ...expected, ...ofConsole].sort());
+  // The index of the applicant's pages is written with their pictures.
+  const index = read('applicant.md').toString('utf8');
+  const ofApplicants = new Set([...index.matchAll(/\((apply-[\w-]+\.png)\)/g)].map(([, file = '']) => file));
+  expect(ofApplicants.size).toBeGreaterThanOrEqual(24);
+  const all = ['README.md', 'applicant.md', ...expected, ...ofConsole, ...ofApplicants];
+  expect(readdirSync(screensFolder).sort()).toEqual(all.sort());
 });
 
 it('every picture is a PNG as wide as its view, and all of them together are small', () => {

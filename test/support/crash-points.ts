@@ -60,7 +60,9 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
   };
   const query = pg.Pool.prototype.query as (...values: unknown[]) => Promise<unknown>;
   pg.Pool.prototype.query = async function (this: pg.Pool, ...values: unknown[]) {
-    if (current.getStore()) return query.apply(this, values);
+    // The index of addresses is filled beside the dispatcher, with the same pool.
+    const isIndex = String(values[0]).includes('address_index');
+    if (current.getStore() || isIndex) return query.apply(this, values);
     const isLook = String(values[0]).includes('SKIP LOCKED');
     if (!isLook) take();
     const answer = await query.apply(this, values);

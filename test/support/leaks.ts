@@ -64,14 +64,20 @@ function leakedHandles(): string[] {
     if (handlesBefore.has(handle)) return [];
     if (handle instanceof ChildProcess) return [`process ${handle.pid}: ${handle.spawnargs.join(' ')}`];
     if (handle instanceof Server) return [`server at ${JSON.stringify(handle.address())}`];
-    return handle instanceof Socket && handle.remotePort !== undefined ? [describeSocket(handle)] : [];
+    return handle instanceof Socket ? [describeSocket(handle)] : [];
   });
 }
 
 function describeSocket(socket: Socket): string {
   const { localAddress, localPort, remoteAddress, remotePort, bytesRead, bytesWritten } = socket;
   const side = 'server' in socket && socket.server ? 'accepted' : 'opened';
-  const states = { paused: socket.isPaused(), ended: socket.readableEnded, finished: socket.writableFinished };
+  const states = {
+    connecting: socket.connecting,
+    destroyed: socket.destroyed,
+    paused: socket.isPaused(),
+    ended: socket.readableEnded,
+    finished: socket.writableFinished,
+  };
   const state = Object.entries(states).flatMap(([name, holds]) => (holds ? [name] : []));
   return (
     `socket ${localAddress}:${localPort} ${side} with ${remoteAddress}:${remotePort}, ` +

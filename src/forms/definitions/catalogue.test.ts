@@ -64,7 +64,7 @@ describe('GET /form/v1/definitions/{definitionId}', () => {
 });
 
 it.each(['', '/permit'])(
-  'GET /form/v1/definitions%s is for form-admin and configuration-admin of the tenant',
+  'GET /form/v1/definitions%s is for form-admin and configuration-admin of the tenant, and not for callers without a role',
   async (path) => {
     const access = forms.platform.access;
     const configurationAdmin = await roleToken(
@@ -73,8 +73,8 @@ it.each(['', '/permit'])(
       { realm: 'demo', claims: { exp: Math.floor(forms.now().getTime() / 1000) + 3_600 } },
     );
     expect((await ask(path, configurationAdmin)).status).toBe(200);
-    for (const who of ['intake', 'alice', 'clerk', 'assessor', 'nobody'] as Who[])
-      expect([who, (await ask(path, forms.token(who))).status]).toEqual([who, 403]);
+    const others: Who[] = path === '' ? ['intake', 'alice', 'clerk', 'assessor', 'nobody'] : ['nobody'];
+    for (const who of others) expect([who, (await ask(path, forms.token(who))).status]).toEqual([who, 403]);
     expect((await ask(path, 'nonsense')).status).toBe(401);
     const core = await forms.tokenWith({ realm: 'core', roles: ['form-admin'] });
     expect((await ask(path, core)).status).toBe(400);
@@ -82,5 +82,21 @@ it.each(['', '/permit'])(
     expect((await ask(`${path}${own}`, core)).status).toBe(200);
     const other = await forms.tokenWith({ realm: 'other', roles: ['form-admin'] });
     expect((await ask(`${path}${own}`, other)).status).toBe(403);
+  },
+);
+
+it.each<Who>(['intake', 'alice', 'clerk', 'assessor'])(
+  'GET /form/v1/definitions/permit gives %s what is needed to show the form, and nothing about roles',
+  async (who) => {
+    const { status, body } = await ask('/permit', forms.token(who));
+    expect(status).toBe(200);
+    const { id, name, description, anonymousApply, dataSchema, uiSchema } = {
+      description: undefined,
+      uiSchema: undefined,
+      ...permit,
+    };
+    expect(body).toEqual(JSON.parse(JSON.stringify({ id, name, description, anonymousApply, dataSchema, uiSchema })));
+    // It permits no anonymous applicants, and names no role of theirs.
+    expect((await ask('/own', forms.token(who))).status).toBe(403);
   },
 );

@@ -48,7 +48,7 @@ export const definitionResponse = z
     clerkRoles: z.array(z.string()).optional(),
     oneFormPerApplicant: z.boolean().optional(),
     dataSchema: z.unknown().meta({ description: 'A JSON Schema' }),
-    uiSchema: z.unknown().meta({ description: 'A UI schema of JSON Forms' }),
+    uiSchema: z.unknown().optional().meta({ description: 'A UI schema of JSON Forms' }),
   })
   .meta({ id: 'FormDefinition' });
 

@@ -166,6 +166,11 @@ describe('the console', () => {
     await page.getByLabel('Roles of applicants').fill('applicant');
     await settled(page);
     await page.getByText('No problems found.').waitFor();
+    await page.getByText('Preview as applicants see it').click();
+    await page.getByLabel(/^Name of the dog/).fill('Rex');
+    expect(await findFaults(page)).toEqual([]);
+    await schema.fill('{"type":"object","properties":{"name":{"type":"string","title":"Name of the cat"}}}');
+    await page.getByLabel(/^Name of the cat/).waitFor();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('The definition was saved.').waitFor();
     await page.getByRole('button', { name: 'Publish', exact: true }).click();
@@ -188,6 +193,12 @@ describe('the console', () => {
 
   it('definitions: a change by somebody else is noticed before it is overwritten', async () => {
     const page = await open('/definitions/business-licence');
+    await page.getByText('Preview as applicants see it').click();
+    // A menu of the register of countries, read with the administrator's rights.
+    await page
+      .getByRole('combobox', { name: /^Country/ })
+      .first()
+      .waitFor();
     await page.getByLabel('Description (optional)').fill('Mine');
     const update = { 'business-licence': { description: 'Theirs' } };
     const document = '/configuration/v2/configuration/platform/form-service';

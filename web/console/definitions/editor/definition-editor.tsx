@@ -1,7 +1,10 @@
 // The editor of a form definition: settings, retention, data schema and UI schema, with problems at their place.
+
+import { useState } from 'preact/hooks';
 import { ApiProblem } from '../../api/problem.ts';
 import { send } from '../../api/send.ts';
 import { Curl } from '../../elements/curl.tsx';
+import { Loaded, useLoad } from '../../elements/loaded.tsx';
 import { ProblemBox } from '../../elements/problem-box.tsx';
 import { useAction } from '../../elements/use-action.ts';
 import { type KeptValue, useKept } from '../../session/kept.ts';
@@ -52,6 +55,7 @@ export function DefinitionEditor({ located, onSaved }: Props) {
       <Settings draft={draftValue} problems={problems} />
       <Schemas draft={draftValue} problems={problems} />
       <Problems problems={problems} check={check} />
+      <PreviewOf definition={next} />
       <Save
         located={located}
         next={next}
@@ -64,6 +68,22 @@ export function DefinitionEditor({ located, onSaved }: Props) {
       />
     </section>
   );
+}
+
+/** The renderers are loaded when the preview is opened. */
+function PreviewOf({ definition }: { definition: Definition | undefined }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Preview as applicants see it</summary>
+      {isOpen && (definition ? <LoadedPreview definition={definition} /> : <p>Correct the listed problems first.</p>)}
+    </details>
+  );
+}
+
+function LoadedPreview({ definition }: { definition: Definition }) {
+  const load = useLoad('preview', () => import('./preview.tsx'));
+  return <Loaded load={load}>{({ Preview }) => <Preview definition={definition} />}</Loaded>;
 }
 
 interface SaveProps {

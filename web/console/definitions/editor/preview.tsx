@@ -1,0 +1,46 @@
+// The form as applicants would see it, by the renderers of the applicant's pages. What is entered stays in this page.
+import { useMemo, useState } from 'preact/hooks';
+import type { Api } from '../../../apply/api.ts';
+import { Elements } from '../../../apply/controls/element.tsx';
+import { type FormContext, FormProvider } from '../../../apply/form-context.ts';
+import { type Place, pagesOf } from '../../../apply/model/elements.ts';
+import { isObject, withValueAt } from '../../../apply/model/json.ts';
+import { visiblePages } from '../../../apply/model/questions.ts';
+import { createRegisters } from '../../../apply/registers.ts';
+import { textsOf } from '../../../apply/texts/texts.ts';
+import { path } from '../../api/request.ts';
+import { send } from '../../api/send.ts';
+import type { Definition } from '../definition.ts';
+
+/** Registers are read with the administrator's rights. There are no uploads: nothing is sent. */
+const registers = createRegisters({
+  entries: (name) => send({ target: 'form-service', path: path`/form/v1/registers/${name}/entries` }),
+});
+
+export function Preview({ definition: { dataSchema, uiSchema } }: { definition: Definition }) {
+  const [data, setData] = useState<unknown>({});
+  const model = useMemo(() => {
+    const schema = isObject(dataSchema) ? dataSchema : {};
+    const place: Place = { root: schema, schema, path: [] };
+    return { place, pages: pagesOf(uiSchema, place) };
+  }, [JSON.stringify([dataSchema, uiSchema])]);
+  const form: FormContext = {
+    ...{ formId: 'preview', texts: textsOf('en'), language: 'en', data, files: {}, allowsFiles: false },
+    api: {} as Api,
+    registers,
+    errors: new Map(),
+    change: (at, value) => setData((latest: unknown) => withValueAt(latest, at, value)),
+    announce: () => undefined,
+    show: (elements, place) => <Elements elements={elements} place={place} />,
+  };
+  return (
+    <FormProvider value={form}>
+      {visiblePages(model.pages, data).map(({ title, elements }, index) => (
+        <div key={`${index} ${title}`}>
+          <h4>{title ?? `Page ${index + 1}`}</h4>
+          <Elements elements={elements} place={model.place} />
+        </div>
+      ))}
+    </FormProvider>
+  );
+}
