@@ -20,6 +20,7 @@ const secrets: Record<string, string> = {
   KEY_RING: `k1:${Buffer.alloc(32, 1).toString('base64')}`,
   APPLY_CLIENT_SECRET: 'a secret of an account',
   APPLY_KEY_RING: `k1:${Buffer.alloc(32, 2).toString('base64')}`,
+  PROXY_PASSWORD: 'password',
   REDIS_URL: 'redis://redis:6379',
   REDIS_PASSWORD: 'password',
   REDIS_SENTINEL_PASSWORD: 'password',
@@ -36,8 +37,8 @@ function environmentOf({ env = [] }: Container): Record<string, string> {
   );
 }
 
-/** Variables that Node itself reads. */
-const ofNode = ['NODE_EXTRA_CA_CERTS'];
+/** Variables that Node itself reads, and those that extended-values.yaml adds. */
+const ofNode = ['NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY', 'PROXY_PASSWORD'];
 
 const [helm = ''] = helms();
 

@@ -305,7 +305,7 @@ describe('what operators add', () => {
         volumes: expect.arrayContaining([expect.objectContaining({ name: 'scratch' })]),
       });
       const [container] = spec.containers;
-      expect(container?.env?.at(-1), of).toMatchObject({ name: 'HTTPS_PROXY', valueFrom: expect.anything() });
+      expect(container?.env?.at(-1), of).toMatchObject({ name: 'PROXY_PASSWORD', valueFrom: expect.anything() });
       expect(container, of).toMatchObject({
         volumeMounts: expect.arrayContaining([{ name: 'scratch', mountPath: '/scratch' }]),
       });
@@ -320,14 +320,14 @@ describe('what operators add', () => {
       'initContainers' in spec,
     ]);
     expect(names).toContainEqual(['forms', 'ONLY_FORMS', false]);
-    expect(names).toContainEqual(['token-handler', 'HTTPS_PROXY', true]);
+    expect(names).toContainEqual(['token-handler', 'PROXY_PASSWORD', true]);
   });
 
   test('Services and the ServiceMonitor have what is configured', async () => {
     const objects = await render(helm, added);
     expect(pick(objects, 'Service', 'formgate-forms')).toMatchObject({
       metadata: { annotations: { 'example.org/team': 'forms' } },
-      spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv6', 'IPv4'] },
+      spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv4'] },
     });
     expect(pick(objects, 'ServiceMonitor')).toMatchObject({
       spec: { endpoints: [{ relabelings: [{ targetLabel: 'cluster' }], metricRelabelings: [{ regex: 'pod' }] }] },
@@ -364,6 +364,12 @@ describe('the addresses at which clouds serve credentials', () => {
     const open = (await rules()).filter(({ to }) => to === undefined);
     expect(open.map(({ ports }) => ports.map(({ port }) => port))).toEqual([[443, 6443]]);
     expect((await rules()).filter(({ to }) => leaveOut(to)).length).toBeGreaterThan(4);
+    const families = async (set?: Record<string, unknown>) =>
+      new Set(JSON.stringify(await rules(set)).match(/[\d.:]+\/0/g));
+    expect([await families(), await families({ 'networkPolicy.ipFamilies': ['IPv4'] })]).toEqual([
+      new Set(['0.0.0.0/0', '::/0']),
+      new Set(['0.0.0.0/0']),
+    ]);
   });
 
   test('are not left out of a destination that the operator names, or if they are to be reached', async () => {

@@ -184,7 +184,10 @@ function worldValues({ namespace, host, url }: World): object {
       seed: { tenants },
     },
     bundled: { enabled: true, postgres: { image, storage }, redis: { image, storage } },
-    networkPolicy: { egress: { smtp: { ports: [2525] } } },
+    networkPolicy: {
+      ipFamilies: (process.env.CLUSTER_IP_FAMILIES ?? 'IPv4').split(','),
+      egress: { smtp: { ports: [2525] } },
+    },
     ingress: {
       enabled: true,
       preset: process.env.INGRESS_PRESET || 'traefik',

@@ -19,10 +19,11 @@ const retryPeriod = 60_000;
  */
 function send(address, { method = 'GET', headers = {}, body } = {}) {
   const target = new URL(address);
-  const isOwn = url && (target.host === new URL(url).host || target.hostname === host.split(':')[0]);
+  const isNamed = url && target.hostname === host.split(':')[0];
+  const isOwn = isNamed || (url && target.host === new URL(url).host);
   const hop = isOwn ? new URL(target.pathname + target.search, url) : target;
   const sendRequest = hop.protocol === 'https:' ? requestHttps : requestHttp;
-  const own = isOwn && host ? { host } : {};
+  const own = isOwn && host ? { host: isNamed ? target.host : host } : {};
   return new Promise((done, fail) => {
     const options = { method, headers: { accept: 'application/json', ...headers, ...own }, timeout: 10_000 };
     const request = sendRequest(hop, { ...options, rejectUnauthorized: !insecure, servername: (isOwn && host) || undefined });
@@ -61,8 +62,10 @@ function createBrowser() {
   const jars = new Map();
   return async function visit(address, options = {}) {
     for (let hops = 0; hops < 15; hops += 1) {
-      const jar = jars.get(new URL(address).host) ?? new Map();
-      jars.set(new URL(address).host, jar);
+      // Cookies are of a host, whatever its port (RFC 6265 section 8.5).
+      const { hostname } = new URL(address);
+      const jar = jars.get(hostname) ?? new Map();
+      jars.set(hostname, jar);
       const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
       const { follow = true, ...request } = hops === 0 ? options : { follow: options.follow };
       const response = await send(address, { ...request, headers: { ...request.headers, ...(cookie && { cookie }) } });
