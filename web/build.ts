@@ -1,5 +1,6 @@
 // Builds the pages into web/dist, with a compressed copy of each file beside it. Does nothing if web/dist was built from
 // the same files: `npm run build --workspace web`.
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -13,18 +14,17 @@ const output = join(root, 'dist');
 const apps = ['apply', 'console'];
 /** Each is a folder with a script of the same name, which is not part of a page: for frontends, and for /docs/try. */
 const modules = ['token-handler-client', 'try'];
-const sources = [
-  ...apps,
-  'shared',
-  'token-handler-client',
-  'build.ts',
-  'package.json',
-  'tsconfig.json',
-  '../package-lock.json',
-];
+const sources = [...apps, 'shared', ...modules, 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
 
 /** Builds the pages if a source has changed since. Safe to run several times at once. */
 export async function buildPages(): Promise<void> {
+  if (existsSync(join(output, hashOf(sources)))) return;
+  // A process of its own: Vite builds for development, with paths of this machine, if NODE_ENV says so, as in tests.
+  const env = { ...process.env, NODE_ENV: 'production' };
+  await promisify(execFile)(process.execPath, [import.meta.filename], { env });
+}
+
+async function build(): Promise<void> {
   const version = hashOf(sources);
   if (existsSync(join(output, version))) return;
   const folder = await mkdtemp(join(root, '.build-'));
@@ -51,8 +51,8 @@ const withoutAjv = {
 
 async function buildApp(app: string, outDir: string): Promise<void> {
   // Loaded here, because a start whose pages are built does not need it.
-  const { build } = await import('vite');
-  await build({
+  const vite = await import('vite');
+  await vite.build({
     configFile: false,
     root: join(root, app),
     base: `/${app}/`,
@@ -68,8 +68,8 @@ async function buildApp(app: string, outDir: string): Promise<void> {
 }
 
 async function buildModule(name: string, outDir: string): Promise<void> {
-  const { build } = await import('vite');
-  await build({
+  const vite = await import('vite');
+  await vite.build({
     configFile: false,
     root: join(root, name),
     logLevel: 'warn',
@@ -120,4 +120,4 @@ function filesOf(name: string): string[] {
   return readdirSync(join(root, name), { withFileTypes: true }).flatMap((entry) => filesOf(`${name}/${entry.name}`));
 }
 
-if (import.meta.main) await buildPages();
+if (import.meta.main) await (process.env.NODE_ENV === 'production' ? build() : buildPages());

@@ -20,3 +20,13 @@ it('the applicant’s page loads at most 70 KB of compressed script, and none of
     expect(script.match(/localStorage|sessionStorage|indexedDB/g) ?? []).toEqual([]);
   }
 });
+
+it('the pages are built for production, also by tests: without paths of the machine that built them', () => {
+  const folder = join(dist, '..');
+  const scripts = readdirSync(folder, { recursive: true }).filter((name) => String(name).endsWith('.js'));
+  expect(scripts.length).toBeGreaterThanOrEqual(4);
+  for (const name of scripts)
+    expect(readFileSync(join(folder, String(name)), 'utf8'), String(name)).not.toMatch(
+      /lineNumber:|web\/(?:apply|console)\//,
+    );
+});
