@@ -59,6 +59,25 @@ const writers: [table: string, period: number, write: (age: number, index: numbe
         [ago(age), `${age} ${index}`],
       ),
   ],
+  [
+    'apply_codes',
+    hour,
+    (age) => world.pool.query(`INSERT INTO apply_codes VALUES (gen_random_uuid(), 'c', 'b', $1)`, [ago(age)]),
+  ],
+  [
+    'apply_saves',
+    hour,
+    (age) => world.pool.query(`INSERT INTO apply_saves VALUES (gen_random_uuid(), 's', '"1"', $1)`, [ago(age)]),
+  ],
+  [
+    'apply_counts',
+    24 * hour,
+    (age) =>
+      world.pool.query(
+        `INSERT INTO apply_counts VALUES ('limit', decode(md5(gen_random_uuid()::text), 'hex'), $1, 1)`,
+        [ago(age)],
+      ),
+  ],
 ];
 
 describe('outdated rows', () => {

@@ -15,6 +15,9 @@ export const purges = [
   'code_attempts',
   'code_sends',
   'created_notices',
+  'apply_codes',
+  'apply_saves',
+  'apply_counts',
   'outbox',
   'reconciler_runs',
 ] as const;
@@ -44,6 +47,10 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
   code_attempts: { column: 'attempted', period: hour },
   code_sends: { column: 'sent', period: hour },
   created_notices: { column: 'latest', period: hour },
+  apply_codes: { column: 'used', period: hour },
+  apply_saves: { column: 'saved', period: hour },
+  // A window of counts lasts for a day at most.
+  apply_counts: { column: 'window_start', period: day },
   reconciler_runs: { column: 'finished', period: 30 * day },
 };
 
