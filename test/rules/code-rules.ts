@@ -19,7 +19,7 @@ interface CodeRule {
 
 const isTest = (path: string) => path.startsWith('test/') || path.endsWith('.test.ts');
 const isProduction = (path: string) => !isTest(path);
-const isScript = (path: string) => path.endsWith('.ts');
+const isScript = (path: string) => /\.tsx?$/.test(path);
 const everywhere = () => true;
 
 // The noun file of a folder has the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
@@ -118,7 +118,7 @@ export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
 /** Returns every place under src, reconciler, dev and test that breaks a code rule. */
 export function findCodeProblems(root: string): CodeFinding[] {
-  const files = ['.ts', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
+  const files = ['.ts', '.tsx', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
   return files.flatMap((file) =>
     rules
       .filter((rule) => rule.applies(file.path))

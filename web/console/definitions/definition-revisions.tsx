@@ -1,10 +1,12 @@
 // Revisions of a definition: compare two of them, and let forms use an earlier one.
+
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Select } from '../elements/fields.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
+import { ScrollRegion } from '../elements/scroll-region.tsx';
 import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { useAction } from '../elements/use-action.ts';
@@ -102,8 +104,7 @@ const names = { same: '', added: 'Added: ', removed: 'Removed: ' };
 function Differences({ lines }: { lines: readonly DiffLine[] }) {
   if (lines.every(({ kind }) => kind === 'same')) return <p role="status">The revisions are equal.</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
-    <section class="scroll" aria-label="Differences" tabIndex={0}>
+    <ScrollRegion label="Differences">
       <pre>
         {lines.map(({ kind, text }, index) => (
           <span key={`${index} ${kind}`} class={`line ${kind}`}>
@@ -114,6 +115,6 @@ function Differences({ lines }: { lines: readonly DiffLine[] }) {
           </span>
         ))}
       </pre>
-    </section>
+    </ScrollRegion>
   );
 }

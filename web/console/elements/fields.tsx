@@ -65,10 +65,12 @@ interface TextAreaProps extends FieldProps {
   onChange(value: string): void;
   rows?: number;
   isCode?: boolean;
+  /** Called with a file that is dropped on the field. */
+  onFile?(file: File | undefined): void;
 }
 
 export function TextArea(props: TextAreaProps) {
-  const { value, onChange, rows = 4, isCode = false } = props;
+  const { value, onChange, onFile, rows = 4, isCode = false } = props;
   return (
     <Field {...props}>
       <textarea
@@ -78,10 +80,20 @@ export function TextArea(props: TextAreaProps) {
         class={isCode ? 'code' : undefined}
         spellcheck={!isCode}
         onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        {...(onFile && acceptFile(onFile))}
       />
     </Field>
   );
 }
+
+/** Takes a file that is dropped, in place of the browser, which would open it. */
+const acceptFile = (onFile: (file: File | undefined) => void) => ({
+  onDragOver: (event: DragEvent) => event.preventDefault(),
+  onDrop: (event: DragEvent) => {
+    event.preventDefault();
+    onFile(event.dataTransfer?.files[0]);
+  },
+});
 
 interface SelectProps extends FieldProps {
   value: string;

@@ -1,5 +1,7 @@
 // A table that scrolls by itself where the screen is narrow. Its first column names the row.
+
 import type { ComponentChildren } from 'preact';
+import { ScrollRegion } from './scroll-region.tsx';
 
 interface Props {
   caption: string;
@@ -19,8 +21,7 @@ export interface Row {
 export function Table({ caption, hidesCaption = false, columns, rows, empty = 'There are none.' }: Props) {
   if (rows.length === 0) return <p>{empty}</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
-    <section class="scroll" aria-label={`Table: ${caption}`} tabIndex={0}>
+    <ScrollRegion label={`Table: ${caption}`}>
       <table>
         <caption class={hidesCaption ? 'hidden' : undefined}>{caption}</caption>
         <thead>
@@ -43,7 +44,7 @@ export function Table({ caption, hidesCaption = false, columns, rows, empty = 'T
           ))}
         </tbody>
       </table>
-    </section>
+    </ScrollRegion>
   );
 }
 

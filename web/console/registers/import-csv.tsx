@@ -75,22 +75,18 @@ function TableField({ draft, error }: { draft: KeptValue<Draft>; error: string |
     setRefused(file.size > largestFile ? `${file.name} is larger than 8 MB` : undefined);
     if (file.size <= largestFile) draft.set({ ...draft.value, csv: await file.text() });
   };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    void read(event.dataTransfer?.files[0]);
-  };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dropping a file is one of three ways, the others have controls.
-    <div onDragOver={(event) => event.preventDefault()} onDrop={drop}>
+    <>
       <TextArea
         id="csv"
         label="Table with a header"
-        hint="Paste it here, drop a file here, or choose a file. Columns are separated by commas, semicolons or tabs."
+        hint="Paste it here, drop a file on it, or choose a file. Columns are separated by commas, semicolons or tabs."
         error={error ?? refused}
         isCode
         rows={6}
         value={draft.value.csv}
         onChange={(csv) => draft.set({ ...draft.value, csv })}
+        onFile={(file) => void read(file)}
       />
       <div class="field">
         <label for="csv-file">File</label>
@@ -101,7 +97,7 @@ function TableField({ draft, error }: { draft: KeptValue<Draft>; error: string |
           onChange={({ currentTarget }) => void read(currentTarget.files?.[0])}
         />
       </div>
-    </div>
+    </>
   );
 }
 

@@ -1,0 +1,15 @@
+// Content that scrolls by itself. People without a mouse scroll it with the keyboard, so it takes the focus (WCAG 2.1.1).
+import type { ComponentChildren } from 'preact';
+
+interface Props {
+  label: string;
+  children: ComponentChildren;
+}
+
+export function ScrollRegion({ label, children }: Props) {
+  return (
+    <section class="scroll" aria-label={label} tabIndex={0}>
+      {children}
+    </section>
+  );
+}
