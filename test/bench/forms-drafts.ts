@@ -51,7 +51,8 @@ async function readCodes(publicUrl: string, addresses: string[]): Promise<Map<st
   const codes = new Map<string, string>();
   for (const mail of (await (await fetch(`${publicUrl}/mailbox/messages`)).json()) as Mail[]) {
     const address = [mail.to].flat().find((to) => wanted.has(to));
-    const code = /\b[A-Z0-9]{6,}\b/.exec(mail.text)?.[0];
+    // The code has a line of its own. A link in the mail may contain a form id whose last part looks like a code.
+    const code = /^\s*([A-Z0-9]{6,})\s*$/m.exec(mail.text)?.[1];
     if (address && code && !codes.has(address)) codes.set(address, code);
   }
   if (codes.size < addresses.length) throw new Error(`${codes.size} of ${addresses.length} codes arrived`);
