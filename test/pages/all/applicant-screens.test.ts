@@ -1,5 +1,5 @@
-// Takes the pictures of the applicant's pages (`npm run screens`). Without FORMGATE_WRITE_SCREENS, checks that the page of
-// pictures names all of them.
+// Every state of the applicant's pages: axe finds no violation, and the page fits the screen. `npm run screens` also takes
+// a picture of each.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -12,7 +12,7 @@ import { screensFolder } from '../../screens/screen-index.ts';
 import { smallPng } from '../../screens/small-png.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import { type ListeningApp, startApp } from '../../support/listening-app.ts';
-import { openPage } from '../applicant-world.ts';
+import { faultsOf, openPage } from '../applicant-world.ts';
 import { type ScriptedIntake, scriptedForm, scriptIntake } from '../scripted-intake.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
@@ -56,6 +56,8 @@ interface Screen {
   prepare?(page: Page): Promise<void>;
 }
 
+const inDraft = { 'GET data': { status: 200, body: { data, files: {} }, headers: { ETag: '"1"' } } };
+const closed = { type: 'urn:formgate:problem:intake-closed', opens: '2027-01-01T12:00:00Z', closes: null };
 const emptyDraft = { 'GET data': { status: 200, body: { data: {}, files: {} }, headers: { ETag: '"1"' } } };
 const screens: Screen[] = [
   { name: 'apply-start', title: 'The start of a form', fragment: '' },
@@ -95,6 +97,60 @@ const screens: Screen[] = [
     fragment: form,
     script: { status: { id: scriptedForm, status: 'Locked', readable: false, deleteOn: '2026-09-01T12:00:00Z' } },
   },
+  {
+    name: 'apply-sent',
+    title: 'A form that was sent before',
+    fragment: form,
+    script: { status: { id: scriptedForm, status: 'Submitted', readable: false } },
+  },
+  {
+    name: 'apply-closed',
+    title: 'A form outside its intake window',
+    fragment: '',
+    script: { answers: { 'POST forms': { status: 409, body: closed } } },
+    async prepare(page) {
+      await page.getByLabel('Your email address').fill('ana@example.org');
+      await button(page, 'Start now');
+      await page.locator('.error-summary').waitFor();
+    },
+  },
+  {
+    name: 'apply-gone',
+    title: 'A form that was deleted meanwhile',
+    fragment: `${form}&page=1`,
+    script: { answers: { ...inDraft, 'PUT data': { status: 410, body: { type: 'urn:formgate:problem:gone' } } } },
+    async prepare(page) {
+      await page.getByLabel('Name of the business').fill('Harbour Bakery');
+      await page.getByRole('heading', { name: 'This form does not exist any more' }).waitFor();
+    },
+  },
+  {
+    name: 'apply-conflict',
+    title: 'Answers that were changed in another window',
+    fragment: `${form}&page=1`,
+    script: { answers: { ...inDraft } },
+    async prepare(page) {
+      const name = page.getByLabel('Name of the business');
+      await name.waitFor();
+      await page.route('**/data', (route) => {
+        const changed = { data: { ...data, businessName: 'Harbour Café' }, files: {} };
+        const isSave = route.request().method() === 'PUT';
+        return route.fulfill({
+          status: isSave ? 412 : 200,
+          headers: { ETag: '"2"' },
+          json: isSave ? { type: 'urn:formgate:problem:changed' } : changed,
+        });
+      });
+      await name.fill('Harbour Bakery and Shop');
+      await page.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
+    },
+  },
+  {
+    name: 'apply-left',
+    title: 'A shared computer after it was left',
+    fragment: `${form}&page=1`,
+    prepare: (page) => button(page, 'Leave this computer'),
+  },
 ];
 
 /** Returns the text of docs/screens/applicant.md. */
@@ -118,7 +174,6 @@ function indexText(): string {
 let app: ListeningApp;
 let browser: Browser;
 beforeAll(async () => {
-  if (!isWriting) return;
   await buildPages();
   [app, browser] = await Promise.all([
     startApp(pageRoutes({ pages: ['apply'] })),
@@ -130,19 +185,23 @@ afterAll(async () => {
   await app?.close();
 });
 
-describe.each(views)('pictures, $name', (view) => {
-  it.each(screens)('$name', async ({ name, fragment, script: more, prepare }) => {
+describe.each(views)('no violation that axe finds, and nothing wider than the screen, $name', (view) => {
+  it.each(screens)('$title', async ({ name, fragment, script: more, prepare }) => {
     const file = join(screensFolder, `${name}-${view.name}.png`);
-    if (!isWriting) return expect(existsSync(file)).toBe(true);
-    const { page, context } = await openPage(browser, { colorScheme: view.colorScheme, viewport: view.viewport });
+    const { colorScheme, viewport } = view;
+    const { page, context } = await openPage(browser, { colorScheme, viewport, bypassCSP: true });
     await scriptIntake(page, script(more));
     await page.goto(`${app.url}/apply/demo/business-licence${fragment}`);
     await page.getByRole('heading', { name: 'Loading' }).waitFor({ state: 'hidden' });
     await prepare?.(page);
     await page.locator('[data-state]:not([data-state=saved])').waitFor({ state: 'detached' });
     await page.waitForLoadState('networkidle');
-    const picture = await page.screenshot({ fullPage: true, animations: 'disabled', caret: 'hide' });
-    writeFileSync(file, smallPng(picture));
+    if (isWriting) {
+      const picture = await page.screenshot({ fullPage: true, animations: 'disabled', caret: 'hide' });
+      writeFileSync(file, smallPng(picture));
+    }
+    expect(existsSync(file)).toBe(true);
+    expect(await faultsOf(page)).toEqual([]);
     await context.close();
   });
 });
