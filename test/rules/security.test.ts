@@ -1,5 +1,6 @@
-// The tables of docs/security.md: every row has its cells and a known result, and every rule that it names exists.
-import { readFileSync } from 'node:fs';
+// The tables of docs/security.md and docs/asvs.md: every row has its cells and a known result, and the rules and files that
+// they name exist.
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { rulesOf } from './specification.ts';
@@ -11,6 +12,8 @@ const ids = new Set(
     rulesOf(read(page)).map(({ id }) => id),
   ),
 );
+
+const results = ['met', 'partly', 'not met', 'operator'];
 
 /** Returns the rows below the heading, each as its cells. */
 function tableBelow(heading: string): string[][] {
@@ -30,9 +33,34 @@ function tableBelow(heading: string): string[][] {
 /** Names of rules in a text. */
 const named = (text: string) => text.match(/\b(?:FS|TH|D|P)-[a-z0-9][a-z0-9-]*/g) ?? [];
 
-test('every rule that the page names exists', () => {
-  const unknown = named(read('docs/security.md')).filter((id) => !ids.has(id));
-  expect(unknown).toEqual([]);
+/** Files of the repository that a text names. */
+const files = (text: string) =>
+  [...text.matchAll(/`((?:src|docs|charts|web|reconciler)\/[^`\s]+|\.?[\w-]+\.json|\.dockerignore|Dockerfile)`/g)].map(
+    ([, path = '']) => path,
+  );
+
+test.each(['docs/security.md', 'docs/asvs.md'])('every rule and file that %s names exists', (page) => {
+  const text = read(page);
+  expect(named(text).filter((id) => !ids.has(id))).toEqual([]);
+  expect(files(text).filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+test('every requirement of the ASVS has a result, and a rule, a file or a reason', () => {
+  const rows = read('docs/asvs.md')
+    .split('\n')
+    .filter((line) => /^\| \d/.test(line))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  expect(rows.length).toBeGreaterThan(150);
+  const faulty = rows.filter(([, words = '', result = '', answer = '']) => {
+    if (words === '' || !results.includes(result)) return true;
+    return result === 'met' ? named(answer).length + files(answer).length === 0 : answer.length < 20;
+  });
+  expect(faulty).toEqual([]);
 });
 
 test('every threat has a measure, and rules that show it', () => {
@@ -46,8 +74,7 @@ describe.each(['RFC 9700', 'OAuth 2.0 for Browser-Based Applications'])('the tab
 
   test('says of every requirement whether it is met', () => {
     expect(rows.length).toBeGreaterThan(15);
-    const results = rows.map((cells) => cells.at(-2));
-    expect(results.filter((result) => !['met', 'partly', 'not met', 'operator'].includes(result ?? ''))).toEqual([]);
+    expect(rows.filter((cells) => !results.includes(cells.at(-2) ?? ''))).toEqual([]);
   });
 
   test('names rules for what is met, and a reason for what is not', () => {
