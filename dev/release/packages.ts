@@ -1,0 +1,72 @@
+// The packages of the image, read from package-lock.json: those that `npm ci` installs there (see the Dockerfile), and those
+// from which the pages are built.
+import { z } from 'zod';
+
+export interface Package {
+  name: string;
+  version: string;
+  /** SPDX expression; undefined if the package declares none. */
+  licence: string | undefined;
+  /** Lower-case hexadecimal SHA-512 of the package's archive. */
+  sha512: string;
+}
+
+const lockSchema = z.object({
+  packages: z.record(
+    z.string(),
+    z.object({
+      name: z.string().optional(),
+      version: z.string().optional(),
+      license: z.string().optional(),
+      integrity: z.string().optional(),
+      dev: z.boolean().optional(),
+      optional: z.boolean().optional(),
+      peer: z.boolean().optional(),
+      devOptional: z.boolean().optional(),
+      link: z.boolean().optional(),
+      devDependencies: z.record(z.string(), z.string()).optional(),
+    }),
+  ),
+});
+
+/** Returns the packages in the image, by name. Throws if one has no checksum. */
+export function imagePackages(lockFile: string): Package[] {
+  const { packages } = lockSchema.parse(JSON.parse(lockFile));
+  const installed = Object.entries(packages).filter(
+    ([path, { dev, optional, peer, devOptional, link }]) =>
+      path.includes('node_modules/') && !dev && !optional && !peer && !devOptional && !link,
+  );
+  return unique(installed.map(([path, entry]) => toPackage(path, entry)));
+}
+
+/** Returns the packages that the workspace `web` names: the pages contain code of them. */
+export function pagePackages(lockFile: string): Package[] {
+  const { packages } = lockSchema.parse(JSON.parse(lockFile));
+  const names = Object.keys(packages.web?.devDependencies ?? {}).filter((name) => !name.startsWith('@types/'));
+  return unique(
+    names.map((name) => {
+      const path = [`web/node_modules/${name}`, `node_modules/${name}`].find((one) => packages[one]);
+      if (path === undefined) throw new Error(`package-lock.json has no ${name}`);
+      return toPackage(path, packages[path] as Entry);
+    }),
+  );
+}
+
+type Entry = z.infer<typeof lockSchema>['packages'][string];
+
+function toPackage(path: string, { name, version = '', license, integrity = '' }: Entry): Package {
+  const checksum = /^sha512-([A-Za-z0-9+/=]+)$/.exec(integrity.split(' ')[0] ?? '')?.[1];
+  if (checksum === undefined) throw new Error(`package-lock.json has no SHA-512 of ${path}`);
+  return {
+    name: name ?? path.split('node_modules/').at(-1) ?? path,
+    version,
+    licence: license,
+    sha512: Buffer.from(checksum, 'base64').toString('hex'),
+  };
+}
+
+/** A package may be installed at several places. */
+function unique(packages: Package[]): Package[] {
+  const byId = new Map(packages.map((item) => [`${item.name}@${item.version}`, item]));
+  return [...byId.values()].sort((a, b) => a.name.localeCompare(b.name, 'en') || a.version.localeCompare(b.version));
+}
