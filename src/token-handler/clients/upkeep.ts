@@ -11,7 +11,7 @@ import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
-import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
+import { createQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
 import { retryDelay } from '../../service/retry.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
 import {
@@ -200,7 +200,7 @@ const housekeepingInterval = 3_600_000;
 
 function createHousekeeping({ pool, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
   const quarantine = createLeftoverQuarantine({ pool, clock });
-  registerQuarantineMetrics(metrics, quarantine);
+  createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
   let due = Number.NEGATIVE_INFINITY;
   return async () => {
     const now = clock().getTime();
