@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -72,14 +73,15 @@ async function reconcile(): Promise<void> {
   await promisify(execFile)(process.execPath, [`--env-file=${environment}`, join(root, 'reconciler/main.ts')]);
 }
 
-/** Waits for two more scrapes of every target, and the evaluation of the rules after them. */
+/** Waits until each target was scraped three more times, and the rules were evaluated after that. */
 async function untilScraped(): Promise<void> {
-  const from = Date.now() / 1_000;
-  const scraped = async () => {
-    const [sample] = await prometheus.query(`min(count_over_time(up[${Math.ceil(Date.now() / 1_000 - from)}s]))`);
-    return Date.now() / 1_000 - from > 1 ? (sample?.values[0] ?? 0) : 0;
-  };
-  await expect.poll(scraped, { interval: 250 }).toBeGreaterThanOrEqual(3);
+  const from = Date.now();
+  for (const deadline = from + 60_000; Date.now() < deadline; await delay(250)) {
+    const seconds = Math.floor((Date.now() - from) / 1_000);
+    const [sample] = seconds > 0 ? await prometheus.query(`min(count_over_time(up[${seconds}s]))`) : [];
+    if ((sample?.values[0] ?? 0) > 3) return;
+  }
+  throw new Error('Prometheus has not scraped npm start for 60 s.');
 }
 
 it('all targets are up', async () => {

@@ -59,9 +59,8 @@ export function createQueries(metrics: readonly MetricFacts[]) {
     return aggregate('sum', `rate(${select(name, 'counter', selection)}[${window}])`, selection.by);
   }
 
-  function gauge(operation: 'sum' | 'max' | 'min', name: string, selection: Selection): Query {
-    const expr = aggregate(operation, select(name, 'gauge', selection), selection.by);
-    return finish(expr, unitOf(name), selection, name);
+  function gaugeOf(operation: 'sum' | 'max' | 'min', name: string, selection: Selection): string {
+    return aggregate(operation, select(name, 'gauge', selection), selection.by);
   }
 
   return {
@@ -91,16 +90,16 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
     },
     /** Sum over pods, for gauges of which each pod has its own share. */
-    sum: (name: string, selection: Selection = {}) => gauge('sum', name, selection),
+    sum: (name: string, selection: Selection = {}) => finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
     /** Maximum over pods, for gauges that all pods read from the same place. */
-    max: (name: string, selection: Selection = {}) => gauge('max', name, selection),
-    min: (name: string, selection: Selection = {}) => gauge('min', name, selection),
+    max: (name: string, selection: Selection = {}) => finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
+    min: (name: string, selection: Selection = {}) => finish(gaugeOf('min', name, selection), unitOf(name), selection, name),
     /** Seconds since the time of a gauge that is a timestamp. */
     since: (name: string, selection: Selection = {}) =>
-      finish(`time() - ${gauge('max', name, selection).expr}`, 's', selection, name),
+      finish(`time() - ${gaugeOf('max', name, selection)}`, 's', selection, name),
     /** Seconds until the time of a gauge that is a timestamp. */
     until: (name: string, selection: Selection = {}) =>
-      finish(`${gauge('min', name, selection).expr} - time()`, 's', selection, name),
+      finish(`${gaugeOf('min', name, selection)} - time()`, 's', selection, name),
     /** Number of series of a gauge. */
     count: (name: string, selection: Selection = {}) =>
       finish(aggregate('count', select(name, 'gauge', selection), selection.by), 'short', selection, name),
