@@ -7,6 +7,8 @@ export interface Metrics {
   /** Duration in seconds by method, route pattern and status. The path is not a label, because it contains ids. */
   requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
+  /** 1 while the dependency can be reached, else 0. */
+  dependencyUp: prom.Gauge<'dependency'>;
   rateLimited: prom.Counter<'limit'>;
   postgresPools: PoolMetrics;
 }
@@ -27,6 +29,12 @@ export function createMetrics(): Metrics {
       name: 'dependency_failures_total',
       help: 'Failed calls to dependencies of the service, by kind of failure',
       labelNames: ['dependency', 'kind'],
+      registers: [registry],
+    }),
+    dependencyUp: new prom.Gauge({
+      name: 'formgate_dependency_up',
+      help: '1 while the dependency can be reached, else 0',
+      labelNames: ['dependency'],
       registers: [registry],
     }),
     rateLimited: new prom.Counter({
