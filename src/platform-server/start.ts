@@ -16,7 +16,7 @@ import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
-import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
+import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
 import type { Behaviour } from './behaviour.ts';
@@ -71,7 +71,7 @@ export async function startPlatformServer(options: {
   const { config, log, env = {}, clock = systemClock, startup } = options;
   const reference = readReference(env);
   const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
-  const metrics = createMetrics();
+  const metrics = createMetrics('platform-server');
   const url = config.DATABASE_URL;
   await migrate({ url, directory: migrationsDirectory, log });
   const pool = createPool({ url, name: 'requests', size: config.DATABASE_POOL_SIZE, log, metrics });
@@ -98,7 +98,7 @@ export async function startPlatformServer(options: {
   };
   const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
   createJobMetrics({ registry: metrics.registry, clock, queues });
-  registerQuarantineMetrics(metrics, createNoticeQuarantine(pool));
+  createQuarantineMetrics({ registry: metrics.registry, store: createNoticeQuarantine(pool) });
   const worker = await startWorker({
     ...{ ...createJobs(base), pool: jobPool, log },
     concurrency: behaviour.concurrency(config.WORKER_CONCURRENCY),

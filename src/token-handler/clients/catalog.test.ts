@@ -92,7 +92,7 @@ describe('a new client', () => {
     await write({});
     await catalog.find(test.tenant, 'known');
     const reads = async () =>
-      (await metrics.registry.getSingleMetricAsString('platform_miss_reads_total')).match(/\d+$/)?.[0];
+      (await metrics.registry.getSingleMetricAsString('formgate_platform_miss_reads_total')).match(/\d+$/)?.[0];
     for (let time = 0; time < 50; time += 1) await catalog.find(test.tenant, 'known');
     expect(await reads()).toBeUndefined();
     for (let time = 0; time < 50; time += 1) await catalog.find(test.tenant, `unknown-${time}`);

@@ -11,7 +11,7 @@ import { createKeyRingMetrics } from '../../service/keys/key-ring-metrics.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
-import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
+import { createQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
 import { retryDelay } from '../../service/retry.ts';
 import { createLeftoverMetrics } from './client-metrics.ts';
 import { createKeyRingStore } from './key-ring-store.ts';
@@ -202,7 +202,7 @@ const housekeepingInterval = 3_600_000;
 
 function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
   const quarantine = createLeftoverQuarantine({ pool, clock });
-  registerQuarantineMetrics(metrics, quarantine);
+  createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
   const keyRing = createKeyRingStore({ pool, keys, clock });
   createKeyRingMetrics({ registry: metrics.registry, read: keyRing.read });
   let due = Number.NEGATIVE_INFINITY;
