@@ -31,6 +31,7 @@ import { platformNamespace } from './directory/entry.ts';
 import { createDirectoryStore } from './directory/store.ts';
 import { eventDefinitionsSchema, eventsHome, schemasOfEvents } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
+import { createJobMetrics } from './job-metrics.ts';
 import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
 import { createMailer, type Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
@@ -46,7 +47,6 @@ import { createSenderPolicy } from './notifications/sender.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
-import { registerQueueMetrics } from './queue-metrics.ts';
 import { createBehaviour, readReference } from './reference/create-behaviour.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { createTenantCode, type TenantCode } from './tenant-code.ts';
@@ -96,7 +96,8 @@ export async function startPlatformServer(options: {
     behaviour,
     ...createStores({ config, pool, mailer, behaviour }),
   };
-  registerQueueMetrics(metrics, clock, { events: base.events.waiting, deliveries: base.deliveries.waiting });
+  const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
+  createJobMetrics({ registry: metrics.registry, clock, queues });
   createQuarantineMetrics({ registry: metrics.registry, store: createNoticeQuarantine(pool) });
   const worker = await startWorker({
     ...{ ...createJobs(base), pool: jobPool, log },
