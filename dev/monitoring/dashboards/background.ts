@@ -139,7 +139,7 @@ function platformServer(queries: Queries): RowText {
       {
         title: 'Oldest item in its queues',
         question: 'How far behind is the platform server?',
-        queries: [queries.max('formgate_jobs_oldest_seconds', { by: ['queue'], quiet: true })],
+        queries: [queries.max('formgate_jobs_oldest_waiting_seconds', { by: ['queue'], quiet: true })],
       },
       {
         title: 'Notices and mails',

@@ -223,6 +223,13 @@ function pods(queries: Queries): RowText {
         queries: [queries.since('process_start_time_seconds', { by: ['pod'] })],
       },
       {
+        title: 'Pods without requests',
+        question: 'Which pods are not ready, and why? A pod that drains is stopping.',
+        queries: [queries.max('formgate_unready', { by: ['pod', 'reason'] })],
+        limits: { red: 1 },
+        runbooks: ['service-down'],
+      },
+      {
         title: 'Delay of the event loop',
         question: 'Does a pod respond late because its processor is busy?',
         queries: [queries.max('nodejs_eventloop_lag_p99_seconds', { by: ['pod'] })],
@@ -238,11 +245,6 @@ function pods(queries: Queries): RowText {
         title: 'Memory',
         question: 'How much memory does each pod use, and does it grow without end?',
         queries: [queries.max('process_resident_memory_bytes', { by: ['pod'] })],
-      },
-      {
-        title: 'Waits for a connection to Postgres',
-        question: 'Do requests wait because all connections of a pool are in use?',
-        queries: [queries.sum('formgate_postgres_pool_waiting', { by: ['job', 'pool'] })],
       },
     ],
   };
