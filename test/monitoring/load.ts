@@ -14,7 +14,7 @@ export async function runLoad(publicUrl: string): Promise<void> {
   await runDemo(talk, () => undefined);
   await runConsoleDemo(talk, publicUrl);
   await refusedForms(publicUrl);
-  await failedSignIn(publicUrl);
+  await failedSignIns(publicUrl);
   await proxiedRequests(publicUrl);
 }
 
@@ -43,12 +43,17 @@ async function refusedForms(publicUrl: string): Promise<void> {
   await send('/00000000-0000-7000-8000-000000000000', 'GET');
 }
 
-async function failedSignIn(publicUrl: string): Promise<void> {
+/** A person who cancels, and one who comes back with a code that the identity provider did not issue. */
+async function failedSignIns(publicUrl: string): Promise<void> {
+  for (const result of [{ error: 'access_denied' }, { code: 'invalid' }]) await failedSignIn(publicUrl, result);
+}
+
+async function failedSignIn(publicUrl: string, result: Record<string, string>): Promise<void> {
   const browser = createSiteBrowser();
   const callback = `${publicUrl}${client}/callback`;
   const begun = await browser.request(`${publicUrl}${client}/auth?${new URLSearchParams({ tenant: 'demo', callbackUrl: callback })}`);
   const state = begun.location?.searchParams.get('state') ?? '';
-  await browser.request(`${callback}?${new URLSearchParams({ error: 'access_denied', state })}`);
+  await browser.request(`${callback}?${new URLSearchParams({ ...result, state })}`);
 }
 
 async function proxiedRequests(publicUrl: string): Promise<void> {

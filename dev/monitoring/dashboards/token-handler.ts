@@ -176,7 +176,7 @@ function upstreams(queries: Queries): RowText {
         queries: [queries.sum('formgate_upstream_connections', { by: ['state'] })],
       },
       {
-        title: 'Requests refused for lack of connections',
+        title: 'Requests refused for lack of connections to targets',
         question: 'Did requests get 503, because a person, a tenant or the pod used all of its connections?',
         queries: [queries.perSecond('formgate_upstream_refusals_total', { by: ['reason'], quiet: true })],
         runbooks: ['targets-availability'],
