@@ -101,6 +101,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const pool = shareRequestPool(base);
   const apply = createIntakeApplication({ ...base, pool, ownUrl: () => ownUrl });
   const readiness = watchReadiness({
+    env,
     ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup },
   });
   const running = await serve({

@@ -2,6 +2,7 @@
 import prom from 'prom-client';
 import { createHttpMetrics, type HttpMetrics } from '../http/http-metrics.ts';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
+import { type Certificates, createCertificateMetrics } from './certificate-metrics.ts';
 import { productVersion } from './product-version.ts';
 
 export interface Metrics {
@@ -14,6 +15,7 @@ export interface Metrics {
   dependencyUp: prom.Gauge<'dependency'>;
   rateLimited: prom.Counter<'limit'>;
   postgresPools: PoolMetrics;
+  certificates: Certificates;
 }
 
 /** Creates the metrics in a new registry. `service` is the name of the process in `formgate_build_info`. */
@@ -32,6 +34,7 @@ export function createMetrics(service = 'formgate'): Metrics {
       registers: [registry],
     }),
     postgresPools: createPoolMetrics({ registry }),
+    certificates: createCertificateMetrics({ registry }),
   };
 }
 
