@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCatalogue } from '../../dev/monitoring/catalogue.ts';
+import { buildDashboards, dashboardFile } from '../../dev/monitoring/dashboards/dashboards.ts';
 import { metricsPage } from '../../dev/monitoring/metrics-page.ts';
 import { frenchOverride } from '../../src/forms/notices/notification-type.ts';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
@@ -35,3 +36,5 @@ writeFileSync(
   join(root, 'charts/formgate/files/renamed-settings.json'),
   `${JSON.stringify(renamedSettings, undefined, 2)}\n`,
 );
+for (const [name, dashboard] of buildDashboards(createCatalogue()))
+  writeFileSync(join(root, `charts/formgate/dashboards/${name}.json`), dashboardFile(dashboard));
