@@ -16,6 +16,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_postgres_pool_refused_total: 'Were requests refused because the database could not keep up?',
   formgate_unready: 'Why does this pod get no requests?',
   formgate_startup_checks_total: 'Does the identity provider accept the settings of a pod that starts?',
+  formgate_certificate_expiry_timestamp_seconds: 'Which certificate expires next, and when?',
   formgate_quarantined_items: 'Which items were set aside because they fail every time?',
   // Clients of the platform
   formgate_cache_reads_total: 'Do the caches of platform responses keep calls away from the platform?',
