@@ -1,5 +1,6 @@
 // The dashboard of the form service: requests, forms, codes, caches, database and child processes.
 import type { RowText } from './panels.ts';
+import { nodeProcesses } from './pods.ts';
 import type { Queries } from './queries.ts';
 
 export function formService(queries: Queries): RowText[] {
@@ -204,30 +205,7 @@ function processes(queries: Queries): RowText {
         question: 'Did a definition or template of a tenant take too much time or memory?',
         queries: [queries.perMinute('formgate_worker_kills_total', { by: ['worker'], quiet: true })],
       },
-      ...pods(queries),
+      ...nodeProcesses(queries),
     ],
   };
-}
-
-/** The state of the Node.js processes. */
-export function pods(queries: Queries): RowText['panels'] {
-  return [
-    {
-      title: 'Delay of the event loop',
-      question: 'Does a pod respond late because its processor is busy?',
-      queries: [queries.max('nodejs_eventloop_lag_p99_seconds', { by: ['pod'] })],
-      limits: { yellow: 0.05, red: 0.2 },
-      runbooks: ['event-loop-blocked'],
-    },
-    {
-      title: 'Heap in use',
-      question: 'Does the memory of a pod grow without end?',
-      queries: [queries.max('nodejs_heap_size_used_bytes', { by: ['pod'] })],
-    },
-    {
-      title: 'Time in garbage collection',
-      question: 'Does garbage collection take a large share of the time of a pod?',
-      queries: [queries.busy('nodejs_gc_duration_seconds', { by: ['pod'] })],
-    },
-  ];
 }

@@ -1,9 +1,10 @@
 // The dashboard to open first: are the objectives kept, which alerts fire, and which service or dependency is the cause.
 import type { RowText } from './panels.ts';
+import { runningPods } from './pods.ts';
 import { ofRelease, type Queries, recorded } from './queries.ts';
 
 export function overview(queries: Queries): RowText[] {
-  return [objectives(), traffic(queries), dependencies(queries), waitingWork(queries), pods(queries)];
+  return [objectives(), traffic(queries), dependencies(queries), waitingWork(queries), runningPods(queries)];
 }
 
 const objectiveRunbooks = ['form-api', 'sign-in', 'targets'].flatMap((name) => [
@@ -202,49 +203,6 @@ function waitingWork(queries: Queries): RowText {
         width: 6,
         limits: { yellow: 1, red: 10 },
         runbooks: ['quarantine-growing'],
-      },
-    ],
-  };
-}
-
-function pods(queries: Queries): RowText {
-  return {
-    title: 'Pods: are they healthy, and what do they run?',
-    panels: [
-      {
-        title: 'Versions',
-        question: 'How many pods of each service run which version?',
-        queries: [queries.count('formgate_build_info', { by: ['job', 'version', 'node'] })],
-        show: 'table',
-      },
-      {
-        title: 'Time since the start',
-        question: 'Did a pod restart?',
-        queries: [queries.since('process_start_time_seconds', { by: ['pod'] })],
-      },
-      {
-        title: 'Pods without requests',
-        question: 'Which pods are not ready, and why? A pod that drains is stopping.',
-        queries: [queries.max('formgate_unready', { by: ['pod', 'reason'] })],
-        limits: { red: 1 },
-        runbooks: ['service-down'],
-      },
-      {
-        title: 'Delay of the event loop',
-        question: 'Does a pod respond late because its processor is busy?',
-        queries: [queries.max('nodejs_eventloop_lag_p99_seconds', { by: ['pod'] })],
-        limits: { yellow: 0.05, red: 0.2 },
-        runbooks: ['event-loop-blocked'],
-      },
-      {
-        title: 'Processors in use',
-        question: 'How much of a processor does each pod use?',
-        queries: [queries.growth('process_cpu_seconds_total', { by: ['pod'] })],
-      },
-      {
-        title: 'Memory',
-        question: 'How much memory does each pod use, and does it grow without end?',
-        queries: [queries.max('process_resident_memory_bytes', { by: ['pod'] })],
       },
     ],
   };

@@ -40,8 +40,7 @@ export interface RowText {
 export type Explain = (expressions: readonly string[]) => string;
 
 /** The data source that the reader has chosen. */
-// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a variable of Grafana
-export const dataSource: common.DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
+export const dataSource: common.DataSourceRef = { type: 'prometheus', uid: '$datasource' };
 /** Address of the folder of runbooks. The chart replaces it by `prometheusRule.runbookUrl`. */
 export const runbookFolder = 'https://github.com/formgate/formgate/blob/main/docs/runbooks';
 

@@ -1,6 +1,7 @@
 // The dashboard of the token handler: sign-ins, sessions, token refreshes, and requests to targets.
-import { database, pods } from './form-service.ts';
+import { database } from './form-service.ts';
 import type { RowText } from './panels.ts';
+import { nodeProcesses } from './pods.ts';
 import type { Queries } from './queries.ts';
 
 export function tokenHandler(queries: Queries): RowText[] {
@@ -221,5 +222,5 @@ function clients(queries: Queries): RowText {
 
 function machinery(queries: Queries): RowText {
   const { title, panels } = database(queries);
-  return { title: `${title}, and pods`, panels: [...panels, ...pods(queries)] };
+  return { title: `${title}, and pods`, panels: [...panels, ...nodeProcesses(queries)] };
 }
