@@ -60,7 +60,9 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const agent = createHttpAgent();
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
-  const addresses = createProviderAddresses({ accessUrl, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS });
+  const called = (outcome: string, seconds: number) => metrics.dependencyCalled('identity-provider', outcome, seconds);
+  const tenantIssuers = config.TENANT_ISSUERS;
+  const addresses = createProviderAddresses({ accessUrl, accessPublicUrl, tenantIssuers, called });
   const timeout = config.PLATFORM_TIMEOUT;
   const discover = createProviderDiscovery({ addresses, log, timeout });
   const providers = createProviderCache({ addresses, discover, timeout });

@@ -107,9 +107,19 @@ function tokensOf(fields: Record<string, string>): StoredSession['tokens'] | und
 
 // In the scripts that change a session, KEYS[1] holds the tokens, KEYS[2] the record and KEYS[3] the sign of life.
 
-// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended.
-const expire = `
-local function expire(now, idle)
+// Returns the time of Redis, because the clocks of replicas may differ.
+const time = `
+local function time()
+  local seconds, microseconds = unpack(redis.call('TIME'))
+  return seconds * 1000 + math.floor(microseconds / 1000)
+end
+`;
+
+// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. A pod whose clock is ahead of that of
+// Redis does not end a session early, whose refresh may still run in another pod.
+const expire = `${time}
+local function expire(asked, idle)
+  local now = math.min(asked, time())
   local limit, touched = unpack(redis.call('HMGET', KEYS[1], 'limit', 'touched'))
   local left = math.ceil(math.min(limit, touched + idle) - now)
   if left <= 0 then redis.call('DEL', KEYS[1], KEYS[2]) return 0 end
@@ -135,14 +145,6 @@ if not touched then return 0 end
 if ARGV[1] - touched < tonumber(ARGV[3]) then return ${recently} end
 redis.call('HSET', KEYS[1], 'touched', ARGV[1])
 return expire(ARGV[1], ARGV[2])`);
-
-// Returns the time of Redis, which measures the age of intents because the clocks of replicas may differ.
-const time = `
-local function time()
-  local seconds, microseconds = unpack(redis.call('TIME'))
-  return seconds * 1000 + math.floor(microseconds / 1000)
-end
-`;
 
 /** ARGV: version, intent, milliseconds of a sign of life */
 const claimScript = defineScript(`${time}
