@@ -1,7 +1,7 @@
 // Writes time series in the notation of promtool's unit tests, one sample every 30 seconds, and alert cases.
 
 /** Seconds between two samples. */
-export const step = 30;
+const step = 30;
 
 const labelsOfPod = { namespace: 'forms', release: 'formgate', job: 'forms', pod: 'forms-1' };
 
