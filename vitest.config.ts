@@ -9,9 +9,10 @@ import { leftOut } from './test/support/system-parts.ts';
 export default defineConfig({
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
-    // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages).
+    // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages, npm run
+    // test:incidents).
     exclude: [
-      ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**'],
+      ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
       // Needs a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/setup.test.ts']),

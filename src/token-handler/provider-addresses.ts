@@ -26,10 +26,12 @@ export interface ProviderAddressesOptions {
   accessUrl: string;
   accessPublicUrl?: string | undefined;
   tenantIssuers?: TenantIssuers;
+  /** Called after each call of `fetch` with its outcome and its seconds until the head of the response. */
+  called?: (outcome: 'ok' | 'failed' | 'unreachable' | 'timeout', seconds: number) => void;
 }
 
 export function createProviderAddresses(options: ProviderAddressesOptions): ProviderAddresses {
-  const { tenantIssuers: mapped = noTenantIssuers } = options;
+  const { tenantIssuers: mapped = noTenantIssuers, called = () => undefined } = options;
   const inner = new URL(options.accessUrl);
   const outer = new URL(options.accessPublicUrl ?? options.accessUrl);
   const mappedUrls = mapped.issuers.map((issuer) => new URL(issuer));
@@ -58,7 +60,19 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
       return isOwn ? realm : undefined;
     },
     rebase,
-    fetch: (url, init) => fetch(rebase(url), { ...init, redirect: 'manual' }),
+    async fetch(url, init) {
+      const target = rebase(url);
+      const began = performance.now();
+      const seconds = () => (performance.now() - began) / 1_000;
+      try {
+        const response = await fetch(target, { ...init, redirect: 'manual' });
+        called(response.status < 500 ? 'ok' : 'failed', seconds());
+        return response;
+      } catch (error) {
+        called(error instanceof DOMException && error.name === 'TimeoutError' ? 'timeout' : 'unreachable', seconds());
+        throw error;
+      }
+    },
     insecure: [inner, outer, ...mappedUrls].some(({ protocol }) => protocol === 'http:'),
   };
 }

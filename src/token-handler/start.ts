@@ -48,7 +48,7 @@ export interface StartOptions {
 /** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` override or session store. */
 async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
   const { config, log, env, pace, clock = systemClock } = options;
-  const metrics = createMetrics();
+  const metrics = createMetrics('token-handler');
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'token-handler', urns, metrics, log, clock, env });
   const { tenants, directory } = platform;
@@ -60,7 +60,9 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const agent = createHttpAgent();
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
-  const addresses = createProviderAddresses({ accessUrl, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS });
+  const called = (outcome: string, seconds: number) => metrics.dependencyCalled('identity-provider', outcome, seconds);
+  const tenantIssuers = config.TENANT_ISSUERS;
+  const addresses = createProviderAddresses({ accessUrl, accessPublicUrl, tenantIssuers, called });
   const timeout = config.PLATFORM_TIMEOUT;
   const discover = createProviderDiscovery({ addresses, log, timeout });
   const providers = createProviderCache({ addresses, discover, timeout });
@@ -100,10 +102,10 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
 
 /** Throws ConfigError for an invalid `DIR_…` override or session store. */
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
-  const { config, log, startup: pace } = options;
+  const { config, log, env, startup: pace } = options;
   const tokenHandler = await assembleTokenHandler(options);
   const { metrics, pool, platform, redis } = tokenHandler;
-  const { conditions, stop } = watchReadiness({ config, pool, account: platform.account, log, metrics, pace });
+  const { conditions, stop } = watchReadiness({ config, pool, env, account: platform.account, log, metrics, pace });
   return serve({
     app: createTokenHandlerListener(tokenHandler),
     mayUpgrade: isTargetRequest,

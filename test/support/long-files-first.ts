@@ -12,6 +12,7 @@ const longFiles = [
   'test/faults/expiry-crash.test.ts',
   'src/forms/registers/faults.test.ts',
   'dev/start.test.ts',
+  'test/monitoring/prometheus.test.ts',
   'test/faults/lost-connections.test.ts',
   'src/token-handler/logout/backchannel.test.ts',
   'test/faults/outages.test.ts',

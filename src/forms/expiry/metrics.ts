@@ -2,32 +2,31 @@
 // recorded results of their runs.
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { Queryable } from '../../service/postgres/postgres.ts';
-import { registerScrapedGauges, type ScrapedGauge } from '../scraped-gauges.ts';
-import { type RunHistory, readRunHistory } from './run-store.ts';
+import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
+import type { RunHistory } from './run-store.ts';
 
 const seconds = (date: Date) => date.getTime() / 1_000;
 
 type Reading = RunHistory & { now: number };
 
 const gauges: Record<string, ScrapedGauge<Reading>> = {
-  reconciler_last_success_timestamp_seconds: {
-    help: 'End of the last run in which the part succeeded, in seconds since 1970',
+  formgate_reconciler_last_success_timestamp_seconds: {
+    help: 'End of the last run in which the part succeeded, in seconds since 1970; absent for a part that is turned off',
     label: 'part',
     samples: ({ expirySuccess, clientsSuccess }) =>
       Object.entries({ expire: expirySuccess, clients: clientsSuccess }).flatMap(([part, moment]) =>
         moment ? [{ labels: { part }, value: seconds(moment) }] : [],
       ),
   },
-  reconciler_last_run_timestamp_seconds: {
+  formgate_reconciler_last_run_timestamp_seconds: {
     help: 'End of the last run, in seconds since 1970',
     samples: ({ last }) => [{ labels: {}, value: seconds(last.finished) }],
   },
-  reconciler_last_run_duration_seconds: {
+  formgate_reconciler_last_run_duration_seconds: {
     help: 'Duration of the last run',
     samples: ({ last }) => [{ labels: {}, value: (last.finished.getTime() - last.started.getTime()) / 1_000 }],
   },
-  reconciler_last_run_outcome: {
+  formgate_reconciler_last_run_outcome: {
     help: '1 for the outcome of the last run: succeeded, failed or stopped',
     label: 'outcome',
     samples: ({ last }) =>
@@ -36,12 +35,12 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
         value: Number(last.outcome === outcome),
       })),
   },
-  reconciler_last_run_count: {
+  formgate_reconciler_last_run_count: {
     help: 'What the last run did, by outcome: forms (warned, locked, deleted …), rows (purged) and core clients (clients.…)',
     label: 'outcome',
     samples: ({ last }) => Object.entries(last.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
   },
-  reconciler_oldest_overdue_draft_seconds: {
+  formgate_oldest_overdue_draft_seconds: {
     help: 'How long the lock of the most overdue draft is overdue after the last run; 0 if none is',
     samples: ({ oldestOverdue, now }) => [
       { labels: {}, value: oldestOverdue ? Math.max(now - seconds(oldestOverdue), 0) : 0 },
@@ -51,7 +50,13 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
     help: 'Locked forms whose deletion is more than a day overdue after the last run',
     samples: ({ overdueDeletions }) => (overdueDeletions === null ? [] : [{ labels: {}, value: overdueDeletions }]),
   },
-  reconciler_core_clients: {
+  formgate_forms: {
+    help: 'Forms by status, counted by the last run of the reconciler that included the expiry',
+    label: 'status',
+    samples: ({ formsByStatus }) =>
+      Object.entries(formsByStatus ?? {}).map(([status, value]) => ({ labels: { status }, value })),
+  },
+  formgate_reconciler_core_clients: {
     help: 'CoreClient resources by condition and status after the last run that read them',
     label: 'condition',
     samples: ({ conditions }) =>
@@ -59,13 +64,18 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
   },
 };
 
-export function registerRunMetrics(options: { metrics: Metrics; pool: Queryable; clock: Clock }): void {
-  const { metrics, pool, clock } = options;
-  registerScrapedGauges({
-    registry: metrics.registry,
+export interface RunMetricsOptions extends Pick<Metrics, 'registry'> {
+  /** Returns undefined before the first run. */
+  readHistory(): Promise<RunHistory | undefined>;
+  clock: Clock;
+}
+
+export function createRunMetrics({ registry, readHistory, clock }: RunMetricsOptions): void {
+  createScrapedGauges({
+    registry,
     gauges,
     async read() {
-      const history = await readRunHistory(pool);
+      const history = await readHistory();
       return history && { ...history, now: seconds(clock()) };
     },
   });

@@ -1,6 +1,7 @@
 // One connection to Redis: a single server, a Sentinel group or a Cluster. It connects and reconnects in the background
 // and pings Redis. It queues no commands while disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
   type BasicPooledClientSideCache,
   createCluster,
@@ -11,6 +12,7 @@ import {
   type RedisScripts,
   type RespVersions,
 } from '@redis/client';
+import type { DependencyStatus } from '../operations/dependency-state.ts';
 import { retryDelay } from '../retry.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { type RawClient, ServerClient } from './redis-server-client.ts';
@@ -32,8 +34,15 @@ type CommonOptions = Pick<
   'RESP' | 'username' | 'password' | 'pingInterval' | 'disableOfflineQueue' | 'maintNotifications'
 >;
 
-/** Pass `tracking` for a connection that reads tracked keys. Such a connection needs Redis 6. */
-export function createRawClient(settings: RedisSettings, tracking?: BasicPooledClientSideCache): ClientKind {
+/**
+ * `onCertificate` gets the certificate of each server that was connected by TLS. Pass `tracking` for a connection that
+ * reads tracked keys. Such a connection needs Redis 6.
+ */
+export function createRawClient(
+  settings: RedisSettings,
+  onCertificate: (certificate: PeerCertificate) => void,
+  tracking?: BasicPooledClientSideCache,
+): ClientKind {
   const { topology } = settings;
   const RESP: RespVersions = tracking ? 3 : 2;
   const common: CommonOptions = {
@@ -43,7 +52,12 @@ export function createRawClient(settings: RedisSettings, tracking?: BasicPooledC
     disableOfflineQueue: true,
     maintNotifications: 'disabled',
   };
-  const socket = { ...tlsOptions(settings), socketTimeout, connectTimeout: socketTimeout, reconnectStrategy };
+  const socket = {
+    ...tlsOptions(settings, onCertificate),
+    socketTimeout,
+    connectTimeout: socketTimeout,
+    reconnectStrategy,
+  };
   const cache = tracking ? { clientSideCache: tracking } : {};
   if (topology.kind === 'server') {
     const client = new ServerClient({ ...common, ...cache, url: topology.url, socket });
@@ -87,8 +101,16 @@ function credentials(username: string | undefined, password: string | undefined)
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }
 
-function tlsOptions({ tls }: RedisSettings) {
-  return tls ? { tls: true as const, ...tls } : {};
+function tlsOptions({ tls }: RedisSettings, onCertificate: (certificate: PeerCertificate) => void) {
+  if (!tls) return {};
+  return {
+    ...{ tls: true as const, ...tls },
+    // node-redis does not show its sockets. This is called with each certificate that an authority has signed.
+    checkServerIdentity(host: string, certificate: PeerCertificate) {
+      onCertificate(certificate);
+      return checkServerIdentity(host, certificate);
+    },
+  };
 }
 
 /** Never gives up. */
@@ -104,8 +126,6 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-export type ConnectionState = 'up' | 'unreachable' | 'refused';
-
 /** True if Redis responds, but not to these credentials. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && /^(?:WRONGPASS|NOAUTH|NOPERM|ERR (?:invalid password|AUTH ))/.test(error.message);
@@ -117,9 +137,9 @@ function isRefusal(error: unknown): boolean {
  */
 export function watchConnection(
   { client, ping }: ClientKind,
-  onChange: (state: ConnectionState, error?: unknown) => void,
+  onChange: (state: DependencyStatus, error?: unknown) => void,
 ): ConnectionWatch {
-  let state: ConnectionState | undefined;
+  let state: DependencyStatus | undefined;
   let isClosed = false;
   let lastResponse = Number.NEGATIVE_INFINITY;
   const set = (isUp: boolean, error?: unknown) => {

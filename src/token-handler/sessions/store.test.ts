@@ -11,7 +11,7 @@ import { handleOf } from './cookies.ts';
 import { createMemoryStore } from './memory-store.ts';
 import { createRecords } from './records.ts';
 import { createRedisStore } from './redis-store.ts';
-import type { Session } from './session.ts';
+import { recordKey, type Session } from './session.ts';
 import type { SessionStore } from './store.ts';
 
 const hour = 3_600_000;
@@ -39,6 +39,21 @@ const kinds = {
   memory: (): SessionStore => createMemoryStore({ ...limits, clock: () => new Date() }),
 };
 let serial = 0;
+
+it('a replica whose clock is 40 s ahead of Redis ends no session', async () => {
+  const store = createRedisStore(redis, limits);
+  const handle = handleOf('the last seconds');
+  const expiration = { type: 'EX', value: 3_600 } as const;
+  const now = Date.now();
+  await store.records.set(recordKey(handle), 'record', { expiration });
+  await store.tokens.start(handle, { sealed: 'set 1', limit: now + 30_000 }, now);
+  await store.tokens.claim(handle, 1, 'intent');
+  expect(await store.tokens.touch(handle, now + 40_000, 0)).toBe(true);
+  // The refresh of the replica whose clock is right succeeds.
+  const next = { sealed: 'set 2', limit: now + hour };
+  expect(await store.tokens.conclude(handle, 'intent', now, next)).toBe(true);
+  expect((await store.tokens.load(handle))?.tokens).toMatchObject({ sealed: 'set 2', version: 2 });
+});
 
 describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
   let store: SessionStore;
@@ -70,6 +85,44 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
     await put(signedIn());
     await store.tokens.start(handle, { sealed: 'set 1', limit }, now);
   };
+
+  describe('counts sessions', () => {
+    const count = async () => store.tokens.count(Date.now());
+    const change = (before: number, by: number) => expect.poll(count).toBe(before + by);
+
+    it('from their start to their end', async () => {
+      const before = await count();
+      await start();
+      await change(before, 1);
+      await store.tokens.end(handle);
+      await change(before, 0);
+    });
+
+    it('until they expire, and longer if requests postpone that', async () => {
+      const before = await count();
+      await put(signedIn());
+      // The session has been idle for almost an hour.
+      await store.tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now - hour + 400);
+      await change(before, 1);
+      await store.tokens.touch(handle, now - hour + 900, 100);
+      await delay(500);
+      expect(await count()).toBe(before + 1);
+      await delay(500);
+      expect(await count()).toBe(before);
+    });
+
+    it('once, although their tokens are refreshed', async () => {
+      const before = await count();
+      await start();
+      await store.tokens.claim(handle, 1, 'intent');
+      await store.tokens.conclude(handle, 'intent', Date.now(), { sealed: 'set 2', limit: now + hour });
+      await store.tokens.touch(handle, now + 1_000, 0);
+      await delay(100);
+      expect(await count()).toBe(before + 1);
+      await store.tokens.end(handle);
+      await change(before, 0);
+    });
+  });
 
   describe('of records', () => {
     it('returns the record that was stored under the id', async () => {

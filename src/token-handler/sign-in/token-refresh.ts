@@ -30,6 +30,16 @@ const longestResponse = 1024 * 1024;
 /** Longest wait that a Retry-After header may ask for, in milliseconds. */
 const longestPause = 60_000;
 
+/** How a refresh counts as a call: a refusal is a response. */
+const callOutcomes: Record<RefreshOutcome['kind'], string> = {
+  refreshed: 'ok',
+  refused: 'ok',
+  foreign: 'ok',
+  'client-refused': 'ok',
+  unused: 'unreachable',
+  unknown: 'failed',
+};
+
 export function createTokenRefresh(options: TokenRefreshOptions) {
   const { addresses, configure, verifier, metrics, refreshTimeout, clock } = options;
   // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
@@ -39,6 +49,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
     /** Does not throw. */
     async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
       const exchange = createExchange(addresses, agent);
+      const began = performance.now();
       let outcome: RefreshOutcome;
       try {
         const configuration = await configure(client);
@@ -56,8 +67,10 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
       } catch (error) {
         outcome = failureOf(error, exchange.state(), clock);
       }
+      const seconds = (performance.now() - began) / 1_000;
+      metrics.dependencyCalled('identity-provider', callOutcomes[outcome.kind], seconds);
       if (outcome.kind !== 'refreshed')
-        metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${outcome.kind}` });
+        metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind: `refresh-${outcome.kind}` });
       return outcome;
     },
     close: () => agent.destroy(),

@@ -1,0 +1,43 @@
+// Writes docs/incidents.md from the times of a run.
+import { alertNames } from '../monitoring/rules.ts';
+import type { Incident } from './incidents.ts';
+import { factor } from './scaled-rules.ts';
+
+export interface Measured extends Pick<Incident, 'fault' | 'alert' | 'severity'> {
+  /** Seconds after the begin of the fault. */
+  pending: number;
+  firing: number;
+  /** Seconds after the fix. */
+  resolved: number;
+  /** Other alerts that fired at that moment. */
+  also: string[];
+}
+
+const seconds = (value: number) => value.toFixed(1);
+
+export function report(measured: Measured[]): string {
+  const seen = new Set(measured.flatMap(({ alert, also }) => [alert, ...also]));
+  const rows = measured.map(({ fault, alert, severity, pending, firing, resolved, also }) => {
+    const others = also.map((name) => name.replace('Formgate', '')).join(', ');
+    return `| ${fault} | ${alert} (${severity}) | ${seconds(pending)} | ${seconds(firing)} | ${seconds(resolved)} | ${others || '–'} |`;
+  });
+  const unseen = alertNames().filter((alert) => !seen.has(alert));
+  return `# Incidents
+
+\`npm run test:incidents\` runs the processes of \`npm start\` with Postgres, Redis, an OpenID provider and an SMTP server under the
+traffic of people, scrapes them with a real Prometheus, and causes one fault after another. Each alert must fire, and must end
+after the fix. The rules are the chart's own; all durations in them are divided by ${factor}, and Prometheus scrapes each second. A
+second below therefore stands for a minute of production where a rule's duration decides. Where a check of Formgate decides,
+such as the one of the identity provider every 10 s, it is a second.
+
+\`FORMGATE_WRITE_INCIDENTS=1 npm run test:incidents\` writes this page.
+
+| fault | alert | pending after (s) | firing after (s) | ended after the fix (s) | also firing |
+| --- | --- | --- | --- | --- | --- |
+${rows.join('\n')}
+
+Alerts that no incident has raised; promtool's unit tests (test/monitoring) show that they fire and stay silent:
+
+${unseen.map((alert) => `- ${alert}`).join('\n')}
+`;
+}

@@ -1,0 +1,31 @@
+// The chart's rules with all durations divided, so that an incident of an hour takes a minute.
+import { ruleSettings, ruleText } from '../monitoring/rules.ts';
+
+/** By which durations are divided: a second of an incident stands for a minute of the rules. */
+export const factor = 60;
+
+const units = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+/** Returns the rules of the release `formgate` in the namespace `forms`, evaluated each second. */
+export function scaledRules(): string {
+  const { outboxSeconds = 0, reconcilerSeconds = 0 } = ruleSettings.thresholds;
+  const text = ruleText({
+    evaluationSeconds: factor,
+    outboxSeconds: outboxSeconds / factor,
+    reconcilerSeconds: reconcilerSeconds / factor,
+    // A day would be 24 minutes, for which an incident need not wait: drafts of the incident are days overdue.
+    overdueSeconds: 60,
+  });
+  const scaled = text
+    .replace(/(\[|offset )(\d+)([smhd])/g, (_all, before, count, unit) => `${before}${shorter(count, unit)}`)
+    .replace(
+      /^(\s+(?:for|interval): )(\d+)([smhd])$/gm,
+      (_all, before, count, unit) => `${before}${shorter(count, unit)}`,
+    );
+  // The number of failures is a sum over evaluations, each of which stands for a second.
+  return scaled.replaceAll(`]) * ${factor} >=`, ']) * 1 >=');
+}
+
+function shorter(count: string, unit: string): string {
+  return `${Math.max(1, Math.round((Number(count) * units[unit as keyof typeof units]) / factor))}s`;
+}

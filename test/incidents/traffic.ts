@@ -1,0 +1,90 @@
+// Traffic of people: forms, codes, sign-ins and proxied requests, at a constant rate whether or not they succeed.
+import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
+import type { World } from './world.ts';
+
+const client = '/token-handler/clients/demo-console';
+const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
+/** Requests that may be in flight; a fault that holds more of them back needs no further ones. */
+const mostInFlight = 60;
+
+export interface Traffic {
+  stop(): Promise<void>;
+}
+
+/** Registers the client and begins. */
+export async function startTraffic(world: World): Promise<Traffic> {
+  await register(world);
+  const token = await world.token('demo-intake');
+  let bearer = token;
+  const inFlight = new Set<Promise<unknown>>();
+  const begin = (work: () => Promise<unknown>) => {
+    if (inFlight.size >= mostInFlight) return;
+    const running = work()
+      .catch(() => undefined)
+      .finally(() => inFlight.delete(running));
+    inFlight.add(running);
+  };
+  let session: SiteBrowser | undefined;
+  const forms = (path: string, method: string, body?: object) => call(world, path, method, bearer, body);
+  const timers = [
+    setInterval(() => begin(() => forms('?top=1&mine=true', 'GET')), 300),
+    setInterval(() => begin(() => createAndSendCode(forms)), 1_000),
+    setInterval(
+      () =>
+        begin(async () => {
+          const browser = await signIn(world);
+          session = browser ?? session;
+        }),
+      1_200,
+    ),
+    setInterval(() => begin(async () => session?.copy().request(`${world.publicUrl}${target}`)), 300),
+    setInterval(
+      () =>
+        begin(async () => {
+          bearer = await world.token('demo-intake');
+        }),
+      60_000,
+    ),
+  ];
+  return {
+    async stop() {
+      for (const timer of timers) clearInterval(timer);
+      await Promise.all(inFlight);
+    },
+  };
+}
+
+async function register(world: World): Promise<void> {
+  const response = await fetch(`${world.publicUrl}${client}`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${await world.token('demo-admin')}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ registrationToken: 'demo-registration-token' }),
+  });
+  if (!response.ok) throw new Error(`the client was not registered: ${response.status} ${await response.text()}`);
+}
+
+async function call(world: World, path: string, method: string, token: string, body?: object): Promise<Response> {
+  return fetch(`${world.publicUrl}/form/v1/forms${path}`, {
+    ...{ method, signal: AbortSignal.timeout(20_000) },
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+}
+
+async function createAndSendCode(forms: (path: string, method: string, body?: object) => Promise<Response>) {
+  const applicant = { addressAs: 'Ana', channels: [{ channel: 'email', address: `ana.${Math.random()}@example.org` }] };
+  const created = await forms('', 'POST', { definitionId: 'business-licence', applicant });
+  const { id } = (await created.json()) as { id: string };
+  await forms(`/${id}`, 'POST', { operation: 'send-code' });
+}
+
+/** Returns the browser with a session; undefined if the sign-in failed. */
+async function signIn(world: World): Promise<SiteBrowser | undefined> {
+  const browser = createSiteBrowser();
+  const query = new URLSearchParams({ tenant: 'demo', callbackUrl: `${world.publicUrl}${client}/callback` });
+  const page = await browser.follow(await browser.request(`${world.publicUrl}${client}/auth?${query}`));
+  if (page.status !== 200) return undefined;
+  const sent = await browser.submit(page, { username: 'admin@example.com', password: 'admin' });
+  const landed = await browser.follow(sent);
+  return landed.status < 400 ? browser : undefined;
+}

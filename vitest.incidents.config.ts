@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+// Incidents in the running product, which take minutes. `npm run test:incidents` runs them.
+export default defineConfig({
+  test: {
+    include: ['test/incidents/**/*.test.ts'],
+    fileParallelism: false,
+    testTimeout: 600_000,
+    hookTimeout: 300_000,
+  },
+});
