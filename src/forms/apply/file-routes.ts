@@ -46,8 +46,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       const release = await queue.take({ tenant: tenantId, member: formId });
       try {
         const content = await readBodyBytes(request, fileLimit);
-        const { traceparent } = response.locals;
-        response.status(201).json(await files.upload({ tenantId, formId, name, content, traceparent }));
+        response.status(201).json(await files.upload({ tenantId, formId, name, content }));
       } finally {
         release();
       }

@@ -46,7 +46,7 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
       503: { description: 'Too many definitions and forms of this tenant are being validated' },
     },
     async handle({ body }, _request, response) {
-      response.json(await check(body, { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent }));
+      response.json(await check(body, { tenantId: tenantOf(response).id }));
     },
   });
 }

@@ -41,7 +41,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     async handle({ params, query }, request, response) {
       const formRequest = formRequestOf(response, params.formId);
       const code = codeOf(request, query.code);
-      sendFormData(response, await read(options, formRequest, code, response.locals.traceparent));
+      sendFormData(response, await read(options, formRequest, code));
     },
   });
 }
@@ -50,7 +50,6 @@ async function read(
   options: FormRoutesOptions,
   formRequest: FormRequest,
   code: string | undefined,
-  traceparent: string | undefined,
 ): Promise<FormDataText> {
   const { formData, access, hashes, verification, clock } = options;
   const { caller, tenantId, formId } = formRequest;
@@ -73,7 +72,7 @@ async function read(
     if (role === 'intake') {
       if (code === undefined)
         throw new Problem('code-required', 'Reading the form data requires the applicant’s code.');
-      await verification.verify({ form, account: caller, code, traceparent });
+      await verification.verify({ form, account: caller, code });
     } else {
       const open = await formData.read({ tenantId, formId, now: clock() }, statusesOf('read-data', role));
       if (open) return open;

@@ -86,11 +86,10 @@ const handlers: Record<Operation, Handler> = {
 async function sendCode(
   { access, forms, verification, pseudonyms, clock }: FormRoutesOptions,
   formRequest: FormRequest,
-  { locals: { traceparent } }: Response,
 ) {
   const { tenantId, formId } = formRequest;
   const { form, role } = await access.authorize('send-code', formRequest);
-  const { channel, expires } = await verification.send({ form, traceparent });
+  const { channel, expires } = await verification.send({ form });
   await forms.recordSent({ tenantId, formId, now: clock(), by: authorOf(formRequest, role, pseudonyms) });
   return { id: form.id, sent: true, channel, expires: expires.toISOString() };
 }

@@ -96,7 +96,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
     },
     async handle({ params, query }, request, response) {
       const formRequest = formRequestOf(response, params.formId);
-      await remove(options, formRequest, codeOf(request, query.code), response.locals.traceparent).catch(ignoreGone);
+      await remove(options, formRequest, codeOf(request, query.code)).catch(ignoreGone);
       response.status(204).end();
     },
   });
@@ -106,7 +106,6 @@ async function remove(
   { access, forms, verification, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
   code: string | undefined,
-  traceparent: string | undefined,
 ): Promise<void> {
   const { caller, tenantId, formId } = formRequest;
   const actor = { id: caller.subject, name: caller.name };
@@ -114,7 +113,7 @@ async function remove(
     const { form, role } = await access.authorize('delete', formRequest);
     if (role === 'intake') {
       if (code === undefined) throw new Problem('code-required', 'Deleting a draft requires the applicant’s code.');
-      await verification.verify({ form, account: caller, code, traceparent });
+      await verification.verify({ form, account: caller, code });
     }
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
     const statuses = statusesOf('delete', role);

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
+import { runInScope } from '../operations/request-scope.ts';
 import { bodyProblem } from './body-bytes.ts';
 import { issueMessage } from './issue-message.ts';
 import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
@@ -139,9 +140,10 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const allow = allowOrigins(options.corsOrigins);
   // One layer for all of these functions, because the router's overhead for a layer is as large as their cost.
   app.use((request, response, next) => {
-    setPendingHeaders(begin(request, response));
+    const { scope } = begin(request, response).locals;
+    setPendingHeaders(response as unknown as HttpResponse);
     checkFraming(request);
-    allow(request, response, next);
+    runInScope(scope, allow, request, response, next);
   });
   const readerOf = createBodyReaders(options.bodyLimit);
   const routes = options.routes.filter(({ handle }) => handle !== undefined);

@@ -8,14 +8,18 @@ import type { Caller, Tenant } from '../auth/identity.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
+import { type RequestScope, traceIdOf } from '../operations/request-scope.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
 import { STATUS_CODES } from './node-http.ts';
-import type { TrustedProxies } from './trusted-proxies.ts';
+import { isTraceparent, newTraceparent } from './trace-context.ts';
+import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 declare global {
   namespace Express {
     interface Locals {
       requestId: string;
+      /** Run the work for the request in it (`runInScope`). */
+      scope: RequestScope;
       /** Headers to add when the head is sent, by lower-case name. See `addHeader`. */
       pendingHeaders?: Record<string, string>;
       /** `performance.now()` when the request arrived. */
@@ -23,6 +27,7 @@ declare global {
       forwarded: Forwarded;
       /** The pattern of the matched route. */
       route?: string;
+      /** The client's, if it sent a valid one. */
       traceparent?: string;
       caller?: Caller;
       tenant?: Tenant;
@@ -39,8 +44,6 @@ declare global {
 /** A response of Express or of a plain listener. */
 export type HttpResponse = ServerResponse & { locals: Express.Locals };
 
-// W3C Trace Context section 3.2.2: version 00. Ids that consist of zeros are invalid.
-const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
 export interface RequestRecorders {
@@ -56,17 +59,19 @@ export interface RequestRecorders {
  */
 export function beginRequest(recorders: RequestRecorders) {
   const { trustedProxies } = recorders;
+  const trust = createTrust(trustedProxies);
   const forwardedOf = createForwarded(trustedProxies);
   // One function for all responses: a closure for each request costs memory.
   function finish(this: ServerResponse): void {
     finishRequest(this as HttpResponse, recorders);
   }
   return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
-    const givenId = request.headers['x-request-id'];
-    const requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
-    const locals: Express.Locals = { requestId, started: performance.now(), forwarded: forwardedOf(request) };
+    const requestId = givenId(request, trust) ?? randomUUID();
     const { traceparent } = request.headers;
-    if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) locals.traceparent = traceparent;
+    const isTraced = isTraceparent(traceparent);
+    const scope = { requestId, traceparent: isTraced ? traceparent : newTraceparent(requestId) };
+    const locals: Express.Locals = { requestId, scope, started: performance.now(), forwarded: forwardedOf(request) };
+    if (isTraced) locals.traceparent = traceparent;
     const response = Object.assign(plainResponse, { locals });
     locals.pendingHeaders = {
       'x-request-id': requestId,
@@ -76,6 +81,13 @@ export function beginRequest(recorders: RequestRecorders) {
     response.on('close', finish);
     return response;
   };
+}
+
+/** Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of ours sent it. */
+function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof createTrust>): string | undefined {
+  const id = headers['x-request-id'];
+  if (typeof id !== 'string' || !requestIdPattern.test(id)) return undefined;
+  return trust(socket.remoteAddress ?? '', 0) ? id : undefined;
 }
 
 /**
@@ -110,7 +122,7 @@ export function setPendingHeaders(response: HttpResponse): void {
 function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders): void {
   const { locals } = response;
   const { method = '' } = response.req;
-  const { requestId, traceparent, signedIn, failure, route = 'unmatched' } = locals;
+  const { requestId, scope, signedIn, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
   metrics.requestDuration.observe({ method, route, status: statusLabel(status) }, milliseconds / 1000);
@@ -119,7 +131,7 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   if (refusals && isRefusal(status))
     refusals.note({ method, route, status, tenant: tenant ?? locals.caller?.tenant?.id });
   const caller = signedIn?.subject ?? locals.caller?.subject;
-  const line = { requestId, method, route, status, ms, traceparent, tenant, caller };
+  const line = { requestId, traceId: traceIdOf(scope.traceparent), method, route, status, ms, tenant, caller };
   if (failure === undefined) log.info(line, 'request');
   else log.error({ ...line, err: failure }, 'request failed');
 }

@@ -12,7 +12,7 @@ import { sessionOf } from '../sessions/guards.ts';
 import type { Session } from '../sessions/session.ts';
 import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
-import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
+import type { AddedHeaders, HeaderList } from './request-headers.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
 export interface TargetGuards {
@@ -115,11 +115,12 @@ export function pathAt({ basePath }: Pick<Upstream, 'basePath'>, address: Target
 }
 
 function addedHeaders({ locals }: HttpResponse, accessToken: string): AddedHeaders {
-  const { forwarded, traceparent, requestId } = locals;
+  const { forwarded, requestId, scope, traceparent } = locals;
   return {
     accessToken,
     forwarded,
-    traceparent: traceparent ?? newTraceparent(requestId),
+    requestId,
+    traceparent: scope.traceparent,
     isNewTrace: traceparent === undefined,
   };
 }
