@@ -26,6 +26,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${formPath}/files`,
+    audit: 'form.upload-file',
     summary: 'Upload a file',
     description:
       'The body is the content of the file (`application/octet-stream`). Save its URN in `files` of the form data.',

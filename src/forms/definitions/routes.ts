@@ -26,6 +26,7 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
   return route({
     method: 'post',
     path: '/form/v1/definitions/check',
+    audit: { unaudited: 'It stores nothing.' },
     operationId: 'checkDefinition',
     summary: 'Check a form definition',
     description:

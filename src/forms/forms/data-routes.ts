@@ -24,6 +24,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     // It sets lastAccessed, and counts and uses codes.
     getHasEffects: true,
     path,
+    audit: 'form.read-data',
     summary: 'Read the data of a form',
     description: `${describeAction('read-data')} A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,
     guards: [bearer, tenant],
@@ -86,6 +87,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'put',
     path,
+    audit: 'form.save',
     summary: 'Save the data of a draft',
     description: `${describeAction('update-data')} Members that are sent replace the stored ones; others stay. An intake application without an open read session must send both members.`,
     guards: [bearer, tenant, mayUpdateData(access)],

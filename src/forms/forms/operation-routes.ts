@@ -27,6 +27,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'post',
     path: '/form/v1/forms/:formId',
+    audit: { actions: operationNames.map(auditActionOf), of: ({ body }) => auditActionOf(body.operation) },
     operationId: 'operateForm',
     summary: 'Perform an operation on a form',
     description: operationNames
@@ -63,6 +64,8 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
     },
   });
 }
+
+const auditActionOf = <O extends Operation>(operation: O) => `form.${operation}` as const;
 
 /** Performs an operation. Returns the body of the response. */
 type Handler = (

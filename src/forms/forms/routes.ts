@@ -79,6 +79,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'delete',
     path: `${collection}/:formId`,
+    audit: 'form.delete',
     summary: 'Delete a form and the applicant’s information',
     description: `${describeAction('delete')} Deleting it again returns 204 as well.`,
     guards: [bearer, tenant],

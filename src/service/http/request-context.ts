@@ -5,12 +5,14 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Caller, Tenant } from '../auth/identity.ts';
+import { auditLog } from '../operations/audit.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
 import { type RequestScope, traceIdOf } from '../operations/request-scope.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
 import { STATUS_CODES } from './node-http.ts';
+import { auditEventOf } from './request-audit.ts';
 import { isTraceparent, newTraceparent } from './trace-context.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
@@ -32,7 +34,11 @@ declare global {
       caller?: Caller;
       tenant?: Tenant;
       /** Tenant URN and subject of the caller's session. */
-      signedIn?: { tenantId: string; subject: string };
+      signedIn?: { tenantId: string; subject: string; clientId: string };
+      /** Ids of the objects that the request names, for its log line. By default, the client is that of the session. */
+      formId?: string;
+      clientId?: string;
+      targetId?: string;
       /** `performance.now()` when a response began that may last for hours. The measured duration ends at that time. */
       began?: number;
       /** The error behind a 5xx response. */
@@ -62,8 +68,9 @@ export function beginRequest(recorders: RequestRecorders) {
   const trust = createTrust(trustedProxies);
   const forwardedOf = createForwarded(trustedProxies);
   // One function for all responses: a closure for each request costs memory.
+  const audited = auditLog(recorders.log);
   function finish(this: ServerResponse): void {
-    finishRequest(this as HttpResponse, recorders);
+    finishRequest(this as HttpResponse, recorders, audited);
   }
   return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
     const requestId = givenId(request, trust) ?? randomUUID();
@@ -119,10 +126,10 @@ export function setPendingHeaders(response: HttpResponse): void {
 }
 
 /** Writes one log line per request. A child logger for each request would cost more than this line. */
-function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders): void {
+function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders, audited: Logger): void {
   const { locals } = response;
   const { method = '' } = response.req;
-  const { requestId, scope, signedIn, failure, route = 'unmatched' } = locals;
+  const { requestId, scope, signedIn, formId, targetId, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
   metrics.requestDuration.observe({ method, route, status: statusLabel(status) }, milliseconds / 1000);
@@ -131,9 +138,20 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   if (refusals && isRefusal(status))
     refusals.note({ method, route, status, tenant: tenant ?? locals.caller?.tenant?.id });
   const caller = signedIn?.subject ?? locals.caller?.subject;
-  const line = { requestId, traceId: traceIdOf(scope.traceparent), method, route, status, ms, tenant, caller };
-  if (failure === undefined) log.info(line, 'request');
-  else log.error({ ...line, err: failure }, 'request failed');
+  const ids = { requestId, traceId: traceIdOf(scope.traceparent) };
+  const clientId = locals.clientId ?? signedIn?.clientId;
+  const audit = auditEventOf(locals, status);
+  const line = { ...ids, method, route, status, ms, tenant, caller, formId, clientId, targetId, audit };
+  const writer = audit ? audited : log;
+  if (failure === undefined) writer.info(line, 'request');
+  else writer.error({ ...line, err: failure }, 'request failed');
+}
+
+/** Notes the ids in validated path parameters for the log line. */
+export function noteIds(locals: Express.Locals, params: unknown): void {
+  const { formId, clientId } = params as { formId?: string; clientId?: string };
+  if (formId !== undefined) locals.formId = formId;
+  if (clientId !== undefined) locals.clientId = clientId;
 }
 
 /**

@@ -47,6 +47,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
     const live = sessionOf(response);
     const address = addressOf(request);
     const target = await findTarget(catalog, live.session, address);
+    response.locals.targetId = target.id;
     checkPath(address);
     const upstream = await upstreams.find(target.upstream);
     const path = pathAt(upstream, address);
