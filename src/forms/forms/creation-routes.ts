@@ -6,8 +6,8 @@ import type { z } from 'zod';
 import type { Caller } from '../../service/auth/identity.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { noteAudit } from '../../service/http/request-audit.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { NewForm } from './creation-store.ts';
 import {

@@ -1,7 +1,7 @@
 // Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service.
 // Every failure of the configuration service becomes a 502.
 import { type Route, route } from '../../service/http/http-app.ts';
-import { noteAudit } from '../../service/http/request-audit.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import { notFound } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
 import { entryRoutes } from './entry-routes.ts';

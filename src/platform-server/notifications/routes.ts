@@ -2,8 +2,8 @@
 import type { Tenant } from '../../service/auth/identity.ts';
 import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { noteAudit } from '../../service/http/request-audit.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { Urns } from '../../service/urn.ts';
 import { toPage } from '../page.ts';
 import { tenantKey } from '../tenant-key.ts';

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
+import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
 import { runInScope } from '../operations/request-scope.ts';
 import { bodyProblem } from './body-bytes.ts';
 import { allowOrigins } from './cross-origin.ts';
@@ -10,7 +11,6 @@ import { issueMessage } from './issue-message.ts';
 import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { type PresentProblem, problemHandler } from './problem-handler.ts';
-import { beginAudit, type RouteAudit, reachAudit } from './request-audit.ts';
 import {
   beginRequest,
   type HttpResponse,

@@ -9,11 +9,10 @@ import { auditLog } from '../operations/audit.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
-import { type RequestScope, traceIdOf } from '../operations/request-scope.ts';
+import { auditEventOf } from '../operations/request-audit.ts';
+import { isTraceparent, newTraceparent, type RequestScope, traceIdOf } from '../operations/request-scope.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
 import { STATUS_CODES } from './node-http.ts';
-import { auditEventOf } from './request-audit.ts';
-import { isTraceparent, newTraceparent } from './trace-context.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 declare global {

@@ -1,6 +1,7 @@
 // Names a session and its person in the log line and the audit event of a request that opens or ends the session.
-import { noteAudit } from '../../service/http/request-audit.ts';
+
 import type { HttpResponse } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { Session } from './session.ts';
 
 export function noteSession(

@@ -5,7 +5,7 @@ import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { dropAudit, noteAudit } from '../../service/http/request-audit.ts';
+import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
 import { type ClientCatalog, requireClient } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
