@@ -18,7 +18,7 @@ export default defineConfig({
       ...(keycloakOfRun() ? [] : ['test/keycloak/setup.test.ts']),
     ],
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/leaks.ts'],
+    setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
     maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },

@@ -10,6 +10,7 @@ import type { DefinitionKey, Retentions } from '../src/forms/expiry/retention.ts
 import { type ExpiryStore, type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
 import type { CheckOptions } from '../src/forms/expiry/subscriber-checks.ts';
 import type { Clock } from '../src/service/clock.ts';
+import { auditLog, serviceEvent } from '../src/service/operations/audit.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
@@ -185,8 +186,11 @@ function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOption
   counts.deletedNotNotified = (counts.deletedNotNotified ?? 0) + batch.unnotified.length;
   if (writer.dryRun) return;
   for (const { formId, tenantId, definitionId } of batch.unnotified)
-    log.warn(
-      { audit: 'not notified', form: formId, tenant: tenantId, definition: definitionId },
+    auditLog(log).warn(
+      {
+        ...{ form: formId, tenant: tenantId, definition: definitionId },
+        audit: serviceEvent({ action: 'form.delete-unnotified', by: 'reconciler', tenant: tenantId, id: formId }),
+      },
       'form deleted before the event service accepted form-locked',
     );
 }

@@ -3,6 +3,7 @@
 // service, but continues if the service rejects a client.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
+import { auditLog, serviceEvent } from '../../src/service/operations/audit.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import { hashEntry } from './core-client.ts';
 import type { ClientDocument, CoreDocument } from './document.ts';
@@ -87,7 +88,8 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
     refusals.add({ ...what, detail: cause.detail });
     return false;
   }
-  log.info({ client: id }, 'core client removed: it has no resource');
+  const audit = serviceEvent({ action: 'client.remove', by: 'reconciler', id });
+  auditLog(log).info({ client: id, audit }, 'core client removed: it has no resource');
   return true;
 }
 
@@ -97,7 +99,11 @@ async function writeSome(entries: ClientEntry[], options: WriteOptions, written:
   await renewLease();
   try {
     const revision = await store.write(entries);
-    for (const { id } of entries) written.results.set(id, { kind: 'synced', revision });
+    for (const { id } of entries) {
+      written.results.set(id, { kind: 'synced', revision });
+      const audit = serviceEvent({ action: 'client.write', by: 'reconciler', id });
+      auditLog(log).info({ client: id, audit }, 'core client written');
+    }
   } catch (error) {
     if (!(error instanceof PlatformError && error.kind === 'rejected')) throw error;
     if (entries.length > 1) {

@@ -1,5 +1,6 @@
 // The entry point of the image: runs the command that the first argument names.
 import { join } from 'node:path';
+import { systemClock } from '../service/clock.ts';
 
 const commands: Record<string, { main: string; does: string }> = {
   forms: { main: 'src/forms/main.ts', does: 'the form service' },
@@ -28,4 +29,13 @@ if (!command) {
 const main = join(import.meta.dirname, '../..', command.main);
 // The command reads its arguments as if it had been started directly.
 process.argv = [node, main, ...rest];
-await import(main);
+try {
+  await import(main);
+} catch (error) {
+  // A module cannot be loaded, so the logger may be missing as well. The line has the shape of its lines.
+  const { name: type, message, code } = error as NodeJS.ErrnoException;
+  const time = systemClock().toISOString();
+  const line = { level: 'fatal', time, name, err: { type, message, code }, msg: 'cannot start' };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+  process.exitCode = 1;
+}

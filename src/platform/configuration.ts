@@ -116,7 +116,6 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
       method,
       path: pathOf('configuration', 'configuration', ...segments),
       query: { ...query, tenantId: owner.tenantId },
-      traceparent: owner.traceparent,
       timeoutMs: owner.timeoutMs,
     });
   }

@@ -16,6 +16,7 @@ import {
   startFaultServer,
 } from '../../test/support/fault-server.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
+import { runInScope } from '../service/operations/request-scope.ts';
 import { createPlatformClient, type PlatformClient, type PlatformClientOptions } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
@@ -430,10 +431,17 @@ describe('the circuit', () => {
 });
 
 describe('every call', () => {
-  it('passes traceparent on', async () => {
+  it('carries the request id and the trace of the request for which it is made, and none otherwise', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    await client.request({ operation: 'read', method: 'GET', path: '/x', answer: ok, traceparent });
-    expect(server.requests[0]?.headers.traceparent).toBe(traceparent);
+    const call = () => client.request({ operation: 'read', method: 'GET', path: '/x', answer: ok });
+    await runInScope({ requestId: 'request-1', traceparent }, call);
+    await runInScope({ traceparent }, call);
+    await call();
+    const [one, background, other] = server.requests.map(({ headers }) => headers);
+    expect(one).toMatchObject({ 'x-request-id': 'request-1', traceparent });
+    expect(background).toMatchObject({ traceparent });
+    expect(background).not.toHaveProperty('x-request-id');
+    expect(other).not.toHaveProperty('traceparent');
   });
 
   it('keeps unknown fields of a response', async () => {

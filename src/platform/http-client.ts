@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
+import { scopeHeaders } from '../service/operations/request-scope.ts';
 import { retryDelay } from '../service/retry.ts';
 import { createCircuit } from './circuit.ts';
 import { exchange, type RawResponse } from './http-exchange.ts';
@@ -14,8 +15,6 @@ import { type Query, queryOf } from './url-path.ts';
 
 /** Options of every method of every platform client. */
 export interface CallOptions {
-  /** W3C trace context of the request that this call belongs to (`response.locals.traceparent`). */
-  traceparent?: string | undefined;
   /** Milliseconds for the whole call: token, retries and the last byte of the response. Default 10,000. */
   timeoutMs?: number | undefined;
 }
@@ -105,9 +104,12 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
     const { body, ...rest } = encodeBody(request);
-    const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'formgate', ...rest };
+    const headers: Record<string, string> = {
+      ...{ accept: 'application/json', 'user-agent': 'formgate' },
+      ...scopeHeaders(),
+      ...rest,
+    };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
-    if (request.traceparent !== undefined) headers.traceparent = request.traceparent;
     if (request.idempotencyKey !== undefined) headers['idempotency-key'] = request.idempotencyKey;
     const mayRepeat = request.idempotent ?? (isIdempotent(request.method) || request.idempotencyKey !== undefined);
     for (let retry = 0; ; retry += 1) {
@@ -236,7 +238,6 @@ function report(
       reason: failure.reason,
       attempts: call.attempts,
       ms: Math.round(milliseconds),
-      traceparent: request.traceparent,
     },
     'platform call failed',
   );

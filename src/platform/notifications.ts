@@ -130,7 +130,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     body: Record<string, string>,
     answer: z.ZodType<T>,
   ) {
-    const { tenantId, subscriberId, channel, address, idempotencyKey, traceparent, timeoutMs } = request;
+    const { tenantId, subscriberId, channel, address, idempotencyKey, timeoutMs } = request;
     return client.request({
       operation,
       idempotencyKey,
@@ -139,7 +139,6 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
       query: { tenantId },
       body: { ...body, channel, address },
       answer,
-      traceparent,
       timeoutMs,
     });
   }
@@ -209,7 +208,7 @@ function createTypeCalls(
         answer: typeSchema,
         notFound: () => undefined,
       }),
-    async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
+    async subscribe({ tenantId, typeId, timeoutMs, ...body }) {
       const subscription = await client.request<Subscription | undefined>({
         operation: 'subscribe',
         method: 'POST',
@@ -219,7 +218,6 @@ function createTypeCalls(
         answer: subscriptionSchema,
         // Only the type can be missing: the request names no subscriber by its id.
         notFound: () => undefined,
-        traceparent,
         timeoutMs,
       });
       if (!subscription) throw known.missing();

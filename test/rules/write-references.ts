@@ -7,6 +7,7 @@ import { metricsPage } from '../../dev/monitoring/metrics-page.ts';
 import { frenchOverride } from '../../src/forms/notices/notification-type.ts';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
+import { auditReference, auditSchema } from './audit-reference.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
 import { errorPage } from './error-reference.ts';
@@ -30,6 +31,8 @@ writeFileSync(join(root, 'docs/errors.md'), errorPage);
 writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 writeFileSync(join(root, 'docs/routes.md'), routesReference(routedProcesses));
 writeFileSync(join(root, 'docs/metrics.md'), metricsPage(createCatalogue()));
+writeFileSync(join(root, 'docs/audit.md'), auditReference(routedProcesses));
+writeFileSync(join(root, 'docs/audit-event.schema.json'), auditSchema());
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));
 writeFileSync(

@@ -8,8 +8,19 @@ export interface CapturedLog {
   lines(): Record<string, unknown>[];
 }
 
+let notice = (_line: string): void => undefined;
+
+/** Sets the function that gets each line of every captured log of this process. */
+export function onLogLine(listen: (line: string) => void): void {
+  notice = listen;
+}
+
 export function captureLog(level = 'debug'): CapturedLog {
   const written: string[] = [];
-  const log = createLogger({ name: 'test', level, destination: { write: (line) => void written.push(line) } });
+  const write = (line: string) => {
+    written.push(line);
+    notice(line);
+  };
+  const log = createLogger({ name: 'test', level, destination: { write } });
   return { log, text: () => written.join(''), lines: () => written.map((line) => JSON.parse(line)) };
 }

@@ -9,6 +9,7 @@ import type { HttpResponse } from '../../service/http/request-context.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { scopeHeaders } from '../../service/operations/request-scope.ts';
 
 export interface ApiCall {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -109,15 +110,14 @@ export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: For
 }
 
 function headersOf({ headers = {}, body, context }: ApiCall, token: string | undefined): Record<string, string> {
-  const { requestId, traceparent, forwarded } = context.locals;
+  const { forwarded, scope } = context.locals;
   const all = {
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
-    'x-request-id': requestId,
     // Reads without a token are limited by the applicant's address, not by ours.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
-    traceparent,
+    ...scopeHeaders(scope),
   };
   return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined));
 }

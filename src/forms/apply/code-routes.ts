@@ -7,7 +7,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import type { RateLimiter } from '../../service/limits/rate-limit.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
-import { codeBody, failures, formParams, formPath, smallBody } from './schema.ts';
+import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } from './schema.ts';
 
 const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
 
@@ -19,6 +19,7 @@ export function sendCodeRoute(options: ApplyRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${formPath}/codes`,
+    audit: auditedByApi,
     summary: 'Send a code to the applicant of a form',
     description: 'The response is the same for every id, whether such a draft exists or not.',
     tag: 'Intake application',
@@ -62,6 +63,7 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${formPath}/code-checks`,
+    audit: auditedByApi,
     summary: 'Open the form in this browser with a code',
     description: 'A code opens a form in one browser only. For 30 minutes, this browser may read the form data.',
     tag: 'Intake application',

@@ -7,7 +7,7 @@ import { formDataResponse } from '../forms/responses.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { hideForeignForm } from './form-routes.ts';
 import { codeEntryRequired, openFormOf } from './guards.ts';
-import { formFailures, formParams, formPath, saveBody } from './schema.ts';
+import { auditedByApi, formFailures, formParams, formPath, saveBody } from './schema.ts';
 
 const path = `${formPath}/data`;
 const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
@@ -18,6 +18,7 @@ export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): R
     // It sets lastAccessed.
     getHasEffects: true,
     path,
+    audit: auditedByApi,
     summary: 'Read the form data, after a code was entered in this browser',
     tag: 'Intake application',
     guards: [...guards.forForm, guards.openReadSession],
@@ -46,6 +47,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
   return route({
     method: 'put',
     path,
+    audit: auditedByApi,
     summary: 'Save the form data',
     tag: 'Intake application',
     guards: guards.forForm,

@@ -21,6 +21,7 @@ export function applyDefinitionRoute({ guards, api, cookies, files }: ApplyRoute
     // It sets the browser's cookie.
     getHasEffects: true,
     path: `${base}/definitions/:definition`,
+    audit: { unaudited: 'It only sets a cookie.' },
     summary: 'Read a form definition that applicants without an account may use',
     tag: 'Intake application',
     guards: guards.forAnyone,

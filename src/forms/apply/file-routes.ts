@@ -26,6 +26,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${formPath}/files`,
+    audit: 'form.upload-file',
     summary: 'Upload a file',
     description:
       'The body is the content of the file (`application/octet-stream`). Save its URN in `files` of the form data.',
@@ -46,8 +47,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       const release = await queue.take({ tenant: tenantId, member: formId });
       try {
         const content = await readBodyBytes(request, fileLimit);
-        const { traceparent } = response.locals;
-        response.status(201).json(await files.upload({ tenantId, formId, name, content, traceparent }));
+        response.status(201).json(await files.upload({ tenantId, formId, name, content }));
       } finally {
         release();
       }

@@ -7,6 +7,7 @@ import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { scopeHeaders } from '../../service/operations/request-scope.ts';
 import type { Urns } from '../../service/urn.ts';
 
 export interface UploadedFile {
@@ -21,7 +22,6 @@ export interface NewFile {
   formId: string;
   name: string;
   content: Buffer;
-  traceparent: string | undefined;
 }
 
 export interface FileUpload {
@@ -73,7 +73,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
         redirect: 'manual',
         headers: {
           authorization: `Bearer ${await account.token()}`,
-          ...(file.traceparent !== undefined && { traceparent: file.traceparent }),
+          ...scopeHeaders(),
         },
         body: form,
         signal,

@@ -10,6 +10,7 @@ import { entityTag, referenceOf } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { codeEntryRequired, openFormOf } from './guards.ts';
 import {
+  auditedByApi,
   base,
   definitionParams,
   failures,
@@ -28,6 +29,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${base}/definitions/:definition/forms`,
+    audit: auditedByApi,
     summary: 'Start a draft in this browser',
     description: 'Sets the cookie with which this browser may save and submit the draft. Reading it takes a code.',
     tag: 'Intake application',
@@ -62,6 +64,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
         })
         .catch(inTermsOfThePage);
       const { id, created } = JSON.parse(answer.text) as { id: string; created: string };
+      response.locals.formId = id;
       cookies.issue(request, response, { formId: id, tenantId });
       response.status(201).json({ id, created, etag: firstTag });
     },
@@ -151,6 +154,7 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
   return route({
     method: 'post',
     path: `${formPath}/submission`,
+    audit: auditedByApi,
     summary: 'Submit the form',
     tag: 'Intake application',
     guards: guards.forForm,
@@ -182,6 +186,7 @@ export function deleteDraftRoute({ guards, api, cookies }: ApplyRoutesOptions): 
   return route({
     method: 'delete',
     path: formPath,
+    audit: auditedByApi,
     summary: 'Delete the draft and the applicant’s information',
     tag: 'Intake application',
     guards: [...guards.forForm, guards.openReadSession],
@@ -202,6 +207,7 @@ export function forgetFormRoute({ guards, cookies }: ApplyRoutesOptions): Route 
   return route({
     method: 'delete',
     path: `${formPath}/cookie`,
+    audit: { unaudited: 'It only deletes a cookie.' },
     summary: 'Forget the form in this browser',
     description: 'For shared computers. The form itself stays as it is.',
     tag: 'Intake application',

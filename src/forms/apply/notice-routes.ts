@@ -12,7 +12,7 @@ import type { ApplyRoutesOptions } from './apply-options.ts';
 import { type FormOfTenant, sendCode, useCode } from './code-routes.ts';
 import { buttonPage, codePage, messagePage, noticePath, pageLanguage, sendNoticePage } from './notice-page.ts';
 import { noticeTexts } from './notice-texts.ts';
-import { codeBody, smallBody } from './schema.ts';
+import { auditedByApi, codeBody, smallBody } from './schema.ts';
 
 const params = z.object({ formId: z.guid('must be a UUID') });
 const query = z.object({ link: z.string().max(1_024).default(''), lang: z.string().optional() });
@@ -43,6 +43,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   );
   const keep = route({
     ...{ method: 'post', path: `${noticePath}/keep`, summary: 'Keep a draft', tag, guards, params, query, answers },
+    audit: auditedByApi,
     async handle(input, request, response) {
       const { form, language } = readLink(options, 'keep', input, request, response);
       const { text } = await options.api.call({
@@ -63,6 +64,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
     body: z.string().default(''),
     bodyType: 'application/x-www-form-urlencoded',
     bodyLimit: smallBody,
+    audit: auditedByApi,
     async handle(input, request, response) {
       const { form, language } = readLink(options, 'delete', input, request, response);
       const fields = new URLSearchParams(input.body);

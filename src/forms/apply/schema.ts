@@ -9,6 +9,9 @@ export const formPath = `${base}/forms/:formId`;
 /** Size limit in bytes for bodies without form data. */
 export const smallBody = 8_192;
 
+/** The intake application calls the form service, whose routes have audit events. */
+export const auditedByApi = { unaudited: 'Its call to the form service is audited.' };
+
 const tenant = z
   .string()
   .min(1)

@@ -14,7 +14,6 @@ import type { CodeAttempt, CodeStore } from './store.ts';
 
 export interface CodeRequest {
   form: Form;
-  traceparent?: string | undefined;
 }
 
 export interface VerificationOptions {
@@ -91,7 +90,7 @@ export function createVerification(options: VerificationOptions) {
 
     /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
     async send(request: CodeRequest): Promise<{ channel: Channel['channel']; expires: Date }> {
-      const { form, traceparent } = request;
+      const { form } = request;
       const to = requireChannel(form.applicant);
       const now = clock();
       const reservation = await store.reserveSend(keysOf(form, to), now);
@@ -99,7 +98,7 @@ export function createVerification(options: VerificationOptions) {
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
       try {
         const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
-        await sendCode(options, form, { subscriberId, ...to, traceparent });
+        await sendCode(options, form, { subscriberId, ...to });
       } catch (error) {
         count('not-sent');
         await store.refundSend(reservation.id, keysOf(form, to));
@@ -119,7 +118,7 @@ function usableChannels({ channels, notifications }: VerificationOptions): strin
 
 async function check(
   { notifications }: VerificationOptions,
-  { form, code, traceparent }: CodeRequest & { code: string },
+  { form, code }: CodeRequest & { code: string },
   to: Channel,
   attempt: string,
 ): Promise<boolean> {
@@ -130,7 +129,7 @@ async function check(
     const { channel, address } = to;
     const idempotencyKey = `code-attempt-${attempt}`;
     return await notifications.checkCode({
-      ...{ tenantId, subscriberId, channel, address, code, idempotencyKey, traceparent },
+      ...{ tenantId, subscriberId, channel, address, code, idempotencyKey },
     });
   } catch (error) {
     if (error instanceof PlatformError && error.kind === 'rejected') return false;

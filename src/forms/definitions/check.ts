@@ -32,7 +32,6 @@ export interface CheckOptions {
 
 interface Context {
   tenantId: string;
-  traceparent?: string | undefined;
 }
 
 const listed = 100;
@@ -40,7 +39,7 @@ const listed = 100;
 export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
   /** A role or register is missing only if the service says so, not if the service fails: then this throws. */
   async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
-    const owners = [{ core: true, traceparent: context.traceparent } as const, context];
+    const owners = [{ core: true } as const, context];
     const documents = owners.map((owner) => configuration.latest('platform', 'tenant-service', owner));
     const registrations = (await Promise.all(documents)).map((revision) => revision?.configuration);
     const isOpen = definition.anonymousApply;

@@ -26,6 +26,7 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
   return route({
     method: 'post',
     path: '/form/v1/definitions/check',
+    audit: { unaudited: 'It stores nothing.' },
     operationId: 'checkDefinition',
     summary: 'Check a form definition',
     description:
@@ -46,7 +47,7 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
       503: { description: 'Too many definitions and forms of this tenant are being validated' },
     },
     async handle({ body }, _request, response) {
-      response.json(await check(body, { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent }));
+      response.json(await check(body, { tenantId: tenantOf(response).id }));
     },
   });
 }

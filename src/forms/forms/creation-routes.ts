@@ -7,6 +7,7 @@ import type { Caller } from '../../service/auth/identity.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { NewForm } from './creation-store.ts';
 import {
@@ -30,6 +31,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'post',
     path: collection,
+    audit: 'form.create',
     summary: 'Create a draft form, or submit one at once',
     description:
       'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles. With `submit`, the form data is validated and submitted as by the operation `submit`; if that is refused, nothing is created.',
@@ -57,6 +59,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       // The body is not kept while the request waits for a validation or the database.
       prepare(options, input, request, response).then(async (prepared) => {
         const created = await createOnce(options, prepared);
+        response.locals.formId = created.id;
+        noteAudit(response, { objectId: created.id });
         response.status(201).location(`${collection}/${created.id}`).json(created);
       }),
   });

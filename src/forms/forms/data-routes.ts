@@ -24,6 +24,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     // It sets lastAccessed, and counts and uses codes.
     getHasEffects: true,
     path,
+    audit: 'form.read-data',
     summary: 'Read the data of a form',
     description: `${describeAction('read-data')} A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,
     guards: [bearer, tenant],
@@ -41,7 +42,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     async handle({ params, query }, request, response) {
       const formRequest = formRequestOf(response, params.formId);
       const code = codeOf(request, query.code);
-      sendFormData(response, await read(options, formRequest, code, response.locals.traceparent));
+      sendFormData(response, await read(options, formRequest, code));
     },
   });
 }
@@ -50,7 +51,6 @@ async function read(
   options: FormRoutesOptions,
   formRequest: FormRequest,
   code: string | undefined,
-  traceparent: string | undefined,
 ): Promise<FormDataText> {
   const { formData, access, hashes, verification, clock } = options;
   const { caller, tenantId, formId } = formRequest;
@@ -73,7 +73,7 @@ async function read(
     if (role === 'intake') {
       if (code === undefined)
         throw new Problem('code-required', 'Reading the form data requires the applicant’s code.');
-      await verification.verify({ form, account: caller, code, traceparent });
+      await verification.verify({ form, account: caller, code });
     } else {
       const open = await formData.read({ tenantId, formId, now: clock() }, statusesOf('read-data', role));
       if (open) return open;
@@ -87,6 +87,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'put',
     path,
+    audit: 'form.save',
     summary: 'Save the data of a draft',
     description: `${describeAction('update-data')} Members that are sent replace the stored ones; others stay. An intake application without an open read session must send both members.`,
     guards: [bearer, tenant, mayUpdateData(access)],

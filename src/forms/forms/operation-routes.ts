@@ -27,6 +27,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'post',
     path: '/form/v1/forms/:formId',
+    audit: { actions: operationNames.map(auditActionOf), of: ({ body }) => auditActionOf(body.operation) },
     operationId: 'operateForm',
     summary: 'Perform an operation on a form',
     description: operationNames
@@ -64,6 +65,8 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
   });
 }
 
+const auditActionOf = <O extends Operation>(operation: O) => `form.${operation}` as const;
+
 /** Performs an operation. Returns the body of the response. */
 type Handler = (
   options: FormRoutesOptions,
@@ -86,11 +89,10 @@ const handlers: Record<Operation, Handler> = {
 async function sendCode(
   { access, forms, verification, pseudonyms, clock }: FormRoutesOptions,
   formRequest: FormRequest,
-  { locals: { traceparent } }: Response,
 ) {
   const { tenantId, formId } = formRequest;
   const { form, role } = await access.authorize('send-code', formRequest);
-  const { channel, expires } = await verification.send({ form, traceparent });
+  const { channel, expires } = await verification.send({ form });
   await forms.recordSent({ tenantId, formId, now: clock(), by: authorOf(formRequest, role, pseudonyms) });
   return { id: form.id, sent: true, channel, expires: expires.toISOString() };
 }

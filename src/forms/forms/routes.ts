@@ -79,6 +79,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'delete',
     path: `${collection}/:formId`,
+    audit: 'form.delete',
     summary: 'Delete a form and the applicant’s information',
     description: `${describeAction('delete')} Deleting it again returns 204 as well.`,
     guards: [bearer, tenant],
@@ -96,7 +97,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
     },
     async handle({ params, query }, request, response) {
       const formRequest = formRequestOf(response, params.formId);
-      await remove(options, formRequest, codeOf(request, query.code), response.locals.traceparent).catch(ignoreGone);
+      await remove(options, formRequest, codeOf(request, query.code)).catch(ignoreGone);
       response.status(204).end();
     },
   });
@@ -106,7 +107,6 @@ async function remove(
   { access, forms, verification, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
   code: string | undefined,
-  traceparent: string | undefined,
 ): Promise<void> {
   const { caller, tenantId, formId } = formRequest;
   const actor = { id: caller.subject, name: caller.name };
@@ -114,7 +114,7 @@ async function remove(
     const { form, role } = await access.authorize('delete', formRequest);
     if (role === 'intake') {
       if (code === undefined) throw new Problem('code-required', 'Deleting a draft requires the applicant’s code.');
-      await verification.verify({ form, account: caller, code, traceparent });
+      await verification.verify({ form, account: caller, code });
     }
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
     const statuses = statusesOf('delete', role);

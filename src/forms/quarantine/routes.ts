@@ -54,6 +54,7 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
   return route({
     method: 'post',
     path: `${collection}/:itemId`,
+    audit: 'quarantine.release',
     operationId: 'releaseQuarantinedItem',
     summary: 'Release a quarantined item',
     description: [

@@ -46,8 +46,8 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
       },
     },
     async handle({ params: { name } }, request, response) {
-      const { caller, traceparent } = response.locals;
-      const context = { tenantId: tenantOf(response).id, traceparent };
+      const { caller } = response.locals;
+      const context = { tenantId: tenantOf(response).id };
       let entries: readonly unknown[] | undefined;
       if (isManager(caller, urns)) {
         entries = registerOf(name, await store.read(name, context))?.entries;

@@ -34,6 +34,7 @@ function putRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): 
   return route({
     method: 'put',
     path: one,
+    audit: 'register.change',
     summary: 'Add or replace one entry',
     description:
       'A new entry is added at the end, and must have the key of the path. An entry that exists is replaced in its place, ' +
@@ -62,6 +63,7 @@ function deleteRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions
   return route({
     method: 'delete',
     path: one,
+    audit: 'register.change',
     summary: 'Delete one entry',
     description: 'Form data that has the value is unchanged.',
     guards: [bearer, mayManage, tenant],
@@ -86,6 +88,10 @@ function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutes
   return route({
     method: 'post',
     path: `${path}/:name/entries`,
+    audit: {
+      actions: ['register.import'],
+      of: ({ query: { dryRun } }) => (dryRun ? undefined : 'register.import'),
+    },
     summary: 'Import entries from CSV',
     description:
       'The table has a header and is separated by commas, semicolons or tabs. A single column gives strings; several give ' +

@@ -78,6 +78,7 @@ function keepRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions):
   return route({
     method: 'post',
     path: all,
+    audit: 'register.keep-revision',
     summary: 'Keep the latest revision',
     description: 'Later changes go to a copy, so that the kept revision can be compared and pinned.',
     guards: [bearer, mayManage, tenant],
@@ -149,6 +150,7 @@ function pinRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): 
   return route({
     method: 'put',
     path: `${path}/:name/active-revision`,
+    audit: 'register.activate-revision',
     summary: 'Make forms use a revision',
     description: 'Until another revision is chosen, or the entries are changed: a change is published.',
     guards: [bearer, mayManage, tenant],

@@ -1,6 +1,7 @@
 // Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service.
 // Every failure of the configuration service becomes a 502.
 import { type Route, route } from '../../service/http/http-app.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import { notFound } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
 import { entryRoutes } from './entry-routes.ts';
@@ -81,6 +82,7 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
   return route({
     method: 'post',
     path,
+    audit: 'register.create',
     summary: 'Create a register',
     description:
       `Forms refer to it by \`${urns.register('<name>')}\`, with the name unencoded. ` +
@@ -95,6 +97,7 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
       503: busy,
     },
     async handle({ body: { name, description, entries } }, _request, response) {
+      noteAudit(response, { objectId: name });
       const register = await changes.create(name, { description, entries }, callContextOf(response));
       response
         .status(201)
@@ -108,6 +111,7 @@ function patchRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOption
   return route({
     method: 'patch',
     path: `${path}/:name`,
+    audit: 'register.change',
     summary: 'Change the description, the entries, or both',
     description:
       'A field that is not sent is unchanged. Entries are replaced as a whole and published: if an older revision is ' +
@@ -132,6 +136,7 @@ function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptio
   return route({
     method: 'delete',
     path: `${path}/:name`,
+    audit: 'register.delete',
     summary: 'Delete a register with the history of its entries',
     description:
       'Forms that refer to it lose its options. An incomplete register, as a failed delete leaves it, is removed as well; ' +

@@ -21,15 +21,13 @@ import type { RegisterPage } from './register-page.ts';
 /** The tenant that a call concerns, and the trace of the request that causes it. */
 export interface CallContext {
   tenantId: string;
-  /** W3C trace context. */
-  traceparent?: string | undefined;
   /** Milliseconds for each call. The default is the platform client's timeout. */
   timeoutMs?: number | undefined;
 }
 
-/** The tenant and the trace of a request. */
+/** The tenant of a request. */
 export function callContextOf(response: Response): CallContext {
-  return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
+  return { tenantId: tenantOf(response).id };
 }
 
 /** Throws every failure as a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */

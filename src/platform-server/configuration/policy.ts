@@ -1,5 +1,6 @@
 // Decides which callers may read or write configuration, and which tenant a call is for. Accepts tokens for any
 // audience; the contract makes this exception for this service only.
+import type { Response } from 'express';
 import { bearer, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
@@ -111,4 +112,10 @@ async function requireAnonymousRead(
 
 export function scopeOf(tenant: Tenant | undefined): Scope {
   return tenant ? tenantKey(tenant.id) : coreScope;
+}
+
+/** The account that a change is recorded under. */
+export function actorOf(response: Response): { id: string; name: string } {
+  const { subject, name } = callerOf(response);
+  return { id: subject, name };
 }

@@ -3,11 +3,10 @@ import type { Response } from 'express';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Answer, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { callerOf } from '../../service/http/request-context.ts';
 import { toPage } from '../page.ts';
-import type { Actor, ConfigurationChanges } from './changes.ts';
+import type { ConfigurationChanges } from './changes.ts';
 import { type ConfigurationKey, coreScope, type Revision } from './configuration.ts';
-import { type ConfigurationGuards, scopeOf } from './policy.ts';
+import { actorOf, type ConfigurationGuards, scopeOf } from './policy.ts';
 import {
   activeQuery,
   activeSetAnswer,
@@ -18,6 +17,7 @@ import {
   listQuery,
   nameParams,
   namespaceParams,
+  operationActions,
   patchBody,
   postBody,
   readQuery,
@@ -46,11 +46,6 @@ type KeyParams = { namespace: string; name: string };
 
 function keyOf({ namespace, name }: KeyParams, response: Response, core?: string): ConfigurationKey {
   return { scope: core === undefined ? scopeOf(response.locals.tenant) : coreScope, namespace, name };
-}
-
-function actorOf(response: Response): Actor {
-  const { subject, name } = callerOf(response);
-  return { id: subject, name };
 }
 
 export function configurationRoutes(options: ConfigurationRouteOptions): Route[] {
@@ -192,6 +187,7 @@ function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Rout
   return route({
     method: 'patch',
     path: `${base}/:name`,
+    audit: 'configuration.change',
     summary: 'Changes the latest revision in place: UPDATE, REPLACE or DELETE of a property',
     guards: [bearer, mayPatch, tenantOrCore],
     params: nameParams,
@@ -209,6 +205,7 @@ function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): 
   return route({
     method: 'post',
     path: `${base}/:name`,
+    audit: { actions: Object.values(operationActions), of: ({ body }) => operationActions[body.operation] },
     summary: 'CREATE-REVISION or SET-ACTIVE-REVISION',
     guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,
@@ -237,6 +234,7 @@ function deleteRoute({ guards, changes }: ConfigurationRouteOptions): Route {
   return route({
     method: 'delete',
     path: `${base}/:name`,
+    audit: 'configuration.delete',
     summary: 'Removes a configuration with all of its revisions and its pin',
     guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,

@@ -68,6 +68,12 @@ export const patchBody = z.discriminatedUnion('operation', [
 
 const revisionNumber = z.number().int().min(0).max(2_147_483_647);
 
+/** The audit events of the operations of `postBody`. */
+export const operationActions = {
+  'CREATE-REVISION': 'configuration.create-revision',
+  'SET-ACTIVE-REVISION': 'configuration.activate-revision',
+} as const;
+
 export const postBody = z.discriminatedUnion('operation', [
   z.object({ operation: z.literal('CREATE-REVISION') }),
   z

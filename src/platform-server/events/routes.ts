@@ -32,6 +32,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
     route({
       method: 'post',
       path: '/event/v1/events',
+      audit: 'event.send',
       summary: 'Sends an event',
       guards: [bearer, role('event-sender')],
       query: eventQuery,

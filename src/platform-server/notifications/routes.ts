@@ -3,6 +3,7 @@ import type { Tenant } from '../../service/auth/identity.ts';
 import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { Urns } from '../../service/urn.ts';
 import { toPage } from '../page.ts';
 import { tenantKey } from '../tenant-key.ts';
@@ -119,6 +120,7 @@ function subscribeRoute({ bearer, tenant, typeOf, subscribing, find }: Subscript
   return route({
     method: 'post',
     path: `${types}/:typeId/subscriptions`,
+    audit: 'subscription.create',
     summary: 'Subscribes; the same userId finds the same subscriber',
     guards: [bearer, maySubscribe, tenant],
     params: typeParams,
@@ -127,7 +129,9 @@ function subscribeRoute({ bearer, tenant, typeOf, subscribing, find }: Subscript
     async handle({ params: { typeId }, body }, _request, response) {
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);
-      response.json(await find(of, typeId, await subscribing.subscribe(tenantKey(of.id), typeId, body)));
+      const subscriberId = await subscribing.subscribe(tenantKey(of.id), typeId, body);
+      noteAudit(response, { objectId: subscriberId });
+      response.json(await find(of, typeId, subscriberId));
     },
   });
 }
@@ -156,6 +160,7 @@ function criteriaRoute({ bearer, tenant, typeOf, subscribing, find }: Subscripti
   return route({
     method: 'post',
     path: one,
+    audit: 'subscription.change',
     summary: 'Adds criteria to a subscription; an array replaces them',
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
@@ -190,6 +195,7 @@ function unsubscribeRoute({ bearer, tenant, subscriptions }: SubscriptionHandlin
   return route({
     method: 'delete',
     path: one,
+    audit: 'subscription.delete',
     summary: 'Unsubscribes',
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
@@ -208,6 +214,7 @@ function removeCriteriaRoute({ bearer, tenant, subscribing }: SubscriptionHandli
   return route({
     method: 'delete',
     path: `${one}/criteria`,
+    audit: 'subscription.change',
     summary: 'Removes one of the criteria; the last one takes the subscription with it',
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,

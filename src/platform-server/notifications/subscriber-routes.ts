@@ -75,6 +75,7 @@ function removeRoute({ bearer, tenant, subscribing }: SubscriberRouteOptions): R
   return route({
     method: 'delete',
     path,
+    audit: 'subscriber.delete',
     summary: 'Removes a subscriber with its addresses, subscriptions, codes and whatever still waits for it',
     guards: [bearer, maySubscribe, tenant],
     params: subscriberParams,
@@ -92,6 +93,10 @@ function operationRoute(options: SubscriberRouteOptions): Route {
   return route({
     method: 'post',
     path,
+    audit: {
+      actions: ['subscriber.send-code', 'subscriber.check-code'],
+      of: ({ body: { operation } }) => `subscriber.${operation}` as const,
+    },
     summary: 'send-code or check-code',
     guards: [bearer, mayUseSubscribers, tenant],
     params: subscriberParams,

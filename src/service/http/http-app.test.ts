@@ -2,8 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
+import { outsideRequests } from '../operations/request-scope.ts';
 import { anonymous, type Guard, type HttpAppOptions, isGuarded, type Route, route } from './http-app.ts';
 import { Problem } from './problem.ts';
 import { parseTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
@@ -258,14 +260,42 @@ describe('a problem', () => {
 });
 
 describe('every response', () => {
-  it('has the X-Request-Id of the request if that is valid, else a new one', async () => {
-    const { url, requestLines } = await start([plain()]);
+  it('has the X-Request-Id of the request if that is valid and from a trusted proxy, else a new one', async () => {
+    const { url, requestLines } = await start([plain()], { trustedProxies: ['loopback'] });
     const ask = async (id?: string) =>
       (await fetch(`${url}/things/1`, { headers: id ? { 'X-Request-Id': id } : {} })).headers.get('x-request-id');
     expect(await ask('abc-123_x.y')).toBe('abc-123_x.y');
     const made = [await ask(), await ask('"quoted"'), await ask('a'.repeat(65))];
     for (const id of made) expect(id).toMatch(/^[0-9a-f-]{36}$/);
     expect((await requestLines(4)).map(({ requestId }) => requestId)).toEqual(['abc-123_x.y', ...made]);
+    await app?.close();
+    const direct = await start([plain()], { trustedProxies: ['10.0.0.0/8'] });
+    const headers = { 'X-Request-Id': 'abc-123_x.y' };
+    expect((await fetch(`${direct.url}/things/1`, { headers })).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('and each log line of its code, however deep, has the id and the trace of the request', async () => {
+    const handle: Route['handle'] = async (_input, request, response) => {
+      await delay(Number(request.params.id));
+      deep.log.warn('deep');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      deep.log.warn({ a: 1 }, 'deeper');
+      outsideRequests(() => deep.log.warn('outside'));
+      response.end();
+    };
+    const deep = captureLog();
+    const { url } = await start([plain({ handle })], { log: deep.log });
+    const answers = await Promise.all([20, 1, 10].map((wait) => fetch(`${url}/things/${wait}`)));
+    await expect.poll(() => deep.lines().filter(({ msg }) => msg === 'request')).toHaveLength(3);
+    for (const id of answers.map(({ headers }) => headers.get('x-request-id'))) {
+      const own = deep.lines().filter(({ requestId }) => requestId === id);
+      const traceId = id?.replaceAll('-', '');
+      expect(own.map(({ msg }) => msg)).toEqual(['deep', 'deeper', 'request']);
+      for (const line of own) expect(line.traceId).toBe(traceId);
+    }
+    const outside = deep.lines().filter(({ msg }) => msg === 'outside');
+    expect(outside).toHaveLength(3);
+    for (const line of outside) expect(Object.keys(line)).not.toContain('requestId');
   });
 
   it('has the id on 404 and 500 too, and forbids storing and sniffing', async () => {
@@ -293,8 +323,8 @@ describe('every response', () => {
     for (const traceparent of given) await fetch(`${url}/things/1`, { headers: { traceparent } });
     expect(seen).toEqual([valid, undefined, undefined, undefined, undefined]);
     const logged = lines().filter(({ msg }) => msg === 'request');
-    expect(logged[0]).toMatchObject({ traceparent: valid, requestId: expect.any(String) });
-    expect(logged[1]).not.toHaveProperty('traceparent');
+    expect(logged[0]).toMatchObject({ traceId: valid.slice(3, 35), requestId: expect.any(String) });
+    for (const { traceId, requestId } of logged.slice(1)) expect(traceId).toBe(String(requestId).replaceAll('-', ''));
   });
 });
 

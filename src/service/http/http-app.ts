@@ -1,10 +1,12 @@
 // Builds an Express app from a route table. A route declares its guards, inputs and responses. Only routes of the table
 // are reachable, and no route runs before its guards have passed.
 import type { IncomingMessage } from 'node:http';
-import cors from 'cors';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
+import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
+import { runInScope } from '../operations/request-scope.ts';
 import { bodyProblem } from './body-bytes.ts';
+import { allowOrigins } from './cross-origin.ts';
 import { issueMessage } from './issue-message.ts';
 import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
@@ -12,6 +14,7 @@ import { type PresentProblem, problemHandler } from './problem-handler.ts';
 import {
   beginRequest,
   type HttpResponse,
+  noteIds,
   queryOf,
   type RequestRecorders,
   setPendingHeaders,
@@ -91,6 +94,8 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   /** Descriptions of request headers by name. */
   headers?: Record<string, string>;
   answers: Record<number, Answer>;
+  /** The audit event of a request. A route that changes something must have one, or say why not. */
+  audit?: RouteAudit<RouteInput<P, Q, B>>;
   handle(input: RouteInput<P, Q, B>, request: Request, response: Response): void | Promise<void>;
 }
 
@@ -139,9 +144,10 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const allow = allowOrigins(options.corsOrigins);
   // One layer for all of these functions, because the router's overhead for a layer is as large as their cost.
   app.use((request, response, next) => {
-    setPendingHeaders(begin(request, response));
+    const { scope } = begin(request, response).locals;
+    setPendingHeaders(response as unknown as HttpResponse);
     checkFraming(request);
-    allow(request, response, next);
+    runInScope(scope, allow, request, response, next);
   });
   const readerOf = createBodyReaders(options.bodyLimit);
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
@@ -160,53 +166,29 @@ export function createHttpApp(options: HttpAppOptions): Express {
   return app;
 }
 
-/** Response headers that scripts of other origins may read (Fetch standard, section 3.2.3). */
-const exposedHeaders = [
-  'ETag',
-  'Location',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'WWW-Authenticate',
-  'X-Request-Id',
-];
-
-// Never allows credentials: pages of other origins must add a bearer token themselves.
-function allowOrigins(origins: string[]): RequestHandler {
-  if (origins.length === 0) return (_request, _response, next) => next();
-  const anyOrigin = origins.includes('*');
-  const exposed = exposedHeaders.join(', ');
-  const preflight = cors({ origin: anyOrigin ? '*' : origins, maxAge: 600 });
-  return (request, response, next) => {
-    const { origin } = request.headers;
-    // Any other OPTIONS is not a preflight (Fetch standard, section 3.2.2).
-    if (request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined)
-      return preflight(request, response, next);
-    if (!anyOrigin) response.setHeader('Vary', 'Origin');
-    if (anyOrigin) response.setHeader('Access-Control-Allow-Origin', '*');
-    else if (origin !== undefined && origins.includes(origin))
-      response.setHeader('Access-Control-Allow-Origin', origin);
-    if (origin !== undefined) response.setHeader('Access-Control-Expose-Headers', exposed);
-    next();
-  };
-}
-
 function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
   return async (request, response) => {
-    response.locals.route = item.path;
+    const { locals } = response;
+    locals.route = item.path;
+    beginAudit(item.audit, locals);
     for (const guard of item.guards) await guard.check(request, response);
     const body = item.body ? await readBody(request) : noBody;
     // Do not await the handler: the parsed body would stay in memory while the handler waits for the database.
-    return item.handle?.(validate(item, request, body), request, response);
+    const input = validate(item, request, response, body);
+    reachAudit(item.audit, locals, input);
+    return item.handle?.(input, request, response);
   };
 }
 
+type Input = RouteInput<Schema, Schema, Schema>;
+
 const messages = { error: issueMessage };
 
-function validate(item: Route, request: Request, body: JsonBody): RouteInput<Schema, Schema, Schema> {
+function validate(item: Route, request: Request, response: Response, body: JsonBody): Input {
   // Postgres cannot store NUL. In bodies, the body reader rejects it.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the URL contains a NUL character' }]);
   const params = item.params?.safeParse(request.params, messages);
+  if (params?.success) noteIds(response.locals, params.data);
   const query = item.query?.safeParse(queryOf(request), messages);
   const parsedBody = item.body?.safeParse(body.value, messages);
   if (params?.success === false || query?.success === false || parsedBody?.success === false) {
@@ -221,7 +203,7 @@ function validate(item: Route, request: Request, body: JsonBody): RouteInput<Sch
       : invalidRequest(errors);
   }
   const input = { params: params?.data, query: query?.data, body: parsedBody?.data, bodyText: body.textOf };
-  return input as RouteInput<Schema, Schema, Schema>;
+  return input as Input;
 }
 
 /** Returns the values of `Allow` by path. */

@@ -1,6 +1,7 @@
 // A request listener that runs without Express, for requests whose path and body must not be parsed. These requests
 // also get an id, the standard headers, framing checks, a log line, a duration in the histogram, and problem details.
 import type { IncomingMessage, RequestListener } from 'node:http';
+import { runInScope } from '../operations/request-scope.ts';
 import { createProblemSender } from './problem-handler.ts';
 import { beginRequest, type HttpResponse, type RequestRecorders } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
@@ -15,8 +16,7 @@ export interface PlainHandler {
 export function createPlainListener(recorders: RequestRecorders, { routeOf, serve }: PlainHandler): RequestListener {
   const begin = beginRequest(recorders);
   const sendProblem = createProblemSender(recorders.metrics);
-  return async (request, plainResponse) => {
-    const response = begin(request, plainResponse);
+  const handle = async (request: IncomingMessage, response: HttpResponse): Promise<void> => {
     response.locals.route = routeOf(request);
     try {
       checkFraming(request);
@@ -24,5 +24,9 @@ export function createPlainListener(recorders: RequestRecorders, { routeOf, serv
     } catch (error) {
       sendProblem(error, request, response);
     }
+  };
+  return (request, plainResponse) => {
+    const response = begin(request, plainResponse);
+    void runInScope(response.locals.scope, handle, request, response);
   };
 }

@@ -5,16 +5,21 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Caller, Tenant } from '../auth/identity.ts';
+import { auditLog } from '../operations/audit.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
+import { auditEventOf } from '../operations/request-audit.ts';
+import { isTraceparent, newTraceparent, type RequestScope, traceIdOf } from '../operations/request-scope.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
-import type { TrustedProxies } from './trusted-proxies.ts';
+import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 declare global {
   namespace Express {
     interface Locals {
       requestId: string;
+      /** Run the work for the request in it (`runInScope`). */
+      scope: RequestScope;
       /** Headers to add when the head is sent, by lower-case name. See `addHeader`. */
       pendingHeaders?: Record<string, string>;
       /** `performance.now()` when the request arrived. */
@@ -22,11 +27,16 @@ declare global {
       forwarded: Forwarded;
       /** The pattern of the matched route. */
       route?: string;
+      /** The client's, if it sent a valid one. */
       traceparent?: string;
       caller?: Caller;
       tenant?: Tenant;
       /** Tenant URN and subject of the caller's session. */
-      signedIn?: { tenantId: string; subject: string };
+      signedIn?: { tenantId: string; subject: string; clientId: string };
+      /** Ids of the objects that the request names, for its log line. By default, the client is that of the session. */
+      formId?: string;
+      clientId?: string;
+      targetId?: string;
       /** `performance.now()` when a response began that may last for hours. The measured duration ends at that time. */
       began?: number;
       /** The error behind a 5xx response. */
@@ -38,8 +48,6 @@ declare global {
 /** A response of Express or of a plain listener. */
 export type HttpResponse = ServerResponse & { locals: Express.Locals };
 
-// W3C Trace Context section 3.2.2: version 00. Ids that consist of zeros are invalid.
-const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
 export interface RequestRecorders {
@@ -55,17 +63,20 @@ export interface RequestRecorders {
  */
 export function beginRequest(recorders: RequestRecorders) {
   const { trustedProxies } = recorders;
+  const trust = createTrust(trustedProxies);
   const forwardedOf = createForwarded(trustedProxies);
   // One function for all responses: a closure for each request costs memory.
+  const audited = auditLog(recorders.log);
   function finish(this: ServerResponse): void {
-    finishRequest(this as HttpResponse, recorders);
+    finishRequest(this as HttpResponse, recorders, audited);
   }
   return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
-    const givenId = request.headers['x-request-id'];
-    const requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
-    const locals: Express.Locals = { requestId, started: performance.now(), forwarded: forwardedOf(request) };
+    const requestId = givenId(request, trust) ?? randomUUID();
     const { traceparent } = request.headers;
-    if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) locals.traceparent = traceparent;
+    const isTraced = isTraceparent(traceparent);
+    const scope = { requestId, traceparent: isTraced ? traceparent : newTraceparent(requestId) };
+    const locals: Express.Locals = { requestId, scope, started: performance.now(), forwarded: forwardedOf(request) };
+    if (isTraced) locals.traceparent = traceparent;
     const response = Object.assign(plainResponse, { locals });
     locals.pendingHeaders = {
       'x-request-id': requestId,
@@ -75,6 +86,13 @@ export function beginRequest(recorders: RequestRecorders) {
     response.on('close', finish);
     return response;
   };
+}
+
+/** Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of ours sent it. */
+function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof createTrust>): string | undefined {
+  const id = headers['x-request-id'];
+  if (typeof id !== 'string' || !requestIdPattern.test(id)) return undefined;
+  return trust(socket.remoteAddress ?? '', 0) ? id : undefined;
 }
 
 /**
@@ -106,10 +124,10 @@ export function setPendingHeaders(response: HttpResponse): void {
 }
 
 /** Writes one log line per request. A child logger for each request would cost more than this line. */
-function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders): void {
+function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders, audited: Logger): void {
   const { locals } = response;
   const { method = '' } = response.req;
-  const { requestId, traceparent, signedIn, failure, route = 'unmatched' } = locals;
+  const { requestId, scope, signedIn, formId, targetId, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
   metrics.http.record({ method, route, status, seconds: milliseconds / 1000 });
@@ -118,9 +136,20 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   if (refusals && isRefusal(status))
     refusals.note({ method, route, status, tenant: tenant ?? locals.caller?.tenant?.id });
   const caller = signedIn?.subject ?? locals.caller?.subject;
-  const line = { requestId, method, route, status, ms, traceparent, tenant, caller };
-  if (failure === undefined) log.info(line, 'request');
-  else log.error({ ...line, err: failure }, 'request failed');
+  const ids = { requestId, traceId: traceIdOf(scope.traceparent) };
+  const clientId = locals.clientId ?? signedIn?.clientId;
+  const audit = auditEventOf(locals, status);
+  const line = { ...ids, method, route, status, ms, tenant, caller, formId, clientId, targetId, audit };
+  const writer = audit ? audited : log;
+  if (failure === undefined) writer.info(line, 'request');
+  else writer.error({ ...line, err: failure }, 'request failed');
+}
+
+/** Notes the ids in validated path parameters for the log line. */
+export function noteIds(locals: Express.Locals, params: unknown): void {
+  const { formId, clientId } = params as { formId?: string; clientId?: string };
+  if (formId !== undefined) locals.formId = formId;
+  if (clientId !== undefined) locals.clientId = clientId;
 }
 
 /**

@@ -73,13 +73,15 @@ describe('the log of a request', () => {
       }),
     ]);
     onTestFinished(() => app.close());
-    await fetch(`${app.url}/forms/1`, { headers: { 'X-Request-Id': 'request-1' } });
+    const { headers } = await fetch(`${app.url}/forms/1`);
+    const requestId = headers.get('x-request-id');
     expect(await app.requestLines(1)).toEqual([
       {
         level: 'info',
         time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
         name: 'test',
-        requestId: 'request-1',
+        requestId,
+        traceId: requestId?.replaceAll('-', ''),
         method: 'GET',
         route: '/forms/:formId',
         status: 200,

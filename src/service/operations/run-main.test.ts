@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -113,6 +114,18 @@ describe('a process', () => {
         expect.stringMatching(/^LOG_LEVEL: Invalid option/),
       ],
     });
+  });
+
+  it('states in one line without a stack that its port is in use', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const { code, output } = await service('taken', { ...env, PORT: String(port) }).exited;
+    taken.close();
+    expect(code).toBe(1);
+    const reason = `listen EADDRINUSE: address already in use 127.0.0.1:${port}`;
+    expect(JSON.parse(output)).toMatchObject({ level: 'fatal', msg: 'cannot start', reason });
+    expect(output).not.toContain('stack');
   });
 
   it('that cannot start writes one log line and exits 1, even with an open timer', async () => {

@@ -2,7 +2,7 @@
 // and exits with 1.
 import pino from 'pino';
 import { ConfigError } from './config.ts';
-import { createLogger, type Logger } from './log.ts';
+import { createLogger, describeError, type Logger } from './log.ts';
 import { StartupError } from './startup-check.ts';
 
 export interface Stoppable {
@@ -42,7 +42,14 @@ function reportFailedStart(log: Logger, name: string, error: unknown): void {
   if (error instanceof ConfigError && process.stderr.isTTY) process.stderr.write(`${name}: ${error.message}\n`);
   else if (error instanceof ConfigError)
     tryLog(log, { problems: error.problems.map((one) => `${one.name}: ${one.problem}`) }, 'invalid configuration');
-  else tryLog(log, error instanceof StartupError ? { reason: error.message } : { err: error }, 'cannot start');
+  else tryLog(log, startFailure(error), 'cannot start');
+}
+
+/** The stack of an expected failure would only hide its reason: what the operating system refuses, such as a port in use. */
+function startFailure(error: unknown): object {
+  if (error instanceof StartupError) return { reason: error.message };
+  if (!(error instanceof Error && 'syscall' in error)) return { err: error };
+  return { reason: describeError(error).message };
 }
 
 /**

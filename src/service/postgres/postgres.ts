@@ -7,6 +7,7 @@ import { parseJson } from '../http/json-parser.ts';
 import { Problem } from '../http/problem.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
+import { outsideRequests } from '../operations/request-scope.ts';
 
 /** A pool or a client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>;
@@ -47,7 +48,8 @@ export function createPool(options: {
   // The pool replaces an idle connection that breaks. Without a listener, the event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
-    options.log.warn({ err: error }, 'idle Postgres connection broke');
+    // The connection keeps the scope of the request that opened it.
+    outsideRequests(() => options.log.warn({ err: error }, 'idle Postgres connection broke'));
   });
   return pool;
 }

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
 import { isObject } from '../../service/json-value.ts';
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 
 export interface MaintainedClientOptions {
@@ -21,5 +22,6 @@ export async function writeMaintainedClient(wanted: ClientEntry, options: Mainta
   // Replaces this client only, so the update is idempotent.
   const update = { clients: { [wanted.id]: wanted } };
   await configuration.update(clientsNamespace, clientsName, update, { core: true, idempotent: true });
-  log.info({ client: wanted.id, before: present ?? null, after: wanted }, 'core client written');
+  const audit = serviceEvent({ action: 'client.write', by: 'token-handler', id: wanted.id });
+  auditLog(log).info({ client: wanted.id, before: present ?? null, after: wanted, audit }, 'core client written');
 }

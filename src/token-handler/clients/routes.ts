@@ -87,6 +87,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
+    audit: 'client.register',
     operationId: 'registerClient',
     summary:
       'Registers a client at the identity provider, or takes over one that exists there, replacing an earlier registration',
@@ -116,6 +117,7 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
   return route({
     method: 'put',
     path: '/token-handler/v1/clients/:clientId',
+    audit: 'client.update',
     operationId: 'updateClient',
     summary: 'Replaces the redirect URIs of the registered client; sessions stay valid',
     guards: [bearer, role('token-handler-admin'), tenant],

@@ -6,11 +6,13 @@ import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import type { Logger } from '../../service/operations/log.ts';
+import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import { pageLanguage } from '../pages/failure-pages.ts';
 import { clearCsrfCookie } from '../sessions/cookies.ts';
 import type { FoundSession } from '../sessions/session.ts';
+import { noteSession } from '../sessions/session-audit.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
@@ -39,6 +41,7 @@ export function logoutRoute(options: LogoutOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
+    audit: 'session.sign-out',
     operationId: 'signOut',
     getHasEffects: true,
     summary: "Ends the session, and the identity provider's if the client asks for it",
@@ -54,6 +57,8 @@ export function logoutRoute(options: LogoutOptions): Route {
     async handle({ query }, request, response) {
       const { signedIn } = request.session;
       const found = signedIn && (await options.sessions.read(signedIn.handle));
+      if (signedIn) noteSession(response, signedIn);
+      else dropAudit(response);
       if (signedIn && (await options.sessions.end(signedIn))) options.logouts.count('person');
       await endBrowserSession(request, response, options.sessions.cookie.name);
       clearCsrfCookie(response, request.secure);
@@ -97,6 +102,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId/backchannel-logout',
+    audit: 'session.end-by-provider',
     operationId: 'backchannelLogout',
     summary: 'Ends the sessions that a logout token of the identity provider names',
     guards: [anonymous, backchannelLimit],
@@ -110,6 +116,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
     async handle({ params }, request, response) {
       try {
         const logout = await options.verifyLogoutToken(await readLogoutToken(request), params.clientId);
+        noteAudit(response, { isProvider: true, tenant: logout.tenantId });
         const ended = await options.providerLogouts.end(logout);
         if (ended === 'used') throw new LogoutRefusal('the token was used before');
         if (ended === 'other algorithm') throw new LogoutRefusal('ID tokens are signed with another algorithm');

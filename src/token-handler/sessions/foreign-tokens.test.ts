@@ -98,8 +98,11 @@ async function expectEnd(received: string, check: string): Promise<void> {
   expect(await replica.read(session.cookie)).toBeUndefined();
   const { handle } = session.session;
   expect(await redis.command('EXISTS', `{sess:${handle}}:tokens`)).toBe(0);
-  const line = replica.log.lines().find((one) => one.session === handle && one.event === 'session.foreign-tokens');
-  expect(line).toMatchObject({ outcome: 'foreign', check, client: 'web', tenant: session.session.tenantId });
+  const line = replica.log.lines().find((one) => one.session === handle && 'audit' in one);
+  const tenant = session.session.tenantId;
+  const object = { type: 'session', id: handle };
+  const audit = { action: 'session.foreign-tokens', tenant, object, outcome: 'succeeded' };
+  expect(line).toMatchObject({ outcome: 'foreign', check, client: 'web', tenant, audit });
   expect(JSON.stringify(line)).not.toMatch(/eyJ|example\.com|Alice|Bob|Ada/);
   expect(replica.outcomes).toEqual(['foreign']);
 }

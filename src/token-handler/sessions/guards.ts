@@ -48,7 +48,8 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
       const live = await find(request);
       if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
       response.locals.session = live;
-      response.locals.signedIn = { tenantId: live.session.tenantId, subject: live.session.user.id };
+      const { tenantId, clientId, user } = live.session;
+      response.locals.signedIn = { tenantId, clientId, subject: user.id };
     },
   };
 }

@@ -1,9 +1,8 @@
-// Log lines about token refreshes that failed. They name the session by its handle, and no person and no token.
+// Log lines about token refreshes that failed. They name the session by its handle, and no person and no token. Lines about
+// sessions that end are audit events.
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { RefreshOutcome, Session } from './session.ts';
-
-/** Fixed name of the audit event: the identity provider's response contained tokens of somebody else. */
-const foreignTokens = 'session.foreign-tokens';
 
 export function logFailure(
   log: Logger,
@@ -13,15 +12,25 @@ export function logFailure(
   const { kind } = outcome;
   const { handle, tenantId, clientId, oidcClientId } = session;
   const about = { session: handle, tenant: tenantId, client: clientId, outcome: kind };
+  const event = { tenant: tenantId, id: handle };
   if (kind === 'foreign')
-    log.error(
-      { ...about, event: foreignTokens, check: outcome.check },
+    auditLog(log).error(
+      {
+        ...about,
+        check: outcome.check,
+        audit: serviceEvent({ action: 'session.foreign-tokens', by: 'token-handler', ...event }),
+      },
       'session ended: the refreshed tokens do not belong to its person',
     );
   else if (kind === 'client-refused')
     log.error(
       { ...about, oidcClientId },
       'the identity provider rejected the credentials of a client: correct them there, or register the client again',
+    );
+  else if (kind === 'refused')
+    auditLog(log).warn(
+      { ...about, audit: serviceEvent({ action: 'session.refresh-refused', by: 'identity-provider', ...event }) },
+      'token refresh failed',
     );
   else log.warn(about, 'token refresh failed');
 }

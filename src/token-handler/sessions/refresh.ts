@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Problem } from '../../service/http/problem.ts';
 import type { FairQueue } from '../../service/limits/fair-queue.ts';
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { within } from '../../service/time-limit.ts';
 import { type AttemptOptions, RefreshAttempts } from './refresh-attempt.ts';
@@ -81,7 +82,14 @@ export class Refresher {
     if (intent === undefined || this.#running.has(handle) || isUsable(tokens, this.#now())) return false;
     if (!(await this.#options.tokens.abandon(handle, intent))) return false;
     this.#attempts.count('abandoned');
-    this.#options.log.warn({ session: handle }, 'session ended: the replica that refreshed its tokens has died');
+    const audit = serviceEvent({
+      ...{ action: 'session.abandoned', by: 'token-handler' },
+      ...{ tenant: session.tenantId, id: handle },
+    });
+    auditLog(this.#options.log).warn(
+      { session: handle, audit },
+      'session ended: the replica that refreshed its tokens has died',
+    );
     // Removes the index entries as well.
     await this.#options.sessions.end(session);
     return true;

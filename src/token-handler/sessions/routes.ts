@@ -79,6 +79,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
+    audit: { unaudited: 'It only sets the CSRF cookie again.' },
     // It sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
@@ -121,6 +122,7 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
+    audit: 'session.revoke',
     summary: 'Ends a session of the person; or of the tenant, for an administrator',
     guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [seenSession, sessionTenant, csrf])],
     params: sessionParams,

@@ -12,6 +12,7 @@ import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { handleOf, issueCsrfCookie } from '../sessions/cookies.ts';
 import type { Landing } from '../sessions/records.ts';
 import { claimsOf, type Session, type SessionLimits, type SessionUser, tokenSetOf } from '../sessions/session.ts';
+import { noteSession } from '../sessions/session-audit.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { renewSession, saveSession } from './browser-session.ts';
 import type { Redeemed } from './relying-party.ts';
@@ -61,6 +62,7 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       // The former session has ended already, because its record was deleted. This call removes its tokens.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
+    noteSession(response, session);
     issueCsrfCookie(response, session, request.secure);
   };
 }

@@ -5,6 +5,7 @@ import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
 import { type ClientCatalog, requireClient } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
@@ -17,7 +18,7 @@ import { type AskedParameters, type Attempt, type Attempts, attemptId, type Sign
 import { authorizationError, judgeError, signInProblem } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
-import { authQuery, callbackQuery, clientParams } from './schema.ts';
+import { authQuery, callbackQuery, clientParams, signInAnswers } from './schema.ts';
 import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
 import type { SignInOutcomes } from './sign-in-outcomes.ts';
 
@@ -41,23 +42,12 @@ export interface SignInOptions {
   clock: Clock;
 }
 
-const answers = {
-  302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
-  400: { description: 'The request is not valid, or this browser did not start the sign-in' },
-  401: { description: 'The identity provider has ended the sign-in meanwhile' },
-  404: { description: 'Unknown tenant or client' },
-  409: { description: 'The client is not registered (registration-required)' },
-  429: { description: 'Too many requests from this address', headers: { 'Retry-After': 'Seconds' } },
-  502: { description: 'The identity provider or the configuration service failed' },
-  503: { description: 'The session store or the database cannot be reached' },
-  504: { description: 'The identity provider or the configuration service did not respond in time' },
-};
-
 export function authRoute(options: SignInOptions): Route {
   const { signInLimit, cookieScheme } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
+    audit: { unaudited: 'Nobody is known yet; the callback is audited.' },
     operationId: 'signIn',
     getHasEffects: true,
     summary: 'Starts a sign-in at the identity provider',
@@ -67,7 +57,7 @@ export function authRoute(options: SignInOptions): Route {
     params: clientParams,
     query: authQuery,
     headers: pageLanguage,
-    answers,
+    answers: signInAnswers,
     async handle({ params, query }, request, response) {
       const named = tenantHeader(request, options.tenantHeader) ?? query.tenant;
       if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
@@ -127,6 +117,7 @@ export function callbackRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
+    audit: 'session.sign-in',
     operationId: 'receiveSignIn',
     getHasEffects: true,
     summary: 'Receives the response of the identity provider and opens the session',
@@ -136,12 +127,16 @@ export function callbackRoute(options: SignInOptions): Route {
     params: clientParams,
     query: callbackQuery,
     headers: pageLanguage,
-    answers,
+    answers: signInAnswers,
     async handle({ params, query: { state, error, iss } }, request, response) {
       const landed = await landingAgain(options, request, attemptId(state), params.clientId);
-      if (landed !== undefined) return response.redirect(302, landed);
+      if (landed !== undefined) {
+        dropAudit(response);
+        return response.redirect(302, landed);
+      }
       const attempt = options.attemptCookies.find(request, state);
       if (attempt?.signIn.clientId !== params.clientId) throw unknownState();
+      noteAudit(response, { tenant: attempt.signIn.tenantId });
       await checkDomain(options, request, attempt.signIn);
       noteSignIn(response, { attempt: attempt.signIn });
       const tenant = requireTenant(await options.tenants.byId(attempt.signIn.tenantId));
@@ -154,7 +149,10 @@ export function callbackRoute(options: SignInOptions): Route {
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
       const callback = { attempt, tenant, client, registration, error, iss, request, response };
-      response.redirect(302, await finish(options, callback));
+      const onward = await finish(options, callback);
+      // The person cancelled, or has to try again.
+      if (!response.locals.signedIn) noteAudit(response, { outcome: 'refused' });
+      response.redirect(302, onward);
     },
   });
 }

@@ -97,3 +97,16 @@ function spaced(word: string): RegExp {
 }
 
 export const logoutQuery = z.object({ returnTo });
+
+/** The responses of sign-in and its callback. */
+export const signInAnswers = {
+  302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
+  400: { description: 'The request is not valid, or this browser did not start the sign-in' },
+  401: { description: 'The identity provider has ended the sign-in meanwhile' },
+  404: { description: 'Unknown tenant or client' },
+  409: { description: 'The client is not registered (registration-required)' },
+  429: { description: 'Too many requests from this address', headers: { 'Retry-After': 'Seconds' } },
+  502: { description: 'The identity provider or the configuration service failed' },
+  503: { description: 'The session store or the database cannot be reached' },
+  504: { description: 'The identity provider or the configuration service did not respond in time' },
+};

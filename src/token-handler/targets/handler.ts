@@ -13,7 +13,7 @@ import type { Session } from '../sessions/session.ts';
 import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
 import { failedOutcome, outcomeOf, rejectionOf } from './proxy-outcome.ts';
-import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
+import type { AddedHeaders, HeaderList } from './request-headers.ts';
 import type { TargetMetrics } from './target-metrics.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
@@ -53,6 +53,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
       const live = sessionOf(response);
       const address = addressOf(request);
       const target = await findTarget(catalog, live.session, address);
+      response.locals.targetId = target.id;
       counters = metrics.outcomes.of(target.id);
       checkPath(address);
       const upstream = await upstreams.find(target.upstream);
@@ -138,11 +139,12 @@ export function pathAt({ basePath }: Pick<Upstream, 'basePath'>, address: Target
 }
 
 function addedHeaders({ locals }: HttpResponse, accessToken: string): AddedHeaders {
-  const { forwarded, traceparent, requestId } = locals;
+  const { forwarded, requestId, scope, traceparent } = locals;
   return {
     accessToken,
     forwarded,
-    traceparent: traceparent ?? newTraceparent(requestId),
+    requestId,
+    traceparent: scope.traceparent,
     isNewTrace: traceparent === undefined,
   };
 }

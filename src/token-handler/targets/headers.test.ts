@@ -183,6 +183,16 @@ describe('a request header', () => {
     });
   });
 
+  it('X-Request-Id is the request’s own: the id of a trusted proxy, and otherwise a new one', async () => {
+    const trusted = await world.send({ headers: { 'X-Request-Id': 'mine', X_Request_Id: 'theirs' } });
+    expect(trusted.headers['x-request-id']).toBe('mine');
+    expect(world.upstream.last().headers).toMatchObject({ 'x-request-id': 'mine' });
+    expect(Object.keys(world.upstream.last().headers)).not.toContain('x_request_id');
+    const made = await world.send({ headers: { 'X-Request-Id': 'not valid' } });
+    expect(made.headers['x-request-id']).toMatch(/^[\da-f-]{36}$/);
+    expect(world.upstream.last().headers['x-request-id']).toBe(made.headers['x-request-id']);
+  });
+
   it('traceparent is passed on with its tracestate, and made where there is none or an invalid one', async () => {
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     expect(await seenWith({ traceparent, tracestate: 'a=1' })).toMatchObject({ traceparent, tracestate: 'a=1' });

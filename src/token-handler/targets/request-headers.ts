@@ -1,7 +1,6 @@
 // Selects the request headers that are forwarded to the upstream. Drops cookies, the CSRF token, the tenant header, and
-// every header in which a client could claim an identity or an address. Adds the access token, the client's address and
-// the trace.
-import { hash } from 'node:crypto';
+// every header in which a client could claim an identity or an address. Adds the access token, the client's address, the
+// request id and the trace.
 import type { IncomingMessage } from 'node:http';
 import type { Forwarded } from '../../service/http/forwarded.ts';
 import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
@@ -9,6 +8,7 @@ import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
 export interface AddedHeaders {
   accessToken: string;
   forwarded: Forwarded;
+  requestId: string;
   traceparent: string;
   /** True if the trace begins here, so that the client's `tracestate` does not belong to it. */
   isNewTrace: boolean;
@@ -40,6 +40,7 @@ const dropped = [
   'expect',
   'host',
   'traceparent',
+  'x-request-id',
   'x-xsrf-token',
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
@@ -87,7 +88,7 @@ export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeade
       protocol,
     );
     if (host !== undefined) list.push('X-Forwarded-Host', host);
-    list.push('traceparent', added.traceparent);
+    list.push('X-Request-Id', added.requestId, 'traceparent', added.traceparent);
     const length = headers['content-length'];
     if (length !== undefined) list.push('Content-Length', length);
     return list;
@@ -99,16 +100,3 @@ export function connectionNames(connection: string | undefined): Set<string> | u
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }
-
-/**
- * Returns the header of a trace that begins here, because the client sent none (W3C Trace Context section 3.2). The
- * trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
- */
-export function newTraceparent(requestId: string): string {
-  const hex = requestId.replaceAll('-', '');
-  // The second half of a UUID is never zero (RFC 9562 section 4.1).
-  const traceId = uuidPattern.test(requestId) ? hex : hash('sha256', requestId).slice(0, 32);
-  return `00-${traceId}-${traceId.slice(16)}-00`;
-}
-
-const uuidPattern = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;

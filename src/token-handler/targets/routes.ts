@@ -8,6 +8,7 @@ export function targetRoute({ addressLimit, liveSession, sessionTenant, csrf, se
   return documentedRoute({
     method: 'all',
     path: targetPattern,
+    audit: { unaudited: 'The upstream knows what the request changes.' },
     operationId: 'proxy',
     guards: [addressLimit, liveSession, sessionTenant, csrf, sessionLimit],
     summary: 'Proxies a request to a target with the access token of the session',

@@ -1,0 +1,100 @@
+// Makes the audit event of a request from its route, its caller and its status. Requests of unknown callers that were
+// refused before they reached the handler have none: anybody can send them, and their log line says all that is known.
+
+import type { AuditEvent } from './audit.ts';
+import { type AuditAction, auditActions, objectParams } from './audit-actions.ts';
+
+type Outcome = AuditEvent['outcome'];
+
+/** What a request may do, if its body decides that. */
+export interface AuditChoice<Input> {
+  actions: readonly AuditAction[];
+  /** Returns undefined for a request that changes nothing. */
+  of(input: Input): AuditAction | undefined;
+}
+
+/** The audit event of a route; `unaudited` for a route that changes something, but needs no event of its own. */
+export type RouteAudit<Input> = AuditAction | AuditChoice<Input> | { unaudited: string };
+
+declare global {
+  namespace Express {
+    interface Locals {
+      audit?: RequestAudit;
+    }
+  }
+}
+
+export interface RequestAudit {
+  /** Undefined until the body is known, if it decides. */
+  action: AuditAction | undefined;
+  /** True once the guards have passed and the input is valid. */
+  isReached: boolean;
+  objectId?: string;
+  /** URN. By default, the tenant of the caller. */
+  tenant?: string;
+  /** By default, the outcome follows from the status. */
+  outcome?: Outcome;
+  /** True if the identity provider has proven that it sent the request. */
+  isProvider?: boolean;
+}
+
+/** Call it when the route is known. */
+export function beginAudit(audit: RouteAudit<never> | undefined, locals: Express.Locals): void {
+  if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
+  const [only, ...others] = typeof audit === 'string' ? [audit] : audit.actions;
+  locals.audit = { action: others.length === 0 ? only : undefined, isReached: false };
+}
+
+interface Input {
+  params: unknown;
+}
+
+/** Call it when the input is valid, before the handler. */
+export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, locals: Express.Locals, input: I): void {
+  const pending = locals.audit;
+  if (!pending) return;
+  pending.isReached = true;
+  if (typeof audit === 'object' && 'of' in audit) pending.action = audit.of(input);
+  if (pending.action === undefined) return;
+  const ids = objectParams[auditActions[pending.action].object].map((name) => (input.params as Params)?.[name]);
+  if (ids.length > 0 && ids.every((id) => id !== undefined)) pending.objectId = ids.join('/');
+}
+
+type Params = Record<string, unknown> | undefined;
+
+/** Adds what only the handler knows. */
+export function noteAudit({ locals }: { locals: Express.Locals }, facts: Partial<RequestAudit>): void {
+  if (locals.audit) Object.assign(locals.audit, facts);
+}
+
+/** Call it if the request turns out to change nothing. */
+export function dropAudit({ locals }: { locals: Express.Locals }): void {
+  delete locals.audit;
+}
+
+export function auditEventOf(locals: Express.Locals, status: number): AuditEvent | undefined {
+  const { audit, caller, signedIn } = locals;
+  if (audit?.action === undefined || !(audit.isReached || caller || signedIn)) return undefined;
+  const tenant = audit.tenant ?? signedIn?.tenantId ?? locals.tenant?.id ?? caller?.tenant?.id;
+  const { objectId: id } = audit;
+  return {
+    action: audit.action,
+    actor: actorOf(locals, audit),
+    ...(tenant !== undefined && { tenant }),
+    object: { type: auditActions[audit.action].object, ...(id !== undefined && { id }) },
+    outcome: audit.outcome ?? outcomeOf(status),
+  };
+}
+
+function actorOf({ caller, signedIn }: Express.Locals, { isProvider }: RequestAudit): AuditEvent['actor'] {
+  if (isProvider) return { kind: 'identity-provider' };
+  if (caller) return { kind: 'account', id: caller.subject, realm: caller.realm, clientId: caller.clientId };
+  if (signedIn) return { kind: 'person', id: signedIn.subject, clientId: signedIn.clientId };
+  return { kind: 'browser' };
+}
+
+function outcomeOf(status: number): Outcome {
+  if (status === 499) return 'unknown';
+  if (status < 400) return 'succeeded';
+  return status < 500 ? 'refused' : 'failed';
+}

@@ -1,0 +1,62 @@
+// Carries the ids of a request to all code that works for it, so that each log line and each call to another service names
+// the request. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and timers that
+// outlive a request keep the scope of the request that created them: their callbacks must log with `outsideRequests`.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { hash } from 'node:crypto';
+
+/** Holds ids only. Connections that outlive the request keep it in memory. */
+export interface RequestScope {
+  /** Absent for background work. */
+  readonly requestId?: string;
+  /** W3C Trace Context (version 00) for the calls of this request: the client's, or one that begins here. */
+  readonly traceparent: string;
+}
+
+const storage = new AsyncLocalStorage<RequestScope>();
+
+/** Calls `work`. All that it does, now and later, has the scope. */
+export function runInScope<A extends unknown[], T>(scope: RequestScope, work: (...args: A) => T, ...args: A): T {
+  return storage.run(scope, work, ...args);
+}
+
+/** Calls `work` without a scope. Use it for what a request starts, but other requests share. */
+export function outsideRequests<T>(work: () => T): T {
+  return storage.exit(work);
+}
+
+/** Returns the scope of the running code; undefined outside of requests. */
+export function currentScope(): RequestScope | undefined {
+  return storage.getStore();
+}
+
+/** Returns the headers that tell another service which request a call belongs to. */
+export function scopeHeaders(scope = currentScope()): Record<string, string> {
+  if (!scope) return {};
+  const { requestId, traceparent } = scope;
+  return requestId === undefined ? { traceparent } : { 'x-request-id': requestId, traceparent };
+}
+
+/** Returns the trace id of a header `traceparent`: 32 hexadecimal digits. */
+export function traceIdOf(traceparent: string): string {
+  return traceparent.slice(3, 35);
+}
+
+// W3C Trace Context section 3.2.2: version 00. Ids that consist of zeros are invalid.
+const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+export function isTraceparent(text: unknown): text is string {
+  return typeof text === 'string' && traceparentPattern.test(text);
+}
+
+/**
+ * Returns the header of a trace that begins here, because the client sent none (W3C Trace Context section 3.2). The
+ * trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
+ */
+export function newTraceparent(requestId: string): string {
+  const hex = requestId.replaceAll('-', '');
+  // The second half of a UUID is never zero (RFC 9562 section 4.1).
+  const traceId = uuidPattern.test(requestId) ? hex : hash('sha256', requestId).slice(0, 32);
+  return `00-${traceId}-${traceId.slice(16)}-00`;
+}
+
+const uuidPattern = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
