@@ -55,7 +55,7 @@ const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long
 
 it('the form service exports no metrics of runs before the first run', async () => {
   const { text } = await call(`${forms.metricsUrl}/metrics`);
-  expect(text).toContain('# TYPE reconciler_last_run_timestamp_seconds gauge');
+  expect(text).toContain('# TYPE formgate_reconciler_last_run_timestamp_seconds gauge');
   expect(text).not.toMatch(/^reconciler_/m);
 });
 
@@ -167,11 +167,11 @@ describe('a definition in the configuration service', () => {
 describe('the metrics of the form service', () => {
   it('describe the last run: its time, duration and counts, and how overdue the oldest draft is', async () => {
     const { text } = await call(`${forms.metricsUrl}/metrics`);
-    expect(text).toMatch(/^reconciler_last_success_timestamp_seconds\{part="expire"\} \d{10}(?:\.\d+)?$/m);
-    expect(text).toMatch(/^reconciler_last_run_duration_seconds \d/m);
-    expect(text).toContain('reconciler_last_run_outcome{outcome="succeeded"} 1');
-    expect(text).toContain('reconciler_last_run_count{outcome="skippedDefinitions"} 1');
-    const overdue = Number(/^reconciler_oldest_overdue_draft_seconds (.*)$/m.exec(text)?.[1]);
+    expect(text).toMatch(/^formgate_reconciler_last_success_timestamp_seconds\{part="expire"\} \d{10}(?:\.\d+)?$/m);
+    expect(text).toMatch(/^formgate_reconciler_last_run_duration_seconds \d/m);
+    expect(text).toContain('formgate_reconciler_last_run_outcome{outcome="succeeded"} 1');
+    expect(text).toContain('formgate_reconciler_last_run_count{outcome="skippedDefinitions"} 1');
+    const overdue = Number(/^formgate_oldest_overdue_draft_seconds (.*)$/m.exec(text)?.[1]);
     expect(overdue).toBeGreaterThan((83 * day) / 1_000);
     expect(overdue).toBeLessThan((85 * day) / 1_000);
   });

@@ -18,7 +18,7 @@ import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { type SharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
-import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
+import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { startAddressIndex } from './addresses/index-walk.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
@@ -42,7 +42,7 @@ import { createFindResponse } from './forms/idempotency.ts';
 import { createFormList } from './forms/list-store.ts';
 import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
-import { countSuppressedNotices } from './notices/metrics.ts';
+import { createNoticeMetrics } from './notices/metrics.ts';
 import { createOperationsServices } from './operations/services.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { type Dispatcher, type DispatcherPace, startDispatcher } from './outbox/dispatcher.ts';
@@ -79,7 +79,7 @@ export interface StartOptions {
 export async function startForms(options: StartOptions): Promise<RunningService> {
   const { config, log, env, clock = systemClock, pace, startup } = options;
   requirePages(config.PAGES);
-  const metrics = createMetrics();
+  const metrics = createMetrics('form-service');
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
@@ -94,7 +94,8 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   };
   const outbox = startOutbox(base, pace);
   registerRunMetrics({ metrics, pool: pools.outbox, clock });
-  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock }));
+  const quarantine = createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock });
+  createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
   platform.register(registered);
   void platform.preload();
   let ownUrl = '';
@@ -228,7 +229,7 @@ function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outb
   return {
     forms,
     formData: createDataStore(pool),
-    creation: createCreationStore(pool, countSuppressedNotices(metrics)),
+    creation: createCreationStore(pool, createNoticeMetrics(metrics)),
     list: createFormList(pool),
     expiryDates: createExpiryDates(base.findPolicy),
     access: createFormAccess({ forms, definitions: base.definitions, clock }),

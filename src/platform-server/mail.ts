@@ -1,8 +1,8 @@
 // Sends mail by SMTP. Errors contain only the error code and the SMTP reply code. They are written to logs and to the
 // job table, and the text of a reply quotes addresses.
 import { createTransport } from 'nodemailer';
-import prom from 'prom-client';
 import type { Metrics } from '../service/operations/metrics.ts';
+import { createMailMetrics } from './mail-metrics.ts';
 
 export interface Mail {
   to: { name: string; address: string };
@@ -55,12 +55,7 @@ export function createMailer(options: { url: string; from: string; metrics: Metr
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  const sent = new prom.Counter({
-    name: 'platform_mails_total',
-    help: 'Mails by outcome: taken (accepted by the mail server), refused (5xx) or failed',
-    labelNames: ['outcome'],
-    registers: [options.metrics.registry],
-  });
+  const { mails: sent } = createMailMetrics(options.metrics);
 
   return {
     domain: /@([A-Za-z0-9.-]+)/.exec(options.from)?.[1] ?? 'localhost',

@@ -16,7 +16,7 @@ import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
-import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
+import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
 import type { Behaviour } from './behaviour.ts';
@@ -31,6 +31,7 @@ import { platformNamespace } from './directory/entry.ts';
 import { createDirectoryStore } from './directory/store.ts';
 import { eventDefinitionsSchema, eventsHome, schemasOfEvents } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
+import { createJobMetrics } from './job-metrics.ts';
 import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
 import { createMailer, type Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
@@ -46,7 +47,6 @@ import { createSenderPolicy } from './notifications/sender.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
-import { registerQueueMetrics } from './queue-metrics.ts';
 import { createBehaviour, readReference } from './reference/create-behaviour.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { createTenantCode, type TenantCode } from './tenant-code.ts';
@@ -71,7 +71,7 @@ export async function startPlatformServer(options: {
   const { config, log, env = {}, clock = systemClock, startup } = options;
   const reference = readReference(env);
   const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
-  const metrics = createMetrics();
+  const metrics = createMetrics('platform-server');
   const url = config.DATABASE_URL;
   await migrate({ url, directory: migrationsDirectory, log });
   const pool = createPool({ url, name: 'requests', size: config.DATABASE_POOL_SIZE, log, metrics });
@@ -96,8 +96,9 @@ export async function startPlatformServer(options: {
     behaviour,
     ...createStores({ config, pool, mailer, behaviour }),
   };
-  registerQueueMetrics(metrics, clock, { events: base.events.waiting, deliveries: base.deliveries.waiting });
-  registerQuarantineMetrics(metrics, createNoticeQuarantine(pool));
+  const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
+  createJobMetrics({ registry: metrics.registry, clock, queues });
+  createQuarantineMetrics({ registry: metrics.registry, store: createNoticeQuarantine(pool) });
   const worker = await startWorker({
     ...{ ...createJobs(base), pool: jobPool, log },
     concurrency: behaviour.concurrency(config.WORKER_CONCURRENCY),

@@ -4,11 +4,13 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import { Problem } from '../service/http/problem.ts';
 import type { MissBudget } from './miss-budget.ts';
+import type { CacheReads } from './platform-metrics.ts';
 
 export interface CacheMissesOptions {
   service: string;
   clock: Clock;
   budget: MissBudget;
+  reads: Pick<CacheReads, 'refused'>;
   maxEntries: number;
   /** Milliseconds between two fetches of a key. */
   interval: number;
@@ -16,7 +18,7 @@ export interface CacheMissesOptions {
 
 /** `E` is the cache's entry. */
 export function createCacheMisses<E extends object>(options: CacheMissesOptions) {
-  const { service, clock, budget, maxEntries, interval } = options;
+  const { service, clock, budget, reads, maxEntries, interval } = options;
   const fetchedAt = new LRUCache<string, number>({ max: maxEntries });
   const running = new Map<string, Promise<E>>();
 
@@ -30,6 +32,7 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
     /** Charges the first fetch of a key that a caller chose. Throws Problem `busy` beyond the budget. */
     charge(share: string): void {
       if (budget.take(service, share)) return;
+      reads.refused += 1;
       const headers = { 'Retry-After': '1' };
       throw new Problem('busy', 'Too many names that do not exist are being looked up. Try again.', { headers });
     },

@@ -59,6 +59,7 @@ function createTestCache(maxEntries = 100, fresh = minute) {
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 const down = () => new PlatformError('configuration', 'unreachable');
+const readsOf = (cache = 'configuration') => metrics.cacheReads(cache);
 const staleServes = async () => (await metrics.staleServes.get()).values[0]?.value ?? 0;
 
 beforeEach(() => {
@@ -75,6 +76,8 @@ describe('a cached response', () => {
     now += minute - 1;
     expect(await cache.get('k', source.load)).toBe('a');
     expect(source.calls).toBe(1);
+    expect(cache.peek('k')).toBe('a');
+    expect(readsOf()).toEqual({ hit: 2, miss: 1, stale: 0, refused: 0 });
   });
 
   it('is fresh for as long as configured', async () => {
@@ -173,6 +176,7 @@ describe('an outage', () => {
     now += 24 * hour - 1;
     expect(await cache.get('k', source.load)).toBe('a');
     expect(await staleServes()).toBe(1);
+    expect(readsOf()).toEqual({ hit: 0, miss: 1, stale: 1, refused: 0 });
     expect(captured.lines()).toMatchObject([{ level: 'warn', dependency: 'configuration' }]);
   });
 
@@ -428,6 +432,7 @@ describe('a flood of made-up names', () => {
     expect(source.calls).toBe(100);
     expect(all.at(-1)).toMatchObject({ reason: { slug: 'busy', headers: { 'Retry-After': '1' } } });
     expect([await reads('read'), await reads('refused')]).toEqual([100, 900]);
+    expect(readsOf()).toMatchObject({ miss: 100, refused: 900 });
     now += second;
     for (let time = 0; time < 20; time += 1) await ask(cache, source, 'loud');
     await expect(ask(cache, source, 'loud')).rejects.toMatchObject({ slug: 'busy' });

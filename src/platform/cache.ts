@@ -1,14 +1,12 @@
 // Caches responses of platform services, so that hot paths make no calls and short outages go unnoticed. A response
 // that grants permission is served for at most 5 minutes. If a call fails and no earlier response is cached, the
 // failure is thrown.
-import { isDeepStrictEqual } from 'node:util';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
+import { createEntries, type Entry } from './cache-entries.ts';
 import { createCacheMisses } from './cache-misses.ts';
 import type { MissBudget } from './miss-budget.ts';
-import { isOutage, type PlatformError } from './platform-error.ts';
-import type { PlatformMetrics } from './platform-metrics.ts';
+import type { CacheReads, PlatformMetrics } from './platform-metrics.ts';
 
 /** Times in milliseconds. */
 export interface CacheTimes {
@@ -57,7 +55,7 @@ export interface CacheOptions {
   times: CacheTimes;
   /** Maximum number of keys. The least recently used key is removed first. */
   maxEntries: number;
-  metrics: Pick<PlatformMetrics, 'staleServes'>;
+  metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
   /** Limits the fetches that callers cause by naming what does not exist. */
   budget: MissBudget;
   log: Logger;
@@ -95,39 +93,13 @@ export interface Cache<V> {
   invalidate(key: string): void;
 }
 
-interface Entry<V> {
-  value: V;
-  /** When the value was requested. */
-  at: number;
-  /** When the service was last called for the value, or last failed. */
-  checkedAt: number;
-  /** Set while the service fails. */
-  failure: PlatformError | undefined;
-}
-
 export function createCache<V>({ clock, times, maxEntries, budget, ...names }: CacheOptions): Cache<V> {
-  const entries = new LRUCache<string, Entry<V>, () => Promise<V>>({
-    max: maxEntries,
-    // A write aborts the running fetches of its key. Callers that wait for such a fetch get the result, but it is not
-    // cached.
-    ignoreFetchAbort: true,
-    fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
-  });
-  const misses = createCacheMisses<Entry<V>>({ ...names, clock, budget, maxEntries, interval: times.miss });
-  const reportStale = staleReporter(clock, names);
   const now = () => clock().getTime();
   const { since, limitOf, isFresh, mayServe } = createAges(now, times);
-
-  async function fetchEntry(load: () => Promise<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
-    const at = now();
-    try {
-      const value = await load();
-      return { value: keepIdentity(known, value), at, checkedAt: at, failure: undefined };
-    } catch (error) {
-      if (!known || !isOutage(error) || since(known.at) >= times.stale) throw error;
-      return { ...known, checkedAt: now(), failure: error };
-    }
-  }
+  const entries = createEntries<V>({ maxEntries, stale: times.stale, now, since });
+  const reads = names.metrics.cacheReads(names.service);
+  const misses = createCacheMisses<Entry<V>>({ ...names, reads, clock, budget, maxEntries, interval: times.miss });
+  const reportStale = staleReporter(clock, names);
 
   // The type of `fetch` allows undefined, which fetchEntry never returns.
   const refresh = (key: string, context: () => Promise<V>, allowStale = false) =>
@@ -136,11 +108,18 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
   async function read(key: string, load: () => Promise<V>, limit: number): Promise<Entry<V>> {
     const known = entries.get(key, anyAge);
     const usable = known && since(known.at) < limit ? known : undefined;
-    const entry = usable && isFresh(usable) ? usable : await refresh(key, load, usable && mayServe(usable));
-    if (!entry.failure) return entry;
-    if (since(entry.at) >= limit) throw entry.failure;
-    reportStale();
-    return entry;
+    let outcome: keyof CacheReads = 'miss';
+    try {
+      const entry = usable && isFresh(usable) ? usable : await refresh(key, load, usable && mayServe(usable));
+      if (entry === usable) outcome = 'hit';
+      if (!entry.failure) return entry;
+      if (since(entry.at) >= limit) throw entry.failure;
+      outcome = 'stale';
+      reportStale();
+      return entry;
+    } finally {
+      reads[outcome] += 1;
+    }
   }
 
   /** Nearly every read returns here, so this path is kept short. */
@@ -163,6 +142,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
   async function get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V> {
     const limit = limitOf(options);
     const fresh = freshEntry(key, limit);
+    if (fresh) reads.hit += 1;
     if (fresh && !options?.lacks?.(fresh.value)) return fresh.value;
     const asked = now();
     const entry = fresh ?? (await (options?.isChosen ? readChosen : read)(key, load, limit, share));
@@ -172,7 +152,11 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     return later.value;
   }
 
-  const peek: Cache<V>['peek'] = (key, options) => freshEntry(key, limitOf(options))?.value;
+  const peek: Cache<V>['peek'] = (key, options) => {
+    const fresh = freshEntry(key, limitOf(options));
+    if (fresh) reads.hit += 1;
+    return fresh?.value;
+  };
   return { get, peek, find: createFind(get), invalidate: (key) => entries.delete(key) };
 }
 
@@ -207,15 +191,6 @@ function createAges(now: () => number, times: CacheTimes) {
     mayServe: ({ value, checkedAt, failure }: Entry<unknown>) =>
       since(checkedAt) < (failure ? times.failing : value === undefined ? 0 : times.background),
   };
-}
-
-function keepIdentity<V>(known: Entry<V> | undefined, value: V): V {
-  try {
-    return known && isDeepStrictEqual(known.value, value) ? known.value : value;
-  } catch {
-    // The value is nested more deeply than the stack allows.
-    return value;
-  }
 }
 
 /** Returns a function that counts a stale read and logs at most one warning a minute. */

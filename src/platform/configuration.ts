@@ -96,7 +96,7 @@ export interface ConfigurationOptions {
   clock: Clock;
   times: CacheTimes;
   budget: MissBudget;
-  metrics: Pick<PlatformMetrics, 'staleServes'>;
+  metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
   log: Logger;
 }
 

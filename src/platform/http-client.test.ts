@@ -305,10 +305,13 @@ describe('the token', () => {
 
   it('that cannot be fetched fails the call with the error of the identity provider, without a request', async () => {
     const account = {
-      token: () => Promise.reject(new PlatformError('access', 'unreachable')),
+      token: () => Promise.reject(new PlatformError('identity-provider', 'unreachable')),
       renew: async () => '',
     };
-    await expect(get(createClient({ account }))).rejects.toMatchObject({ service: 'access', kind: 'unreachable' });
+    await expect(get(createClient({ account }))).rejects.toMatchObject({
+      service: 'identity-provider',
+      kind: 'unreachable',
+    });
     expect(server.requests).toHaveLength(0);
     expect(await count('unreachable')).toBe(0);
   });
@@ -389,7 +392,8 @@ describe('the circuit', () => {
   it('never opens because the token cannot be fetched', async () => {
     let available = false;
     const account = {
-      token: () => (available ? Promise.resolve('t') : Promise.reject(new PlatformError('access', 'failed'))),
+      token: () =>
+        available ? Promise.resolve('t') : Promise.reject(new PlatformError('identity-provider', 'failed')),
       renew: async () => '',
     };
     const made = createClient({ account });
@@ -450,8 +454,8 @@ describe('every call', () => {
     server.behave(status(500));
     await get().catch(() => undefined);
     const text = await base.registry.metrics();
-    expect(text).toContain('platform_request_duration_seconds_count{service="configuration",outcome="ok"} 1');
-    expect(text).toContain('platform_request_duration_seconds_count{service="configuration",outcome="failed"} 1');
+    expect(text).toContain('formgate_dependency_calls_total{dependency="configuration",outcome="ok"} 1');
+    expect(text).toContain('formgate_dependency_calls_total{dependency="configuration",outcome="failed"} 1');
   });
 
   it('reuses connections', async () => {

@@ -147,7 +147,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       call.url = new URL(`${base}${request.path}${queryOf(request.query)}`);
       const value = readResponse(service, request, await perform(request, call));
       isSuspect = false;
-      metrics.duration.observe({ service, outcome: 'ok' }, (performance.now() - started) / 1000);
+      metrics.called(service, 'ok', (performance.now() - started) / 1000);
       return value;
     } catch (error) {
       const failure = error instanceof PlatformError ? error : unexpected(service, error);
@@ -222,7 +222,7 @@ function report(
 ): void {
   // The client of the other service has already reported its failure.
   const own = failure.service === service;
-  metrics.duration.observe({ service, outcome: own ? failure.kind : 'dependency' }, milliseconds / 1000);
+  metrics.called(service, own ? failure.kind : 'dependency', milliseconds / 1000);
   if (!own) return;
   metrics.failures.inc({ dependency: service, kind: failure.kind });
   // The circuit logs once when it opens. Logging every refused call would fill the log.

@@ -6,10 +6,12 @@ export interface PlatformMetrics {
   /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /**
-   * Seconds of a whole call, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if an
+   * Counts a call and its seconds, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if an
    * earlier call failed that this call needs.
    */
-  duration: prom.Histogram<'service' | 'outcome'>;
+  called: Metrics['dependencyCalled'];
+  /** Returns the counts of a cache. Every read of the cache adds to one of them. */
+  cacheReads(cache: string): CacheReads;
   /** Counts reads that were served with an old response because the service fails. */
   staleServes: prom.Counter<'service'>;
   /** Reads because a caller named something unknown. The outcome is `read`, or `refused` beyond the budget. */
@@ -24,53 +26,83 @@ export interface PlatformMetrics {
   registrationUnknown: prom.Gauge<'service'>;
 }
 
+/** Plain numbers, which are exported at each scrape: nearly every request reads several caches. */
+export interface CacheReads {
+  /** Served without waiting for the service. */
+  hit: number;
+  /** Waited for the service. */
+  miss: number;
+  /** Served with an old response because the service fails. */
+  stale: number;
+  /** Refused because callers named too many unknown things. */
+  refused: number;
+}
+
 /** Creates the metrics. Call it once per registry. */
-export function createPlatformMetrics({ registry, dependencyFailures }: Metrics): PlatformMetrics {
+export function createPlatformMetrics(
+  metrics: Pick<Metrics, 'registry' | 'dependencyFailures' | 'dependencyCalled'>,
+): PlatformMetrics {
+  const { registry, dependencyFailures, dependencyCalled } = metrics;
   const registers = [registry];
   return {
     failures: dependencyFailures,
-    duration: new prom.Histogram({
-      name: 'platform_request_duration_seconds',
-      help: 'Duration of calls to platform services, retries included, by outcome',
-      labelNames: ['service', 'outcome'],
-      buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-      registers,
-    }),
+    called: dependencyCalled,
+    cacheReads: createCacheReads(registry),
     staleServes: new prom.Counter({
-      name: 'platform_stale_serves_total',
+      name: 'formgate_platform_stale_serves_total',
       help: 'Reads served with an old response because the service fails',
       labelNames: ['service'],
       registers,
     }),
     missReads: new prom.Counter({
-      name: 'platform_miss_reads_total',
+      name: 'formgate_platform_miss_reads_total',
       help: 'Reads because a caller named something unknown, by outcome: read, or refused beyond the budget',
       labelNames: ['service', 'outcome'],
       registers,
     }),
     circuitOpen: new prom.Gauge({
-      name: 'platform_circuit_open',
+      name: 'formgate_platform_circuit_open',
       help: '1 while the circuit to a platform service is open',
       labelNames: ['service'],
       registers,
     }),
     registrationPending: new prom.Gauge({
-      name: 'platform_registration_pending',
+      name: 'formgate_platform_registration_pending',
       help: '1 while a document that this service registers at startup has not been written',
       labelNames: ['document'],
       registers,
     }),
     registrationRepairs: new prom.Counter({
-      name: 'platform_registration_repairs_total',
+      name: 'formgate_platform_registration_repairs_total',
       help: 'Registrations that were lost after they had been written, and were written again',
       labelNames: ['document'],
       registers,
     }),
     registrationUnknown: new prom.Gauge({
-      name: 'platform_registration_unknown',
+      name: 'formgate_platform_registration_unknown',
       help: '1 while a platform service works with an old configuration, without what this service has registered',
       labelNames: ['service'],
       registers,
     }),
+  };
+}
+
+function createCacheReads(registry: prom.Registry): PlatformMetrics['cacheReads'] {
+  const caches = new Map<string, CacheReads>();
+  const counter = new prom.Counter({
+    name: 'formgate_cache_reads_total',
+    help: 'Reads of caches by outcome: hit, miss (waited for the service), stale (the service fails), refused',
+    labelNames: ['cache', 'outcome'],
+    registers: [registry],
+    collect() {
+      counter.reset();
+      for (const [cache, reads] of caches)
+        for (const [outcome, count] of Object.entries(reads)) counter.inc({ cache, outcome }, count);
+    },
+  });
+  return (cache) => {
+    const reads = caches.get(cache) ?? { hit: 0, miss: 0, stale: 0, refused: 0 };
+    caches.set(cache, reads);
+    return reads;
   };
 }

@@ -203,7 +203,7 @@ describe('the platform clients, wired from one configuration', () => {
     const wrong = create({ CLIENT_SECRET: 'not the secret' });
     onTestFinished(() => wrong.close());
     await expect(wrong.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
-      service: 'access',
+      service: 'identity-provider',
       kind: 'denied',
     });
   });

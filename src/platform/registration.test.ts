@@ -210,7 +210,7 @@ describe('registration at startup', () => {
     await register({ roles: what.roles }).confirmed;
     expect(await stored('tenant-service')).toHaveProperty([urn]);
     expect(await calls.base.registry.metrics()).toMatch(
-      /platform_registration_repairs_total\{document="tenant-service"[^}]*\} 3/,
+      /formgate_platform_registration_repairs_total\{document="tenant-service"[^}]*\} 3/,
     );
     expect(calls.captured.text()).toContain('registration was lost and is repaired');
   });
@@ -252,11 +252,11 @@ describe('registration at startup', () => {
     expect(new Set(Object.values(await state()))).toEqual(new Set(['pending']));
     await pause(100);
     const text = () => calls.base.registry.metrics();
-    expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 1');
+    expect(await text()).toContain('formgate_platform_registration_pending{document="tenant-service"} 1');
     door.behave(forward);
     await done;
     expect(new Set(Object.values(await state()))).toEqual(new Set(['registered']));
-    expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 0');
+    expect(await text()).toContain('formgate_platform_registration_pending{document="tenant-service"} 0');
   });
 
   it('writes other documents if one is rejected', async () => {

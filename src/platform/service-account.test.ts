@@ -122,7 +122,11 @@ describe('the token of the service account', () => {
 describe('a sign-in of the service account that fails', () => {
   it.each([400, 401, 403])('with status %i is PlatformError denied of the identity provider', async (status) => {
     server.behave(answerJson({ error: 'invalid_client' }, status));
-    await expect(account.token()).rejects.toMatchObject({ service: 'access', kind: 'denied', upstreamStatus: status });
+    await expect(account.token()).rejects.toMatchObject({
+      service: 'identity-provider',
+      kind: 'denied',
+      upstreamStatus: status,
+    });
   });
 
   it('is retried twice on 503, then an error; the next call tries again', async () => {

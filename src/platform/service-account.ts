@@ -21,7 +21,7 @@ export interface ServiceAccount extends TokenSource {
   /**
    * Returns a valid token. It is cached, and renewed in the background from 60 s before its expiry, or from a quarter
    * of its lifetime if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
-   * `access`.
+   * `identity-provider`.
    */
   token(): Promise<string>;
   /**
@@ -52,7 +52,11 @@ const tokenSchema = z.looseObject({
 
 export function createServiceAccount(options: ServiceAccountOptions): ServiceAccount {
   const { accessUrl, realm = 'core', clientId, clientSecret, clock } = options;
-  const client = createPlatformClient({ ...options, service: 'access', baseUrl: () => Promise.resolve(accessUrl) });
+  const client = createPlatformClient({
+    ...options,
+    service: 'identity-provider',
+    baseUrl: () => Promise.resolve(accessUrl),
+  });
   let held: Held | undefined;
   let flight: Promise<string> | undefined;
   let attemptedAt = Number.NEGATIVE_INFINITY;
@@ -65,7 +69,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       const { access_token: token, expires_in: seconds } = await client.request({
         operation: 'sign in the service account',
         method: 'POST',
-        path: `${pathOf('access', 'realms', realm)}/protocol/openid-connect/token`,
+        path: `${pathOf('identity-provider', 'realms', realm)}/protocol/openid-connect/token`,
         form: { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
         idempotent: true,
         answer: tokenSchema,
@@ -79,7 +83,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       // The identity provider may reject wrong credentials with a 400 (RFC 6749 section 5.2). This is a problem of the
       // service's account, not of the caller's request.
       if (error instanceof PlatformError && error.kind === 'rejected')
-        throw new PlatformError('access', 'denied', { upstreamStatus: error.upstreamStatus });
+        throw new PlatformError('identity-provider', 'denied', { upstreamStatus: error.upstreamStatus });
       throw error;
     } finally {
       flight = undefined;

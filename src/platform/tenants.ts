@@ -14,7 +14,7 @@ export interface TenantsOptions {
   clock: Clock;
   times: CacheTimes;
   budget: MissBudget;
-  metrics: Pick<PlatformMetrics, 'staleServes'>;
+  metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
   log: Logger;
 }
 

@@ -129,5 +129,5 @@ it('the token handler serves its liveness, readiness and metrics on the metrics 
   expect((await fetch(`${handler.metricsUrl}/livez`)).status).toBe(200);
   await expect.poll(async () => (await fetch(`${handler.metricsUrl}/readyz`)).status).toBe(200);
   const metrics = await (await fetch(`${handler.metricsUrl}/metrics`)).text();
-  expect(metrics).toContain('token_handler_registration_leftovers{kind="deletion"} 0');
+  expect(metrics).toContain('formgate_registration_leftovers{kind="deletion"} 0');
 });

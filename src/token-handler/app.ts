@@ -69,8 +69,8 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
     registerClientRoute(clients),
     updateClientRoute(clients),
     listLeftoversRoute(clients),
-    authRoute(signIn),
-    callbackRoute(signIn),
+    signIn.outcomes.observe('auth', authRoute(signIn)),
+    signIn.outcomes.observe('callback', callbackRoute(signIn)),
     logoutRoute(logout),
     backchannelRoute(logout),
     listSessionsRoute(sessions),
@@ -98,7 +98,10 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
     clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, log },
-    sessions: { ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
+    sessions: {
+      ...{ ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
+      logouts: signIns.logouts,
+    },
     targets: targets.guards,
   };
 }

@@ -125,6 +125,15 @@ const targetFields = {
   ),
 };
 
+const metricsFields = {
+  METRICS_TARGETS: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe(
+      'on labels formgate_proxied_requests_total with the id of the target: at most 100 of them, further ones count as other',
+    ),
+};
+
 function parsePages(text: string | undefined, context: z.RefinementCtx<string | undefined>): PageSettings {
   const parsed = parsePageSettings(text);
   if ('settings' in parsed) return parsed.settings;
@@ -152,6 +161,7 @@ const settings = z.object({
   ...clientFields,
   ...sessionFields,
   ...targetFields,
+  ...metricsFields,
 });
 
 export const configSchema = withRules(

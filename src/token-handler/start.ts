@@ -48,7 +48,7 @@ export interface StartOptions {
 /** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` override or session store. */
 async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
   const { config, log, env, pace, clock = systemClock } = options;
-  const metrics = createMetrics();
+  const metrics = createMetrics('token-handler');
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'token-handler', urns, metrics, log, clock, env });
   const { tenants, directory } = platform;

@@ -18,7 +18,9 @@ beforeEach(() => {
 /** Returns how many failures of the identity provider were counted: of one kind, or of all. */
 async function failures(kind?: string): Promise<number> {
   const text = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
-  const counts = text.matchAll(/^dependency_failures_total\{dependency="access",kind="([\w-]+)"\} (\d+)$/gm);
+  const counts = text.matchAll(
+    /^formgate_dependency_failures_total\{dependency="identity-provider",kind="([\w-]+)"\} (\d+)$/gm,
+  );
   return [...counts].reduce((sum, [, of, count]) => sum + (kind === undefined || of === kind ? Number(count) : 0), 0);
 }
 

@@ -81,13 +81,13 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
       await database.pool.query('UPDATE outbox SET attempts = 100000 WHERE sequence = $1', [sequence]);
       moved += 365 * 86_400_000;
       await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(100_000), patience);
-      expect(await metric('outbox_undelivered', kind)).toBe(1);
-      expect(await metric('outbox_repeatedly_failed', kind)).toBe(1);
-      expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);
+      expect(await metric('formgate_outbox_undelivered', kind)).toBe(1);
+      expect(await metric('formgate_outbox_repeatedly_failed', kind)).toBe(1);
+      expect(await metric('formgate_outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);
       refuse(status, () => false);
       await delivered();
-      expect(await metric('outbox_undelivered', kind)).toBe(0);
-      expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBe(0);
+      expect(await metric('formgate_outbox_undelivered', kind)).toBe(0);
+      expect(await metric('formgate_outbox_oldest_undelivered_seconds', kind)).toBe(0);
     },
   );
 });

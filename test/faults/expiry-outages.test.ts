@@ -66,7 +66,9 @@ async function backToWork(): Promise<void> {
 
 const lagOf = async (kind: string) => {
   const { text } = await call(`${forms.metricsUrl}/metrics`);
-  return Number(new RegExp(`^outbox_oldest_undelivered_seconds\\{kind="${kind}"\\} (.*)$`, 'm').exec(text)?.[1]);
+  return Number(
+    new RegExp(`^formgate_outbox_oldest_undelivered_seconds\\{kind="${kind}"\\} (.*)$`, 'm').exec(text)?.[1],
+  );
 };
 
 describe('while the event service is down', { timeout }, () => {

@@ -121,7 +121,7 @@ describe('while Postgres is stopped', () => {
   it('calls that need it get 503, the pod stays live and ready, and the same process works afterwards', async () => {
     const id = await draft(forms);
     await save(id);
-    const failures = await metric('dependency_failures_total', { dependency: 'postgres' });
+    const failures = await metric('formgate_dependency_failures_total', { dependency: 'postgres' });
     const from = mark();
     await postgres.stop();
     const responses = await Promise.all([
@@ -136,9 +136,9 @@ describe('while Postgres is stopped', () => {
     ]);
     for (const response of responses) expectProblem(response, [503]);
     expect(
-      await metric('dependency_failures_total', { dependency: 'postgres', kind: 'request' }),
+      await metric('formgate_dependency_failures_total', { dependency: 'postgres', kind: 'request' }),
     ).toBeGreaterThanOrEqual(8);
-    expect(await metric('dependency_failures_total', { dependency: 'postgres' })).toBeGreaterThan(failures);
+    expect(await metric('formgate_dependency_failures_total', { dependency: 'postgres' })).toBeGreaterThan(failures);
     const failed = linesSince(from).filter(({ msg }) => msg === 'request failed');
     expect(failed).toHaveLength(8);
     for (const line of failed)
@@ -167,13 +167,13 @@ describe('while the notification service is stopped', () => {
     expect((await operate(id, 'send-code')).status).toBe(202);
     const code = await codeFor(world.platform, address);
     const labels = { dependency: 'notifications', kind: 'unreachable' };
-    const failures = await metric('dependency_failures_total', labels);
+    const failures = await metric('formgate_dependency_failures_total', labels);
     const from = mark();
     await gates.notifications.shut();
     expectProblem(await readWith(id, code), [502]);
     moved += 2 * minute;
     expectProblem(await operate(id, 'send-code'), [502]);
-    expect(await metric('dependency_failures_total', labels)).toBe(failures + 2);
+    expect(await metric('formgate_dependency_failures_total', labels)).toBe(failures + 2);
     const warned = linesSince(from).filter(({ msg }) => msg === 'platform call failed');
     expect(warned).toMatchObject([
       { level: 'warn', dependency: 'notifications', operation: 'check code', kind: 'unreachable' },
@@ -192,10 +192,10 @@ describe('while the notification service is stopped', () => {
     for (let nth = 0; nth < 14; nth += 1) responses.push(await operate(id, 'send-code'));
     for (const response of responses) expectProblem(response, [502]);
     expect(Number(responses.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(await metric('platform_circuit_open', { service: 'notifications' })).toBe(1);
+    expect(await metric('formgate_platform_circuit_open', { service: 'notifications' })).toBe(1);
     await gates.notifications.open();
     await recovers(() => operate(id, 'send-code'), 202);
-    expect(await metric('platform_circuit_open', { service: 'notifications' })).toBe(0);
+    expect(await metric('formgate_platform_circuit_open', { service: 'notifications' })).toBe(0);
   }, 30_000);
 
   it('calls to a service that hangs get 504 after the time limit', async () => {
@@ -228,7 +228,7 @@ describe('while the configuration service is stopped', () => {
     moved += 60 * minute;
     expectProblem(await create(), [502, 503]);
     expect((await operate(id, 'submit')).status).toBe(200);
-    expect(await metric('platform_stale_serves_total', { service: 'configuration' })).toBeGreaterThan(0);
+    expect(await metric('formgate_platform_stale_serves_total', { service: 'configuration' })).toBeGreaterThan(0);
     expect(linesSince(from)).toContainEqual(
       expect.objectContaining({
         msg: 'platform service fails; its last responses are served',
@@ -261,9 +261,11 @@ describe('while the event service is stopped', () => {
     expect((await save(id)).status).toBe(200);
     expect((await operate(id, 'submit')).status).toBe(200);
     await vi.waitFor(async () => {
-      expect(await metric('outbox_deliveries_total', { kind: 'form-created', outcome: 'failed' })).toBeGreaterThan(0);
+      expect(
+        await metric('formgate_outbox_deliveries_total', { kind: 'form-created', outcome: 'failed' }),
+      ).toBeGreaterThan(0);
     }, 10_000);
-    expect(await metric('outbox_undelivered', { kind: 'form-created' })).toBe(1);
+    expect(await metric('formgate_outbox_undelivered', { kind: 'form-created' })).toBe(1);
     expect(linesSince(from)).toContainEqual(
       expect.objectContaining({ level: 'warn', outbox: 'events', msg: 'outbox delivery failed' }),
     );
@@ -291,7 +293,11 @@ describe('while the identity provider is stopped', () => {
     moved += 20 * minute;
     expectProblem(await operate(id, 'send-code'), [502, 503]);
     expect(linesSince(from)).toContainEqual(
-      expect.objectContaining({ dependency: 'access', operation: 'sign in the service account', kind: 'unreachable' }),
+      expect.objectContaining({
+        dependency: 'identity-provider',
+        operation: 'sign in the service account',
+        kind: 'unreachable',
+      }),
     );
     await gates.access.open();
     await recovers(() => operate(id, 'send-code'), 202);
@@ -310,8 +316,8 @@ describe('while the identity provider is stopped', () => {
       expect((await call(`${late.metricsUrl}/livez`)).status).toBe(200);
       expectProblem(await create(late), [502, 503]);
       expect(
-        (await metric('dependency_failures_total', { dependency: 'access' }, late)) +
-          (await metric('dependency_failures_total', { dependency: 'tenants' }, late)),
+        (await metric('formgate_dependency_failures_total', { dependency: 'identity-provider' }, late)) +
+          (await metric('formgate_dependency_failures_total', { dependency: 'tenants' }, late)),
       ).toBeGreaterThan(0);
       for (const name of away) await gates[name].open();
       await recovers(() => create(late), 201);

@@ -351,7 +351,7 @@ describe('every route that takes a body', () => {
     expect(forms.logText()).not.toContain('request failed');
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
     const { text } = await call(`${forms.metricsUrl}/metrics`);
-    expect(text).toMatch(/http_request_duration_seconds_count\{.*status="413"/);
-    expect(text).not.toMatch(/http_request_duration_seconds_count\{.*status="5\d\d"/);
+    expect(text).toMatch(/formgate_http_requests_total\{.*status="4xx"/);
+    expect(text).not.toMatch(/formgate_http_requests_total\{.*status="5xx"/);
   });
 });

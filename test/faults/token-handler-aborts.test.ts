@@ -66,7 +66,8 @@ it('proxied requests that are aborted at any point neither crash the token handl
   expect(handler.child.exitCode).toBeNull();
   await expect.poll(() => inState('held')).toBe(0);
   await expect.poll(() => inState('waiting')).toBe(0);
-  await expect.poll(() => handler.metric('token_handler_streams_open')).toBe(0);
+  for (const kind of ['websocket', 'event-stream'])
+    await expect.poll(() => handler.metric(`formgate_open_streams{kind="${kind}"}`)).toBe(0);
   // Idle connections to the upstream, and those of the logger and of Redis.
   await expect.poll(openFiles).toBeLessThanOrEqual(before + connections + 8);
   const log = await readFile(logFile, 'utf8');

@@ -210,7 +210,7 @@ it('meeting the same tenants again leaves nothing, with their list and configura
 });
 
 it('an invalid client hurts no other: each is counted once, and its neighbour and the other tenants sign in', async () => {
-  const left = 'token_handler_invalid_clients_total{place="tenant",field="targets"}';
+  const left = 'formgate_invalid_clients_total{place="tenant",field="targets"}';
   expect(await handler.metric(left)).toBe(from(1, most).filter(hasInvalidClient).length);
   await inTurns([19, 20, 21], signIn);
 });

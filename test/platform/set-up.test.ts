@@ -98,13 +98,13 @@ it('every step of docs/platform.md does what the page says, from an empty platfo
   expect(problems).toMatchObject({ problems: [] });
   expect(written).toMatchObject({ latest: { configuration: { 'first-form': { name: 'First form' } } } });
   await expect.poll(forms.logText).toContain('registration unknown to the service');
-  expect(await run(metrics)).toMatch(/^platform_registration_unknown\{.*\} 1$/m);
+  expect(await run(metrics)).toMatch(/^formgate_platform_registration_unknown\{.*\} 1$/m);
   await expect(run(draft)).rejects.toMatchObject({ stdout: expect.stringContaining('has not read the registration') });
   // What a restart of the two services does: they read core configuration again.
   shift = cache + 1_000;
   await expect.poll(() => run(draft).catch(String)).toMatch(/"sent":true,"channel":"email"/);
   await platform.mailbox.waitFor(({ to, subject }) => to.includes('you@example.org') && subject.includes('code'));
-  expect(await run(metrics)).toMatch(/^platform_registration_unknown\{.*\} 0$/m);
+  expect(await run(metrics)).toMatch(/^formgate_platform_registration_unknown\{.*\} 0$/m);
   expect(await run(metrics)).not.toMatch(/ 1$/m);
   expect(JSON.parse(await run(register))).toMatchObject({ name: 'first-register', entries: ['one', 'two'] });
 }, 120_000);

@@ -6,7 +6,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
-import { registerScrapedGauges } from '../scraped-gauges.ts';
+import { createScrapedGauges } from '../scraped-metrics.ts';
 import { createAddressHashes } from './address.ts';
 import { type AddressIndexStore, createAddressIndexStore } from './index-store.ts';
 
@@ -92,7 +92,7 @@ export function startAddressIndex({ secret, pool, metrics, clock, log }: Address
   const hashes = createAddressHashes(secret);
   const store = createAddressIndexStore(pool, hashes);
   const { isComplete } = store;
-  registerScrapedGauges({
+  createScrapedGauges({
     registry: metrics.registry,
     read: isComplete,
     gauges: {

@@ -96,7 +96,7 @@ it('while the form service cannot be reached, requests get 502 with a log line a
   );
   expect(apply.forms.log.text()).not.toContain(String(body.id));
   const metrics = await (await fetch(`${apply.forms.metricsUrl}/metrics`)).text();
-  expect(metrics).toMatch(/dependency_failures_total{dependency="form-api",kind="unreachable"} 1/);
+  expect(metrics).toMatch(/formgate_dependency_failures_total{dependency="form-api",kind="unreachable"} 1/);
   await gate.open();
   expect((await ask()).status).toBe(200);
 });

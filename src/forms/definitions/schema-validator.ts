@@ -3,7 +3,6 @@
 // and the problem says until when.
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -13,6 +12,7 @@ import type { JobReply } from '../../service/workers/worker-process.ts';
 import { type FormDefinition, unusable } from './definition.ts';
 import type { SchemaNotes } from './inspection.ts';
 import type { Findings } from './json-schema.ts';
+import { createSchemaMetrics } from './schema-metrics.ts';
 import type { InspectionJob, SchemaJob, SchemaResult, Unusable } from './schema-worker.ts';
 
 export type SchemaValidator = ReturnType<typeof createSchemaValidator>;
@@ -34,7 +34,7 @@ const noFindings: Findings = { errors: [], truncated: false };
 
 export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times }: SchemaValidatorOptions) {
   const suspensions = createSuspensions(clock);
-  const suspended = suspensionCounter(metrics);
+  const suspended = createSchemaMetrics(metrics);
   const workers = new LimitedWorkers<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>({
     script: new URL('./schema-worker.ts', import.meta.url),
     name: 'schema',
@@ -115,14 +115,6 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     },
     close: () => workers.close(),
   };
-}
-
-function suspensionCounter({ registry }: Metrics) {
-  return new prom.Counter({
-    name: 'formgate_schema_suspensions_total',
-    help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
-    registers: [registry],
-  });
 }
 
 /** Names the form for which a schema is used. A schema is suspended if it fails for several forms. */

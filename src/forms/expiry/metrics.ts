@@ -3,7 +3,7 @@
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import { registerScrapedGauges, type ScrapedGauge } from '../scraped-gauges.ts';
+import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
 import { type RunHistory, readRunHistory } from './run-store.ts';
 
 const seconds = (date: Date) => date.getTime() / 1_000;
@@ -11,7 +11,7 @@ const seconds = (date: Date) => date.getTime() / 1_000;
 type Reading = RunHistory & { now: number };
 
 const gauges: Record<string, ScrapedGauge<Reading>> = {
-  reconciler_last_success_timestamp_seconds: {
+  formgate_reconciler_last_success_timestamp_seconds: {
     help: 'End of the last run in which the part succeeded, in seconds since 1970',
     label: 'part',
     samples: ({ expirySuccess, clientsSuccess }) =>
@@ -19,15 +19,15 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
         moment ? [{ labels: { part }, value: seconds(moment) }] : [],
       ),
   },
-  reconciler_last_run_timestamp_seconds: {
+  formgate_reconciler_last_run_timestamp_seconds: {
     help: 'End of the last run, in seconds since 1970',
     samples: ({ last }) => [{ labels: {}, value: seconds(last.finished) }],
   },
-  reconciler_last_run_duration_seconds: {
+  formgate_reconciler_last_run_duration_seconds: {
     help: 'Duration of the last run',
     samples: ({ last }) => [{ labels: {}, value: (last.finished.getTime() - last.started.getTime()) / 1_000 }],
   },
-  reconciler_last_run_outcome: {
+  formgate_reconciler_last_run_outcome: {
     help: '1 for the outcome of the last run: succeeded, failed or stopped',
     label: 'outcome',
     samples: ({ last }) =>
@@ -36,12 +36,12 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
         value: Number(last.outcome === outcome),
       })),
   },
-  reconciler_last_run_count: {
+  formgate_reconciler_last_run_count: {
     help: 'What the last run did, by outcome: forms (warned, locked, deleted …), rows (purged) and core clients (clients.…)',
     label: 'outcome',
     samples: ({ last }) => Object.entries(last.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
   },
-  reconciler_oldest_overdue_draft_seconds: {
+  formgate_oldest_overdue_draft_seconds: {
     help: 'How long the lock of the most overdue draft is overdue after the last run; 0 if none is',
     samples: ({ oldestOverdue, now }) => [
       { labels: {}, value: oldestOverdue ? Math.max(now - seconds(oldestOverdue), 0) : 0 },
@@ -51,7 +51,7 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
     help: 'Locked forms whose deletion is more than a day overdue after the last run',
     samples: ({ overdueDeletions }) => (overdueDeletions === null ? [] : [{ labels: {}, value: overdueDeletions }]),
   },
-  reconciler_core_clients: {
+  formgate_reconciler_core_clients: {
     help: 'CoreClient resources by condition and status after the last run that read them',
     label: 'condition',
     samples: ({ conditions }) =>
@@ -61,7 +61,7 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
 
 export function registerRunMetrics(options: { metrics: Metrics; pool: Queryable; clock: Clock }): void {
   const { metrics, pool, clock } = options;
-  registerScrapedGauges({
+  createScrapedGauges({
     registry: metrics.registry,
     gauges,
     async read() {

@@ -3,7 +3,7 @@ import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
 /** Returns a function to call for each suppressed mail. */
-export function countSuppressedNotices({ registry }: Pick<Metrics, 'registry'>): () => void {
+export function createNoticeMetrics({ registry }: Pick<Metrics, 'registry'>): () => void {
   const counter = new prom.Counter({
     name: 'formgate_suppressed_notices_total',
     help: 'Created drafts whose mail was suppressed, because the address got one a moment ago or five within the hour',

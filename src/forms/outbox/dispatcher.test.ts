@@ -88,7 +88,7 @@ describe('order', () => {
         .every(({ body }) => body.name === 'form-created'),
     ).toBe(true);
     expect(await dispatcher.metrics.registry.metrics()).toMatch(
-      /outbox_deliveries_total\{kind="form-created",outcome="rejected"\} [1-9]/,
+      /formgate_outbox_deliveries_total\{kind="form-created",outcome="rejected"\} [1-9]/,
     );
     refusing = false;
     await delivered();
@@ -287,9 +287,9 @@ it('depth, lag and failing rows are exported by kind, without removals that are 
   await database.addRow(form, 'remove-subscriber', { at: new Date(Date.now() + 100_000) });
   await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(0));
   const text = await dispatcher.metrics.registry.metrics();
-  expect(text).toContain('outbox_undelivered{kind="form-created"} 1');
-  expect(text).toMatch(/outbox_oldest_undelivered_seconds\{kind="form-created"\} 10\d/);
-  expect(text).toContain('outbox_undelivered{kind="remove-subscriber"} 0');
-  expect(text).toContain('outbox_repeatedly_failed{kind="form-created"} 0');
-  expect(text).toMatch(/outbox_deliveries_total\{kind="form-created",outcome="failed"\} [1-9]/);
+  expect(text).toContain('formgate_outbox_undelivered{kind="form-created"} 1');
+  expect(text).toMatch(/formgate_outbox_oldest_undelivered_seconds\{kind="form-created"\} 10\d/);
+  expect(text).toContain('formgate_outbox_undelivered{kind="remove-subscriber"} 0');
+  expect(text).toContain('formgate_outbox_repeatedly_failed{kind="form-created"} 0');
+  expect(text).toMatch(/formgate_outbox_deliveries_total\{kind="form-created",outcome="failed"\} [1-9]/);
 });

@@ -2,7 +2,7 @@
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { registerScrapedGauges, type ScrapedGauge } from '../scraped-gauges.ts';
+import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
 import type { Delivered } from './delivery.ts';
 import { type OutboxKind, outboxKinds } from './event-catalogue.ts';
 import type { Backlog, OutboxStore } from './store.ts';
@@ -23,12 +23,15 @@ const gauge = (help: string, value: (entry: Backlog) => number): ScrapedGauge<Ba
 });
 
 const gauges = {
-  outbox_undelivered: gauge('Rows that are due and not delivered, by kind', ({ count }) => count),
-  outbox_oldest_undelivered_seconds: gauge(
+  formgate_outbox_undelivered: gauge('Rows that are due and not delivered, by kind', ({ count }) => count),
+  formgate_outbox_oldest_undelivered_seconds: gauge(
     'Age of the oldest row that is due and not delivered, by kind: the lag of the dispatcher',
     ({ oldestSeconds }) => oldestSeconds,
   ),
-  outbox_repeatedly_failed: gauge('Rows that ten or more attempts did not deliver, by kind', ({ failing }) => failing),
+  formgate_outbox_repeatedly_failed: gauge(
+    'Rows that ten or more attempts did not deliver, by kind',
+    ({ failing }) => failing,
+  ),
 };
 
 export function createOutboxMetrics(options: {
@@ -38,19 +41,19 @@ export function createOutboxMetrics(options: {
 }): OutboxMetrics {
   const { registry } = options.metrics;
   const outcomes = new prom.Counter({
-    name: 'outbox_deliveries_total',
+    name: 'formgate_outbox_deliveries_total',
     help: 'Attempted deliveries by kind and outcome (accepted, skipped, postponed, failed, rejected)',
     labelNames: ['kind', 'outcome'],
     registers: [registry],
   });
   const durations = new prom.Histogram({
-    name: 'outbox_delivery_duration_seconds',
+    name: 'formgate_outbox_delivery_duration_seconds',
     help: 'Duration of deliveries by kind, retries of the request included',
     labelNames: ['kind'],
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [registry],
   });
-  registerScrapedGauges({ registry, gauges, read: () => options.store.backlog(options.clock()) });
+  createScrapedGauges({ registry, gauges, read: () => options.store.backlog(options.clock()) });
   return {
     delivered(kind, outcome, duration) {
       outcomes.inc({ kind, outcome });

@@ -71,7 +71,9 @@ it('an event that the event service keeps refusing is quarantined, and the later
     { kind: 'form-created', about, reason: 'service-refused', detail: 'events 422', attempts: 3 },
   ]);
   expect(logged.text()).toContain('item quarantined');
-  expect(await dispatchers[0]?.metrics.registry.metrics()).toContain('outbox_undelivered{kind="form-created"} 0');
+  expect(await dispatchers[0]?.metrics.registry.metrics()).toContain(
+    'formgate_outbox_undelivered{kind="form-created"} 0',
+  );
 });
 
 it('an outage quarantines nothing, however long it lasts', async () => {

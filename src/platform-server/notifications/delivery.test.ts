@@ -274,9 +274,9 @@ describe('a mail server that is down', () => {
     expect(logged.text()).not.toContain('example.org>');
     expect(logged.text()).not.toContain('waiting1');
     const metrics = await (await fetch(`${platform.metricsUrl}/metrics`)).text();
-    expect(metrics).toContain('platform_queue_depth{queue="deliveries"} 11');
-    expect(metrics).toMatch(/platform_queue_lag_seconds\{queue="deliveries"\} [0-9.]+/);
-    expect(metrics).toMatch(/platform_mails_total\{outcome="failed"\} [1-9]/);
+    expect(metrics).toContain('formgate_jobs_waiting{queue="deliveries"} 11');
+    expect(metrics).toMatch(/formgate_jobs_oldest_waiting_seconds\{queue="deliveries"\} [0-9.]+/);
+    expect(metrics).toMatch(/formgate_mails_total\{outcome="failed"\} [1-9]/);
 
     const code = { operation: 'send-code', channel: 'email', address: 'removed@example.org' };
     const path = `${platform.url}/subscription/v1/subscribers/${removed}${withTenant(caller)}`;

@@ -3,13 +3,13 @@
 // an event is still routed only once, and a repeated mail has the same Message-ID.
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import { MailError, type Mailer } from '../mail.ts';
 import { createDeliveryStore, type Delivery, type RoutedEvent } from './deliveries-store.ts';
+import { createNoticeMetrics } from './notice-metrics.ts';
 import { type NotificationType, type Template, templatesOf, typesOfEvent } from './notification-type.ts';
 import { RenderFailure } from './render-failure.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
@@ -59,12 +59,7 @@ const providers = new Set(['email']);
 
 export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
   const { pool, clock } = options;
-  const notices = new prom.Counter({
-    name: 'platform_notices_total',
-    help: 'Notices by outcome: delivered, dropped (no template, subscriber or usable channel), or unrendered (template failed)',
-    labelNames: ['outcome'],
-    registers: [options.metrics.registry],
-  });
+  const { notices } = createNoticeMetrics(options.metrics);
 
   return {
     routeEvent: (sequence) =>

@@ -68,7 +68,7 @@ const waiting = async () =>
   (await database.query<{ n: number }>('SELECT count(*)::integer AS n FROM deliveries')).rows[0]?.n;
 const notices = async (outcome: string) => {
   const text = await (await fetch(`${platform.metricsUrl}/metrics`)).text();
-  return Number(new RegExp(`^platform_notices_total\\{outcome="${outcome}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
+  return Number(new RegExp(`^formgate_notices_total\\{outcome="${outcome}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
 };
 
 beforeAll(async () => {

@@ -105,7 +105,7 @@ it('a notice that the mail server always refuses is quarantined, delivered after
   expect(await entries()).toEqual([entry, entry]);
   const metrics = await (await fetch(`${platform.metricsUrl}/metrics`)).text();
   expect(metrics).toContain('formgate_quarantined_items{kind="delivery",reason="mail-refused"} 2');
-  expect(metrics).toContain('platform_queue_depth{queue="deliveries"} 0');
+  expect(metrics).toContain('formgate_jobs_waiting{queue="deliveries"} 0');
   expect(log.text()).toContain('item quarantined');
   expect(log.text()).not.toContain('example.org');
 

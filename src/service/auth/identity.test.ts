@@ -410,7 +410,7 @@ describe('the keys of a realm', () => {
       const problem = await refusal(verify(jwt));
       expect([problem.slug, problem.status, problem.headers['Retry-After']]).toEqual(['unavailable', 503, '5']);
       expect(await metrics.registry.metrics()).toContain(
-        'dependency_failures_total{dependency="access-service",kind="keys"} 1',
+        'formgate_dependency_failures_total{dependency="identity-provider",kind="keys"} 1',
       );
       server.mode = 'up';
       expect(await verify(jwt)).toBeDefined();

@@ -273,7 +273,7 @@ describe('a response without usable keys', () => {
         msg: 'keys of a realm could not be fetched',
       });
       expect(await metrics.registry.metrics()).toMatch(
-        /dependency_failures_total\{dependency="access-service",kind="keys"\} [1-9]/,
+        /formgate_dependency_failures_total\{dependency="identity-provider",kind="keys"\} [1-9]/,
       );
       ahead = 10_001;
       expect(await outcomeOf(keys, await tokenOf(key))).toBe('unknown');

@@ -49,7 +49,7 @@ export interface SigningKeysOptions {
   /** Returns the URL of a realm's key set at the address that this process calls. */
   urlOf(realm: string): string | Promise<string>;
   log: Logger;
-  metrics: Pick<Metrics, 'dependencyFailures'>;
+  metrics: Pick<Metrics, 'dependencyFailures' | 'dependencyCalled'>;
   /** Overrides the times in tests. */
   pace?: Partial<SigningKeysPace> | undefined;
   /** Milliseconds of a monotonic clock. */
@@ -126,11 +126,19 @@ export function isTokenFault(error: unknown): error is jose.errors.JOSEError {
   return error instanceof jose.errors.JOSEError;
 }
 
+const dependency = 'identity-provider';
+
 async function downloadFor(realm: string, timeout: number, options: SigningKeysOptions): Promise<KeySet> {
+  const began = performance.now();
+  const called = (outcome: string) =>
+    options.metrics.dependencyCalled(dependency, outcome, (performance.now() - began) / 1_000);
   try {
-    return await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: idTokenAlgorithms });
+    const keys = await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: idTokenAlgorithms });
+    called('ok');
+    return keys;
   } catch (error) {
-    options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
+    called('failed');
+    options.metrics.dependencyFailures.inc({ dependency, kind: 'keys' });
     options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');
     throw error;
   }

@@ -445,8 +445,8 @@ describe('the record of a request', () => {
     await fetch(`${url}/canary-path`);
     await requestLines(2);
     const text = await metrics.registry.metrics();
-    expect(text).toContain('http_request_duration_seconds_count{method="GET",route="/things/:id",status="200"} 1');
-    expect(text).toContain('http_request_duration_seconds_count{method="GET",route="unmatched",status="404"} 1');
+    expect(text).toContain('formgate_http_requests_total{method="GET",route="/things/:id",status="2xx"} 1');
+    expect(text).toContain('formgate_http_requests_total{method="GET",route="unmatched",status="4xx"} 1');
     expect(text).not.toContain('canary');
   });
 
@@ -458,7 +458,7 @@ describe('the record of a request', () => {
     const { url, requestLines, metrics } = await start([plain({ handle })]);
     await expect(fetch(`${url}/things/1`, { signal: AbortSignal.timeout(50) })).rejects.toThrow();
     expect((await requestLines(1))[0]).toMatchObject({ status: 499, level: 'info', route: '/things/:id' });
-    expect(await metrics.registry.metrics()).toContain('status="499"');
+    expect(await metrics.registry.metrics()).toContain('status="4xx"} 1');
   });
 
   it('counts an unknown method without a route', async () => {

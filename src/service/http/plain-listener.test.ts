@@ -66,7 +66,7 @@ describe('a plain listener', () => {
     expect((await lastLine())?.traceId).toBe(traceparent.slice(3, 35));
     expect(log.text()).not.toContain('secret');
     const text = await metrics.registry.metrics();
-    expect(text).toContain(`http_request_duration_seconds_count{method="GET",route="${route}",status="200"} 1`);
+    expect(text).toContain(`formgate_http_requests_total{method="GET",route="${route}",status="2xx"} 1`);
   });
 
   it.each([false, true])('turns an error into the same problem as Express does; asynchronous: %s', async (isLate) => {

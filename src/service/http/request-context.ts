@@ -1,6 +1,6 @@
 // Starts and finishes every request, of Express and of plain listeners: sets its id, its trace and the headers of every
-// response, writes the log line and records the duration. It logs the route pattern, never the path or query, which
-// contain ids and codes.
+// response, writes the log line and counts it. It logs the route pattern, never the path or query, which contain ids
+// and codes.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
@@ -10,7 +10,6 @@ import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
 import { type RequestScope, traceIdOf } from '../operations/request-scope.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
-import { STATUS_CODES } from './node-http.ts';
 import { isTraceparent, newTraceparent } from './trace-context.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
@@ -125,7 +124,7 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   const { requestId, scope, signedIn, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
-  metrics.requestDuration.observe({ method, route, status: statusLabel(status) }, milliseconds / 1000);
+  metrics.http.record({ method, route, status, seconds: milliseconds / 1000 });
   const ms = Math.round(milliseconds * 10) / 10;
   const tenant = signedIn?.tenantId ?? locals.tenant?.id;
   if (refusals && isRefusal(status))
@@ -145,14 +144,6 @@ function finalStatus(response: HttpResponse): number {
   if (response.writableFinished || response.statusCode === 101) return response.statusCode;
   if (response.headersSent && response.locals.failure !== undefined) return 500;
   return 499;
-}
-
-/**
- * Counts a status that HTTP does not define under its class, such as `5xx`. An upstream could invent hundreds of
- * statuses, and each would add a histogram that lives as long as the process.
- */
-function statusLabel(status: number): number | string {
-  return STATUS_CODES[status] !== undefined || status === 499 ? status : `${Math.trunc(status / 100)}xx`;
 }
 
 /** Returns the verified caller. Call it only in routes with the guard `bearer`. */

@@ -1,40 +1,81 @@
-// The metrics of a process. Each process object has its own registry, so that tests can start several.
+// The metrics that every process has. Each process object has its own registry, so that tests can start several.
 import prom from 'prom-client';
+import { createHttpMetrics, type HttpMetrics } from '../http/http-metrics.ts';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
+import { productVersion } from './product-version.ts';
 
 export interface Metrics {
   registry: prom.Registry;
-  /** Duration in seconds by method, route pattern and status. The path is not a label, because it contains ids. */
-  requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
+  http: HttpMetrics;
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
+  /** Counts a call to another service, and its seconds, including retries. The outcome is `ok` or a kind of failure. */
+  dependencyCalled(dependency: string, outcome: string, seconds: number): void;
+  /** 1 while the dependency can be reached, else 0. */
+  dependencyUp: prom.Gauge<'dependency'>;
   rateLimited: prom.Counter<'limit'>;
   postgresPools: PoolMetrics;
 }
 
-export function createMetrics(): Metrics {
+/** Creates the metrics in a new registry. `service` is the name of the process in `formgate_build_info`. */
+export function createMetrics(service = 'formgate'): Metrics {
   const registry = new prom.Registry();
   prom.collectDefaultMetrics({ register: registry });
+  createBuildInfo(registry, service);
   return {
     registry,
-    requestDuration: new prom.Histogram({
-      name: 'http_request_duration_seconds',
-      help: 'Duration of requests by route pattern',
-      labelNames: ['method', 'route', 'status'],
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-      registers: [registry],
-    }),
-    dependencyFailures: new prom.Counter({
-      name: 'dependency_failures_total',
-      help: 'Failed calls to dependencies of the service, by kind of failure',
-      labelNames: ['dependency', 'kind'],
-      registers: [registry],
-    }),
+    http: createHttpMetrics({ registry }),
+    ...createDependencyMetrics(registry),
     rateLimited: new prom.Counter({
       name: 'formgate_rate_limited_requests_total',
       help: 'Requests refused with 429, by rate limit',
       labelNames: ['limit'],
       registers: [registry],
     }),
-    postgresPools: createPoolMetrics(registry),
+    postgresPools: createPoolMetrics({ registry }),
+  };
+}
+
+function createBuildInfo(registry: prom.Registry, service: string): void {
+  const info = new prom.Gauge({
+    name: 'formgate_build_info',
+    help: 'Always 1. The labels name the service, its version and the version of Node.js',
+    labelNames: ['service', 'version', 'node'],
+    registers: [registry],
+  });
+  info.set({ service, version: productVersion(), node: process.versions.node }, 1);
+}
+
+function createDependencyMetrics(registry: prom.Registry) {
+  const registers = [registry];
+  const calls = new prom.Counter({
+    name: 'formgate_dependency_calls_total',
+    help: 'Calls to other services by outcome: ok, a kind of failure, or dependency if a call that it needs failed',
+    labelNames: ['dependency', 'outcome'],
+    registers,
+  });
+  const duration = new prom.Histogram({
+    name: 'formgate_dependency_call_duration_seconds',
+    help: 'Duration of calls to other services, retries included',
+    labelNames: ['dependency'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  return {
+    dependencyCalled(dependency: string, outcome: string, seconds: number) {
+      calls.inc({ dependency, outcome });
+      duration.observe({ dependency }, seconds);
+    },
+    dependencyFailures: new prom.Counter({
+      name: 'formgate_dependency_failures_total',
+      help: 'Failed calls to dependencies of the service, by kind of failure',
+      labelNames: ['dependency', 'kind'],
+      registers,
+    }),
+    dependencyUp: new prom.Gauge({
+      name: 'formgate_dependency_up',
+      help: '1 while the dependency can be reached, else 0',
+      labelNames: ['dependency'],
+      registers,
+    }),
   };
 }

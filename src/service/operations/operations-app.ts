@@ -1,6 +1,7 @@
 // Serves /metrics, /livez and /readyz on the metrics port. Liveness checks nothing outside the process, because a restart
 // would not repair it.
 import express, { type Express } from 'express';
+import { exposeMetrics } from './exposition.ts';
 import type { Metrics } from './metrics.ts';
 import type { ReadinessReport } from './readiness.ts';
 
@@ -20,8 +21,9 @@ export function createOperationsApp({ metrics, readiness }: OperationsOptions): 
     const report = await readiness();
     response.status(report.ready ? 200 : 503).json(report);
   });
-  app.get('/metrics', async (_request, response) => {
-    response.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  app.get('/metrics', async (request, response) => {
+    const { contentType, text } = await exposeMetrics(metrics.registry, request.accepts());
+    response.type(contentType).send(text);
   });
   return app;
 }

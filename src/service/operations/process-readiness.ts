@@ -24,7 +24,8 @@ export interface ProcessReadiness {
 
 export function watchReadiness({ pool, watch, ...options }: ProcessReadinessOptions): ProcessReadiness {
   const identityProvider = checkIdentityProvider(options);
-  const requests = watchPool({ pool, url: options.config.DATABASE_URL, ...watch });
+  const showUp = (isUp: boolean) => options.metrics.dependencyUp.set({ dependency: 'postgres' }, Number(isUp));
+  const requests = watchPool({ pool, url: options.config.DATABASE_URL, onChecked: showUp, ...watch });
   return {
     conditions: {
       first: { identity_provider: identityProvider.problem },

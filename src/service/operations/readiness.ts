@@ -1,9 +1,9 @@
 // Decides whether this pod gets requests. A pod that works worse than the other pods is not ready. An outage of a
 // shared store does not count: all pods would leave the load balancer, and callers would get a 404 from the load
 // balancer.
-import prom from 'prom-client';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { createReadinessMetrics } from './readiness-metrics.ts';
 
 /** Returns the problem for an operator, or undefined if the condition is met. It must not wait for other services. */
 export type Condition = () => string | undefined | Promise<string | undefined>;
@@ -52,22 +52,7 @@ export function createReadiness(options: ReadinessOptions): () => Promise<Readin
     wasReady = isFit;
   }
 
-  registerMetric(metrics, ['draining', ...Object.keys(first), ...Object.keys(local)], report);
+  const reasons = ['draining', ...Object.keys(first), ...Object.keys(local)];
+  createReadinessMetrics({ registry: metrics.registry, reasons, report });
   return report;
-}
-
-function registerMetric({ registry }: Metrics, reasons: string[], report: () => Promise<ReadinessReport>): void {
-  new prom.Gauge({
-    name: 'formgate_unready',
-    help: '1 for each reason why the pod is not ready',
-    labelNames: ['reason'],
-    registers: [registry],
-    async collect() {
-      const { draining, waitingFor } = await report();
-      for (const reason of reasons) {
-        const holds = reason === 'draining' ? draining : waitingFor[reason] !== undefined;
-        this.set({ reason }, Number(holds));
-      }
-    },
-  });
 }

@@ -154,7 +154,16 @@ describe('the metrics port', () => {
     const text = await response.text();
     expect(response.headers.get('content-type')).toContain('text/plain');
     expect(text).toContain('process_cpu_seconds_total');
-    expect(text).toContain('http_request_duration_seconds_bucket{le="0.005",method="GET",route="/quick",status="200"}');
+    expect(text).toContain('formgate_http_request_duration_seconds_bucket{le="0.005",route="/quick"}');
+  });
+
+  it('serves /metrics as OpenMetrics to a Prometheus that asks for it', async () => {
+    const { metricsUrl } = await start();
+    const accept =
+      'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2';
+    const response = await fetch(`${metricsUrl}/metrics`, { headers: { accept } });
+    expect(response.headers.get('content-type')).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    expect(await response.text()).toMatch(/\n# EOF\n$/);
   });
 
   it('is not served on the main port', async () => {

@@ -1,9 +1,9 @@
 // Checks a dependency before the pod first becomes ready, and repeats the check until it passes. A setting that is proven
 // wrong keeps the pod unready; an outage delays readiness for a limited time only.
-import prom from 'prom-client';
 import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { createStartupMetrics } from './startup-metrics.ts';
 
 /** Explains to an operator why the process cannot start. It is logged without a stack. */
 export class StartupError extends Error {}
@@ -49,7 +49,7 @@ const usualPace: StartupPace = { patience: 60_000, firstRetry: 1_000, longestRet
 /** Starts immediately and ends with the first success. A later outage affects all pods alike, so it is not checked. */
 export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOptions): StartupCheck {
   const { patience, firstRetry, longestRetry } = { ...usualPace, ...pace };
-  const count = countOutcomes(metrics);
+  const count = createStartupMetrics(metrics);
   const stop = new AbortController();
   let problem: string | undefined = `${what} has not responded yet`;
   let isWrong = false;
@@ -94,13 +94,4 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
       stop.abort();
     },
   };
-}
-
-function countOutcomes({ registry }: Metrics) {
-  return new prom.Counter({
-    name: 'formgate_startup_checks_total',
-    help: 'Checks of the identity provider before the first readiness, by outcome',
-    labelNames: ['outcome'],
-    registers: [registry],
-  });
 }

@@ -17,7 +17,7 @@ export interface PoolMetrics {
   refused(name: string, reason: RefusalReason): void;
 }
 
-export function createPoolMetrics(registry: prom.Registry): PoolMetrics {
+export function createPoolMetrics({ registry }: { registry: prom.Registry }): PoolMetrics {
   const pools = new Map<string, PoolCounts>();
   const queues = new Map<string, { readonly waiting: number }>();
   const registers = [registry];

@@ -15,6 +15,7 @@ let database: TestDatabase;
 let gate: TcpGate;
 let pool: pg.Pool;
 let watch: PoolWatch;
+let isUp: boolean[];
 beforeEach(async () => {
   database = await createTestDatabase();
   gate = await startTcpGate(Number(new URL(database.url).port));
@@ -31,7 +32,9 @@ async function start(options: Partial<PoolWatchOptions> = {}): Promise<void> {
   const url = new URL(database.url);
   url.host = `127.0.0.1:${gate.port}`;
   pool = createPool({ url: url.href, size, log: captureLog().log, metrics: createMetrics() });
-  watch = watchPool({ pool, url: url.href, interval: 50, patience: 500, ...options });
+  isUp = [];
+  const onChecked = (value: boolean) => void isUp.push(value);
+  watch = watchPool({ pool, url: url.href, onChecked, interval: 50, patience: 500, ...options });
   await Promise.all(Array.from({ length: size }, () => pool.query('SELECT pg_sleep(0.05)')));
 }
 
@@ -51,6 +54,17 @@ describe('a pool', () => {
     await expect.poll(() => watch.problem()).toContain('a new connection to Postgres works');
     await expect.poll(() => watch.problem()).toBeUndefined();
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    expect(isUp).not.toContain(false);
+  });
+
+  it('reports Postgres as down while no connection opens, and is not broken itself', async () => {
+    await start();
+    await expect.poll(() => isUp.at(-1)).toBe(true);
+    await gate.shut();
+    await expect.poll(() => isUp.at(-1)).toBe(false);
+    expect(watch.problem()).toBeUndefined();
+    await gate.open();
+    await expect.poll(() => isUp.at(-1)).toBe(true);
   });
 
   it('with every connection waiting for a lock and a queue of requests is not broken', async () => {

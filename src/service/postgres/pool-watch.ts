@@ -19,10 +19,12 @@ export interface PoolWatchOptions {
   patience?: number;
   /** Milliseconds without a response after which a pool without a free connection counts as stuck. */
   longestSilence?: number;
+  /** Called after each check with true, or with false if neither the pool nor a new connection works. */
+  onChecked?(isUp: boolean): void;
 }
 
 export function watchPool(options: PoolWatchOptions): PoolWatch {
-  const { pool, url, interval = 2_000, patience = 2_000 } = options;
+  const { pool, url, onChecked = () => undefined, interval = 2_000, patience = 2_000 } = options;
   // Longer than the statement timeout (15 s, see migrate), so that only a lost connection is silent for that long.
   const { longestSilence = 17_000 } = options;
   const stuck = watchFullPool(pool, longestSilence);
@@ -32,8 +34,11 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
   const works = async () => (stuck.isFull() ? !stuck.isStuck() : responds(pool, patience));
 
   async function check(): Promise<void> {
+    const poolWorks = await works();
+    const isUp = poolWorks || (await canConnect(url, patience));
+    onChecked(isUp);
     // Checks the pool again after the new connection, because Postgres may have recovered in the meantime.
-    isBroken = !(await works()) && (await canConnect(url, patience)) && !(await works());
+    isBroken = isUp && !poolWorks && !(await works());
     // The other free connections may be lost as well. `responds` closes those that do not respond.
     if (isBroken) await Promise.all(Array.from({ length: pool.idleCount }, () => responds(pool, patience)));
   }

@@ -149,7 +149,7 @@ describe('an idle connection that breaks', () => {
     await delay(100);
     expect((await pool.query('SELECT 1')).rowCount).toBe(1);
     expect(await metrics.registry.metrics()).toContain(
-      'dependency_failures_total{dependency="postgres",kind="connection"}',
+      'formgate_dependency_failures_total{dependency="postgres",kind="connection"}',
     );
     expect(lines()).toContainEqual(expect.objectContaining({ level: 'warn', msg: 'idle Postgres connection broke' }));
   });
@@ -281,7 +281,7 @@ it('a route returns 503 with Retry-After while its database is stopped, counts i
   expect([down.status, down.headers.get('retry-after')]).toEqual([503, '5']);
   expect(await down.json()).toMatchObject({ type: 'urn:formgate:problem:unavailable' });
   expect(await app.metrics.registry.metrics()).toContain(
-    'dependency_failures_total{dependency="postgres",kind="request"} 1',
+    'formgate_dependency_failures_total{dependency="postgres",kind="request"} 1',
   );
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
   await admin.end();

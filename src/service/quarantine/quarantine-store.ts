@@ -1,8 +1,6 @@
 // Reads and writes the table `quarantine`, which has the same columns in every database. The owner of an item skips the
 // item while it is quarantined. `resume` makes released items due again.
 import type pg from 'pg';
-import prom from 'prom-client';
-import type { Metrics } from '../operations/metrics.ts';
 import { productVersion } from '../operations/product-version.ts';
 import type { Queryable } from '../postgres/postgres.ts';
 import type { SharedPool } from '../postgres/shared-pool.ts';
@@ -123,19 +121,4 @@ function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryR
   if (choice === 'all') return client.query(releaseSql('true'));
   if (choice === 'of other versions') return client.query(releaseSql('version <> $1'), [productVersion()]);
   return client.query(releaseSql('id = $1 AND ($2::text IS NULL OR tenant_id = $2)'), [choice.id, choice.tenantId]);
-}
-
-/** Queries the counts at each scrape. Every pod reports the same numbers, so aggregate them with max, not sum. */
-export function registerQuarantineMetrics(metrics: Metrics, store: Pick<QuarantineStore, 'counts'>): void {
-  new prom.Gauge({
-    name: 'formgate_quarantined_items',
-    help: 'Items in quarantine by kind and reason',
-    labelNames: ['kind', 'reason'],
-    registers: [metrics.registry],
-    async collect() {
-      const counts = await store.counts().catch(() => undefined);
-      this.reset();
-      for (const { kind, reason, count } of counts ?? []) this.set({ kind, reason }, count);
-    },
-  });
 }

@@ -11,6 +11,7 @@ import {
   type RedisScripts,
   type RespVersions,
 } from '@redis/client';
+import type { DependencyStatus } from '../operations/dependency-state.ts';
 import { retryDelay } from '../retry.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { type RawClient, ServerClient } from './redis-server-client.ts';
@@ -104,8 +105,6 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-export type ConnectionState = 'up' | 'unreachable' | 'refused';
-
 /** True if Redis responds, but not to these credentials. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && /^(?:WRONGPASS|NOAUTH|NOPERM|ERR (?:invalid password|AUTH ))/.test(error.message);
@@ -117,9 +116,9 @@ function isRefusal(error: unknown): boolean {
  */
 export function watchConnection(
   { client, ping }: ClientKind,
-  onChange: (state: ConnectionState, error?: unknown) => void,
+  onChange: (state: DependencyStatus, error?: unknown) => void,
 ): ConnectionWatch {
-  let state: ConnectionState | undefined;
+  let state: DependencyStatus | undefined;
   let isClosed = false;
   let lastResponse = Number.NEGATIVE_INFINITY;
   const set = (isUp: boolean, error?: unknown) => {

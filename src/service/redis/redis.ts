@@ -3,11 +3,13 @@
 import { hash } from 'node:crypto';
 import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
+import { createDependencyState, type DependencyStatus } from '../operations/dependency-state.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { within } from '../time-limit.ts';
 import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
+import { createRedisMetrics, type RedisMetrics } from './redis-metrics.ts';
 import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
 
@@ -59,6 +61,8 @@ export interface RedisOptions {
   metrics: Metrics;
 }
 
+type CommandRecorders = Pick<Metrics, 'dependencyFailures'> & RedisMetrics;
+
 /** Milliseconds that a command may take. */
 const commandDeadline = 2_500;
 
@@ -68,36 +72,20 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const tell = (key: string | null) => {
     for (const listener of listeners) listener(key);
   };
-  let tracking: { reads: RedisReads; watch: ConnectionWatch } | undefined;
-  let isClosed = false;
-
-  const open = (kind: ClientKind, name: string, onChange: (isUp: boolean) => void = () => undefined) => {
-    kind.client.on('error', () => metrics.dependencyFailures.inc({ dependency: 'redis', kind: 'connection' }));
-    return watchConnection(kind, (state, error) => {
-      if (state === 'up') log.info({ connection: name }, 'Redis is reachable');
-      else if (state === 'refused') log.error({ connection: name, err: error }, 'Redis refuses the credentials');
-      else log.error({ connection: name, err: error }, 'Redis is unreachable');
-      onChange(state === 'up');
-    });
-  };
+  const state = createDependencyState({ dependency: 'redis', name: 'Redis', log, metrics });
+  const recorders = { dependencyFailures: metrics.dependencyFailures, ...createRedisMetrics(metrics) };
   const main = createRawClient(settings);
-  const watch = open(main, 'commands', (isUp) => {
-    if (isUp && !tracking) startTracking().catch(() => undefined);
-  });
-
-  async function startTracking(): Promise<void> {
-    if (!(await canTrack(main))) {
-      log.warn('Redis allows no client tracking for this user; every request reads its session from Redis');
-      return;
-    }
-    if (isClosed || tracking) return;
-    const kind = createRawClient(settings, new Invalidations(tell));
-    const trackedWatch = open(kind, 'tracked reads', () => tell(null));
-    tracking = { reads: guard(kind.client, () => trackedWatch.isUp, metrics), watch: trackedWatch };
-  }
-
   const isUp = () => watch.isUp;
-  const commands = guard(main.client, isUp, metrics);
+  const tracking = createTracking({ settings, main, log, recorders, isRedisUp: isUp, tell });
+  // This connection decides whether Redis is up. That of tracked reads would log the same outage again.
+  const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
+    if (status !== 'up') state.down(status, { err: error });
+    else {
+      state.up();
+      tracking.begin().catch(() => undefined);
+    }
+  });
+  const commands = guard(main.client, isUp, recorders);
   return {
     commands,
     run: async ({ lua, sha1 }, keys, args) => {
@@ -108,17 +96,17 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
             return main.client.eval(lua, options);
           throw error;
         });
-      return attempt(call, isUp, metrics);
+      return attempt(call, isUp, recorders);
     },
     tracked: {
       get isLive() {
-        return tracking?.watch.isUp ?? false;
+        return tracking.reads() !== undefined;
       },
       get toldUntil() {
-        return tracking?.watch.lastResponse ?? Number.NEGATIVE_INFINITY;
+        return tracking.lastResponse();
       },
       get reads() {
-        return tracking?.watch.isUp ? tracking.reads : commands;
+        return tracking.reads() ?? commands;
       },
       onInvalid(listener) {
         listeners.add(listener);
@@ -127,10 +115,71 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
     },
     isReachable: () => Promise.resolve(watch.isUp),
     close() {
-      isClosed = true;
       watch.close();
-      tracking?.watch.close();
+      tracking.close();
     },
+  };
+}
+
+type Report = (status: DependencyStatus, error?: unknown) => void;
+
+function openConnection(kind: ClientKind, { dependencyFailures }: CommandRecorders, onChange: Report): ConnectionWatch {
+  kind.client.on('error', () => dependencyFailures.inc({ dependency: 'redis', kind: 'connection' }));
+  return watchConnection(kind, onChange);
+}
+
+interface TrackingOptions extends Pick<RedisOptions, 'settings' | 'log'> {
+  main: ClientKind;
+  recorders: CommandRecorders;
+  isRedisUp(): boolean;
+  tell(key: string | null): void;
+}
+
+/** Manages the second connection, over which Redis reports changes of the keys that were read. */
+function createTracking({ settings, main, log, recorders, isRedisUp, tell }: TrackingOptions) {
+  let opened: { reads: RedisReads; watch: ConnectionWatch } | undefined;
+  let isClosed = false;
+  return {
+    /** Opens the connection, unless it was opened before or Redis does not allow it. */
+    async begin(): Promise<void> {
+      if (opened) return;
+      if (!(await canTrack(main))) {
+        log.warn('Redis allows no client tracking for this user; every request reads its session from Redis');
+        return;
+      }
+      if (isClosed || opened) return;
+      const kind = createRawClient(settings, new Invalidations(tell));
+      const report = reportLostTracking(log, isRedisUp);
+      const watch = openConnection(kind, recorders, (status, error) => {
+        tell(null);
+        report(status, error);
+      });
+      opened = { reads: guard(kind.client, () => watch.isUp, recorders), watch };
+    },
+    /** Returns undefined while no changes are reported. */
+    reads: () => (opened?.watch.isUp ? opened.reads : undefined),
+    lastResponse: () => opened?.watch.lastResponse ?? Number.NEGATIVE_INFINITY,
+    close() {
+      isClosed = true;
+      opened?.watch.close();
+    },
+  };
+}
+
+/** Milliseconds for which tracked reads may fail alone, such as after an outage that both connections noticed. */
+const trackingPause = 5_000;
+
+/** Logs once if Redis is up, but the connection of tracked reads stays down, so that every request reads its session. */
+function reportLostTracking(log: Logger, isRedisUp: () => boolean): Report {
+  let timer: NodeJS.Timeout | undefined;
+  return (status, error) => {
+    clearInterval(timer);
+    if (status === 'up') return;
+    timer = setInterval(() => {
+      if (!isRedisUp()) return;
+      clearInterval(timer);
+      log.warn({ err: error }, 'Redis reports no changes of sessions; every request reads its session from Redis');
+    }, trackingPause).unref();
   };
 }
 
@@ -146,8 +195,8 @@ async function canTrack({ send }: ClientKind): Promise<boolean> {
   }
 }
 
-function guard(client: RawClient, isUp: () => boolean, metrics: Metrics): RedisCommands {
-  const within = <T>(work: () => Promise<T>) => attempt(work, isUp, metrics);
+function guard(client: RawClient, isUp: () => boolean, recorders: CommandRecorders): RedisCommands {
+  const within = <T>(work: () => Promise<T>) => attempt(work, isUp, recorders);
   return {
     get: (key) => within(() => client.get(key)),
     hGetAll: (key) => within(() => client.hGetAll(key)),
@@ -157,15 +206,18 @@ function guard(client: RawClient, isUp: () => boolean, metrics: Metrics): RedisC
   };
 }
 
-async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, metrics: Metrics): Promise<T> {
+async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders: CommandRecorders): Promise<T> {
   if (!isUp()) throw unavailable(new Error('Redis is unreachable'));
+  const began = performance.now();
   try {
     return await within(work(), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
   } catch (error) {
     // These errors are bugs in the caller's command, not an outage.
     if (error instanceof ErrorReply && /^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) throw error;
-    metrics.dependencyFailures.inc({ dependency: 'redis', kind: 'command' });
+    recorders.dependencyFailures.inc({ dependency: 'redis', kind: 'command' });
     throw unavailable(error);
+  } finally {
+    recorders.commandDuration.observe((performance.now() - began) / 1_000);
   }
 }
 

@@ -1,10 +1,10 @@
 // Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory.
 // No tenant can occupy all processes. A job that exceeds its limits ends only its own worker. Workers start on demand
 // and end when idle.
-import prom from 'prom-client';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';
+import { createWorkerMetrics } from './worker-metrics.ts';
 import { type JobReply, WorkerProcess } from './worker-process.ts';
 
 export interface LimitedWorkersOptions {
@@ -32,13 +32,13 @@ export class LimitedWorkers<Q, A> {
   readonly #queue: FairQueue;
   readonly #idle = new Map<WorkerProcess<Q, A>, NodeJS.Timeout>();
   readonly #all = new Set<WorkerProcess<Q, A>>();
-  readonly #metrics: ReturnType<typeof workerMetrics>;
+  readonly #metrics: ReturnType<typeof createWorkerMetrics>;
   #isClosed = false;
 
   constructor(given: LimitedWorkersOptions) {
     const options = { workers: 2, jobMs: 2_000, waitMs: 3_000, memoryMb: 64, idleMs: 60_000, ...given };
     this.#options = options;
-    this.#metrics = workerMetrics(options.metrics);
+    this.#metrics = createWorkerMetrics(options.metrics);
     const perTenant = Math.max(1, options.workers - 1);
     this.#queue = createFairQueue({
       slots: { total: options.workers, perTenant, perMember: perTenant },
@@ -127,28 +127,4 @@ export class LimitedWorkers<Q, A> {
 function outcomeOf(reply: JobReply<unknown>): string {
   if ('done' in reply) return 'done';
   return 'failed' in reply ? 'failed' : reply.exceeded;
-}
-
-function workerMetrics({ registry }: Metrics) {
-  return {
-    jobs: new prom.Counter({
-      name: 'formgate_worker_jobs_total',
-      help: 'Jobs of limited workers by outcome: done, failed, over the limit of time or memory, refused',
-      labelNames: ['worker', 'outcome'],
-      registers: [registry],
-    }),
-    wait: new prom.Histogram({
-      name: 'formgate_worker_wait_seconds',
-      help: 'Time that jobs waited for a limited worker',
-      labelNames: ['worker'],
-      buckets: [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10],
-      registers: [registry],
-    }),
-    kills: new prom.Counter({
-      name: 'formgate_worker_kills_total',
-      help: 'Limited workers that ended because of a job',
-      labelNames: ['worker'],
-      registers: [registry],
-    }),
-  };
 }

@@ -70,7 +70,7 @@ async function write(configuration: unknown, tenant?: string): Promise<void> {
 
 const ids = async () => (await catalog.list(test.tenant)).map(({ id }) => id);
 const invalid = async () => {
-  const metric = await metrics.registry.getSingleMetric('token_handler_invalid_clients_total')?.get();
+  const metric = await metrics.registry.getSingleMetric('formgate_invalid_clients_total')?.get();
   return metric?.values.map(({ labels, value }) => ({ ...labels, value })) ?? [];
 };
 
@@ -92,7 +92,7 @@ describe('a new client', () => {
     await write({});
     await catalog.find(test.tenant, 'known');
     const reads = async () =>
-      (await metrics.registry.getSingleMetricAsString('platform_miss_reads_total')).match(/\d+$/)?.[0];
+      (await metrics.registry.getSingleMetricAsString('formgate_platform_miss_reads_total')).match(/\d+$/)?.[0];
     for (let time = 0; time < 50; time += 1) await catalog.find(test.tenant, 'known');
     expect(await reads()).toBeUndefined();
     for (let time = 0; time < 50; time += 1) await catalog.find(test.tenant, `unknown-${time}`);
@@ -196,7 +196,7 @@ it('a client loses the redirect URIs that break a rule, which are logged and cou
   ]);
   expect(log.text()).not.toContain('secret-path');
   expect(await invalid()).toEqual([]);
-  expect(await metrics.registry.metrics()).toContain('token_handler_invalid_redirect_uris_total{place="tenant"} 2');
+  expect(await metrics.registry.metrics()).toContain('formgate_invalid_redirect_uris_total{place="tenant"} 2');
 });
 
 describe('an invalid client', () => {

@@ -1,6 +1,5 @@
 // Reads a tenant's clients and the core clients from the configuration service. A tenant cannot change or replace a
 // core client. An invalid entry is omitted, logged and counted, and does not affect other entries.
-import prom from 'prom-client';
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
@@ -12,6 +11,7 @@ import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type Client, type ParsedClient, parseClient } from './client.ts';
+import { createCatalogMetrics } from './client-metrics.ts';
 
 export interface ClientCatalog {
   /** Lists core clients and the tenant's clients, sorted by id. Throws PlatformError if the service fails. */
@@ -113,29 +113,18 @@ function rawEntries(document: unknown): Map<string, unknown> {
 }
 
 function createReport({ log, metrics }: CatalogOptions) {
-  const counter = new prom.Counter({
-    name: 'token_handler_invalid_clients_total',
-    help: 'Clients left out because their configuration breaks a rule, counted once for each revision and replica',
-    labelNames: ['place', 'field'],
-    registers: [metrics.registry],
-  });
-  const redirectUris = new prom.Counter({
-    name: 'token_handler_invalid_redirect_uris_total',
-    help: 'Redirect URIs of configured clients left out because they break a rule, counted once for each revision and replica',
-    labelNames: ['place'],
-    registers: [metrics.registry],
-  });
+  const { invalidClients, invalidRedirectUris } = createCatalogMetrics(metrics);
   return (tenantId: string | undefined, id: string, { problems, unknownFields, leftOut }: ParsedClient): void => {
     const place = tenantId === undefined ? 'core' : 'tenant';
     const where = { client: id.slice(0, 50), place, tenant: tenantId };
     if (!problems) {
       const fields = unknownFields.slice(0, 10).map((field) => field.slice(0, 50));
       if (fields.length > 0) log.warn({ ...where, fields }, 'client has unknown fields, which are ignored');
-      redirectUris.inc({ place }, leftOut.length);
+      invalidRedirectUris.inc({ place }, leftOut.length);
       if (leftOut.length > 0) log.warn({ ...where, reasons: leftOut.slice(0, 10) }, 'invalid redirect URIs left out');
       return;
     }
-    for (const field of new Set(problems.map((problem) => problem.field))) counter.inc({ place, field });
+    for (const field of new Set(problems.map((problem) => problem.field))) invalidClients.inc({ place, field });
     const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
     log.warn({ ...where, reasons }, 'invalid client left out');
   };

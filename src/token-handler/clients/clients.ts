@@ -3,10 +3,13 @@ import type pg from 'pg';
 import type { Dispatcher } from 'undici';
 import { maintainedClients } from '../../service/clients/client-rules.ts';
 import { redirectUriRules } from '../../service/clients/redirect-uri.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { createSharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
 import { createClientCatalog } from './catalog.ts';
+import { createRegistrationMetrics } from './client-metrics.ts';
 import { createLeftoverClients } from './leftover-clients.ts';
 import { writeMaintainedClient } from './maintained-client.ts';
 import { createProvidedClients } from './provided-clients.ts';
@@ -63,6 +66,7 @@ export function startClients(options: ClientsOptions) {
     changed: upkeep.nudge,
   });
   const provided = createProvidedClients({ ...options, store, timeout, changed: upkeep.nudge });
+  const counted = countRegistrations(options.metrics);
   for (const client of maintainedClients(config, options.urns)) {
     const write = () => writeMaintainedClient(client, { configuration, log });
     background.untilDone({ task: 'write core client', client: client.id }, write, { lastTry: false });
@@ -71,11 +75,26 @@ export function startClients(options: ClientsOptions) {
     catalog,
     registrations: store,
     leftovers,
-    registrar,
-    provided,
+    registrar: { ...registrar, register: counted(registrar.register) },
+    provided: { register: counted(provided.register) },
     /** Ends the background work. */
     async close(): Promise<void> {
       await Promise.all([upkeep.stop(), background.close()]);
     },
   };
+}
+
+/** Returns a function that adds counting to a way to register clients. */
+function countRegistrations({ registry }: Pick<Metrics, 'registry'>) {
+  const { registrations } = createRegistrationMetrics({ registry });
+  return <R>(register: (request: R) => Promise<void>) =>
+    async (request: R): Promise<void> => {
+      try {
+        await register(request);
+        registrations.inc({ outcome: 'registered' });
+      } catch (error) {
+        registrations.inc({ outcome: error instanceof Problem && error.status < 500 ? 'refused' : 'failed' });
+        throw error;
+      }
+    };
 }

@@ -64,7 +64,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
 /** Returns the method with which the identity provider accepts the credentials. Throws Problem. */
 async function verify(options: ProvidedClientsOptions, request: ProvideRequest): Promise<ClientAuthentication> {
   const failed = (cause?: unknown) => {
-    options.metrics.dependencyFailures.inc({ dependency: 'access', kind: 'client-verification' });
+    options.metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind: 'client-verification' });
     return new Problem('dependency-failed', 'The identity provider failed to verify the client.', { cause });
   };
   const metadata = await options.discover(request.tenant.realm).catch((cause: unknown) => {

@@ -64,7 +64,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
   const counted = async <T extends { kind: string }>(work: Promise<T>): Promise<T> => {
     const outcome = await work;
     if (outcome.kind === 'failed')
-      options.metrics.dependencyFailures.inc({ dependency: 'access', kind: 'registration' });
+      options.metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind: 'registration' });
     return outcome;
   };
   return {
@@ -77,7 +77,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
       if (status === 401) return 'refused';
       if (status === 404 || isSuccess(status)) return 'removed';
       const kind = definiteRefusals.has(status) ? 'rejected' : 'failed';
-      throw new PlatformError('access', kind, { upstreamStatus: status });
+      throw new PlatformError('identity-provider', kind, { upstreamStatus: status });
     },
   };
 }
@@ -173,7 +173,7 @@ type Manage = (method: 'GET' | 'PUT' | 'DELETE', client: ManagedClient, body?: o
 function createManagement({ addresses, agent, timeout }: ProviderRegistrationOptions): Manage {
   return async (method, { registrationClientUri, registrationAccessToken }, body) =>
     exchange(agent, {
-      service: 'access',
+      service: 'identity-provider',
       method,
       url: addresses.rebase(registrationClientUri),
       headers: {

@@ -354,7 +354,7 @@ describe('a leftover', () => {
     const known = access.registeredClients();
     expect((await handler.register('permits-web')).status).toBe(502);
     const metrics = async () => (await fetch(`${handler.metricsUrl}/metrics`)).text();
-    await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="client"} 1');
+    await expect.poll(metrics).toContain('formgate_registration_leftovers{kind="client"} 1');
     const bearer = await handler.adminToken('other');
     expect((await handler.api('/clients/permits-web/leftovers', { token: bearer })).body).toEqual([]);
     for (const id of access.registeredClients()) if (!known.includes(id)) await removeAtAccess(id);

@@ -238,7 +238,7 @@ describe('key rotation', () => {
     const msg = 'stored registration cannot be decrypted with KEY_RING';
     expect(lines().at(-1)).toMatchObject({ level: 'error', tenant, client, oidcClientId, msg });
     expect(await metrics.registry.metrics()).toMatch(
-      /^dependency_failures_total\{dependency="key-ring",kind="registration"\} [1-9]/m,
+      /^formgate_dependency_failures_total\{dependency="key-ring",kind="registration"\} [1-9]/m,
     );
   });
 

@@ -92,9 +92,9 @@ it('the metrics show how many deletions and events wait', async () => {
   await proxy.break(503, { at: 1 });
   await handler.register('permits-web');
   const metrics = async () => (await fetch(`${handler.metricsUrl}/metrics`)).text();
-  await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="event"} 1');
+  await expect.poll(metrics).toContain('formgate_registration_leftovers{kind="event"} 1');
   await proxy.heal();
-  await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="event"} 0');
+  await expect.poll(metrics).toContain('formgate_registration_leftovers{kind="event"} 0');
 });
 
 it('a process that stops finishes its running work, and another replica does the rest', async () => {
@@ -125,7 +125,7 @@ it('an event that is always refused is quarantined with the reason, delays nothi
     await expect.poll(() => patient.rows("SELECT FROM client_events WHERE not_before < 'infinity'")).toEqual([]);
     const metrics = async () => (await fetch(`${patient.metricsUrl}/metrics`)).text();
     expect(await metrics()).toContain('formgate_quarantined_items{kind="client-event",reason="service-refused"} 1');
-    expect(await metrics()).toContain('token_handler_registration_leftovers{kind="event"} 0');
+    expect(await metrics()).toContain('formgate_registration_leftovers{kind="event"} 0');
     const pool = new pg.Pool({ connectionString: patient.databaseUrl, max: 2 });
     expect(await createLeftoverQuarantine({ pool, clock: () => new Date() }).release('all')).toHaveLength(1);
     await pool.end();

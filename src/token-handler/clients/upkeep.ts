@@ -3,16 +3,18 @@
 // work is done or the identity provider has rejected the client's token. Repeated refusals quarantine a row.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
+import { createKeyRingMetrics } from '../../service/keys/key-ring-metrics.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
-import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
+import { createQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
 import { retryDelay } from '../../service/retry.ts';
+import { createLeftoverMetrics } from './client-metrics.ts';
+import { createKeyRingStore } from './key-ring-store.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
 import {
   createLeftoverQuarantine,
@@ -69,7 +71,7 @@ const batch = 10;
 export function startUpkeep(options: UpkeepOptions) {
   const pace = { ...defaultPace, ...options.pace };
   const context: Context = { ...options, pace, store: createLeftoverStore(options) };
-  registerMetric(context);
+  exportLeftovers(context);
   const houseKeepWhenDue = createHousekeeping(context);
   const stopping = new AbortController();
   let nudged = new AbortController();
@@ -198,14 +200,17 @@ const leftoverAge = 90 * 86_400_000;
 /** Milliseconds between two runs of the housekeeping. */
 const housekeepingInterval = 3_600_000;
 
-function createHousekeeping({ pool, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
+function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
   const quarantine = createLeftoverQuarantine({ pool, clock });
-  registerQuarantineMetrics(metrics, quarantine);
+  createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
+  const keyRing = createKeyRingStore({ pool, keys, clock });
+  createKeyRingMetrics({ registry: metrics.registry, read: keyRing.read });
   let due = Number.NEGATIVE_INFINITY;
   return async () => {
     const now = clock().getTime();
     if (now < due) return;
     due = now + housekeepingInterval;
+    await keyRing.note();
     await quarantine.release('of other versions');
     await leftovers.forgetOlderThan(after(clock(), -leftoverAge));
     const { resealed, unreadable } = await store.reseal();
@@ -215,17 +220,13 @@ function createHousekeeping({ pool, store, leftovers, clock, log, metrics }: Con
   };
 }
 
-function registerMetric({ store, leftovers, metrics }: Context): void {
-  new prom.Gauge({
-    name: 'token_handler_registration_leftovers',
-    help: 'Replaced clients to be deleted at the identity provider (deletion), events to be sent (event), and clients that may be left there and that an administrator has to delete (client)',
-    labelNames: ['kind'],
-    registers: [metrics.registry],
-    async collect() {
-      const pending = await store.pending().catch(() => undefined);
-      for (const [kind, count] of Object.entries(pending ?? {})) this.set({ kind }, count);
+function exportLeftovers({ store, leftovers, metrics }: Context): void {
+  createLeftoverMetrics({
+    registry: metrics.registry,
+    async read() {
+      const pending = await store.pending().catch(() => ({}));
       const clients = await leftovers.count().catch(() => undefined);
-      if (clients !== undefined) this.set({ kind: 'client' }, clients);
+      return { ...pending, ...(clients !== undefined && { client: clients }) };
     },
   });
 }

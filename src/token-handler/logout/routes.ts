@@ -15,6 +15,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { clientParams, logoutQuery } from '../sign-in/schema.ts';
+import type { Logouts } from './logout-metrics.ts';
 import { LogoutRefusal, type VerifyLogoutToken } from './logout-token.ts';
 import type { ProviderLogouts } from './provider-logouts.ts';
 
@@ -25,6 +26,7 @@ export interface LogoutOptions {
   relyingParty: Pick<RelyingParty, 'endSessionUrl'>;
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
+  logouts: Logouts;
   verifyLogoutToken: VerifyLogoutToken;
   /** Sets `request.session`. */
   browserSession: Guard;
@@ -52,7 +54,7 @@ export function logoutRoute(options: LogoutOptions): Route {
     async handle({ query }, request, response) {
       const { signedIn } = request.session;
       const found = signedIn && (await options.sessions.read(signedIn.handle));
-      if (signedIn) await options.sessions.end(signedIn);
+      if (signedIn && (await options.sessions.end(signedIn))) options.logouts.count('person');
       await endBrowserSession(request, response, options.sessions.cookie.name);
       clearCsrfCookie(response, request.secure);
       const onward = found && (await providerLogoutUrl(options, found, request));
@@ -111,6 +113,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
         const ended = await options.providerLogouts.end(logout);
         if (ended === 'used') throw new LogoutRefusal('the token was used before');
         if (ended === 'other algorithm') throw new LogoutRefusal('ID tokens are signed with another algorithm');
+        options.logouts.count('back-channel', ended);
         options.log.info(
           { tenant: logout.tenantId, client: params.clientId, ended },
           'logout by the identity provider',

@@ -11,6 +11,8 @@ export interface SignInFacts {
   tenant?: string;
   /** Name of the client; set after `tenant`. */
   client?: string;
+  /** The ids of tenant and client; set with `client`. */
+  checked?: { tenantId: string; clientId: string };
   /** The sign-in that this browser started, from the stored attempt. */
   attempt?: StartedSignIn;
 }

@@ -93,6 +93,11 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       report(handle);
       return wasLive;
     },
+    async count() {
+      // Timers remove expired sets soon, but not at once.
+      sets.purgeStale();
+      return sets.size;
+    },
   };
 }
 

@@ -1,10 +1,12 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
 // `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. While the key
 // `{sess:<handle>}:alive` exists, the attempt to refresh the session is running. The scripts change a session
-// atomically. Times are milliseconds of the caller's clock, except those of a refresh intent.
+// atomically. Times are milliseconds of the caller's clock, except those of a refresh intent. The indexes
+// `{sessions:open:<n>}` contain all sessions with their expiry, so that they can be counted (decision 0060).
 import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import { createIndex, createOpenSessions } from './redis-indexes.ts';
 import { recordKey } from './session.ts';
-import type { SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
+import type { SessionStore, StoredSession, TokenStore } from './store.ts';
 
 /** `idle`: milliseconds after the last recorded request at which a session ends. */
 export function createRedisStore(redis: Redis, { idle }: { idle: number }): SessionStore {
@@ -37,6 +39,7 @@ const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
   const { tracked } = redis;
+  const open = createOpenSessions(redis);
   let disturbed = Number.NEGATIVE_INFINITY;
   tracked.onInvalid((key) => {
     if (key === null) disturbed = performance.now();
@@ -58,9 +61,13 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
       tracked.onInvalid((key) => listener(key === null ? null : handleIn(key)));
     },
     async start(handle, { sealed, limit }, now) {
-      await redis.run(startScript, keysOf(handle), [sealed, limit, now, idle]);
+      open.note(handle, await redis.run(startScript, keysOf(handle), [sealed, limit, now, idle]), now);
     },
-    touch: async (handle, now, interval) => (await redis.run(touchScript, keysOf(handle), [now, idle, interval])) === 1,
+    async touch(handle, now, interval) {
+      const expiry = await redis.run(touchScript, keysOf(handle), [now, idle, interval]);
+      if (expiry !== recently) open.note(handle, expiry, now);
+      return expiry !== 0;
+    },
     claim: async (handle, version, intentId) =>
       (await redis.run(claimScript, keysOf(handle), [version, intentId, lifeTime])) as Awaited<
         ReturnType<TokenStore['claim']>
@@ -73,9 +80,16 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
       return (await redis.run(abandonScript, keysOf(handle), [intentId, lifeTime])) === 1;
     },
     async conclude(handle, intentId, now, { sealed, limit } = { sealed: '', limit: 0 }) {
-      return (await redis.run(concludeScript, keysOf(handle), [intentId, sealed, limit, now, idle])) === 1;
+      const expiry = await redis.run(concludeScript, keysOf(handle), [intentId, sealed, limit, now, idle]);
+      open.note(handle, expiry, now);
+      return expiry !== 0;
     },
-    end: async (handle) => (await redis.run(endScript, keysOf(handle), [])) === 1,
+    async end(handle) {
+      const wasLive = (await redis.run(endScript, keysOf(handle), [])) === 1;
+      open.remove(handle);
+      return wasLive;
+    },
+    count: open.count,
   };
 }
 
@@ -91,24 +105,9 @@ function tokensOf(fields: Record<string, string>): StoredSession['tokens'] | und
   };
 }
 
-function createIndex(redis: Redis): SessionIndex {
-  const key = (index: string) => `{sessions:${index}}`;
-  return {
-    async enter(indexes, handle, until, now) {
-      await Promise.all(indexes.map((index) => redis.run(enterScript, [key(index)], [handle, until, now])));
-    },
-    async entries(index, top, after = '') {
-      return (await redis.run(entriesScript, [key(index)], [top, after])) as string[];
-    },
-    async remove(indexes, handle, until = Number.MAX_SAFE_INTEGER) {
-      await Promise.all(indexes.map((index) => redis.run(removeScript, [key(index)], [handle, until])));
-    },
-  };
-}
-
 // In the scripts that change a session, KEYS[1] holds the tokens, KEYS[2] the record and KEYS[3] the sign of life.
 
-// Sets the expiry of both keys. Returns 0 if the session has ended.
+// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended.
 const expire = `
 local function expire(now, idle)
   local limit, touched = unpack(redis.call('HMGET', KEYS[1], 'limit', 'touched'))
@@ -116,7 +115,7 @@ local function expire(now, idle)
   if left <= 0 then redis.call('DEL', KEYS[1], KEYS[2]) return 0 end
   redis.call('PEXPIRE', KEYS[1], left)
   redis.call('PEXPIRE', KEYS[2], left)
-  return 1
+  return now + left
 end
 `;
 
@@ -126,11 +125,14 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'version', 1, 'sealed', ARGV[1], 'limit', ARGV[2], 'touched', ARGV[3])
 return expire(ARGV[3], ARGV[4])`);
 
-/** ARGV: now, idle, interval. Returns 0 if the session has ended. */
+/** Result of the touch script if a request was recorded less than an interval ago. */
+const recently = 1;
+
+/** ARGV: now, idle, interval. Returns the expiry, `recently`, or 0 if the session has ended. */
 const touchScript = defineScript(`${expire}
 local touched = redis.call('HGET', KEYS[1], 'touched')
 if not touched then return 0 end
-if ARGV[1] - touched < tonumber(ARGV[3]) then return 1 end
+if ARGV[1] - touched < tonumber(ARGV[3]) then return ${recently} end
 redis.call('HSET', KEYS[1], 'touched', ARGV[1])
 return expire(ARGV[1], ARGV[2])`);
 
@@ -167,7 +169,7 @@ if since and time() - since < tonumber(ARGV[2]) then return 0 end
 redis.call('DEL', KEYS[1], KEYS[2])
 return 1`);
 
-/** ARGV: intent, sealed or '', limit, now, idle. Returns 0 if the session does not have this intent. */
+/** ARGV: intent, sealed or '', limit, now, idle. Returns the expiry; 0 if the session has ended or has another intent. */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('HDEL', KEYS[1], 'intent', 'since')
@@ -183,27 +185,6 @@ const endScript = defineScript(`
 local live = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return live`);
-
-/** KEYS: index. ARGV: handle, until, now */
-const enterScript = defineScript(`
-redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[3])
-local left = math.ceil(ARGV[2] - ARGV[3])
-if left > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], left) end
-return 1`);
-
-/** KEYS: index. ARGV: top, last handle of the previous page or '' */
-const entriesScript = defineScript(`
-local rank = -1
-if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
-if not rank then return {} end
-return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
-
-/** KEYS: index. ARGV: handle, until. Keeps an entry that expires after `until`. */
-const removeScript = defineScript(`
-local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end
-return redis.call('ZREM', KEYS[1], ARGV[1])`);
 
 /** KEYS: mark. ARGV: value, milliseconds */
 const raiseScript = defineScript(`

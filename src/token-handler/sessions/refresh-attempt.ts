@@ -2,17 +2,16 @@
 // the outcome. The intent stays if the process dies, so no replica sends the token again. An attempt that was paused
 // cannot change the session any more if another attempt has replaced it: each write names the intent.
 import { randomUUID } from 'node:crypto';
-import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
-import type { Metrics } from '../../service/operations/metrics.ts';
 import { retryUntilDone } from '../../service/retry.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { logFailure } from './refresh-log.ts';
+import type { RefreshMetrics } from './refresh-metrics.ts';
 import { claimOf } from './refresh-queue.ts';
 import {
   type FoundSession,
@@ -36,7 +35,7 @@ export interface AttemptOptions {
   queue: FairQueue;
   clock: Clock;
   log: Logger;
-  metrics: Metrics;
+  metrics: Pick<RefreshMetrics, 'outcomes'>;
 }
 
 /** Milliseconds between two signs of life. The store keeps each for five seconds. */
@@ -46,18 +45,11 @@ const backoff = { first: 100, cap: 1_000 };
 export class RefreshAttempts {
   readonly #options: AttemptOptions;
   readonly #stop = new AbortController();
-  readonly #outcomes: prom.Counter<'outcome'>;
   /** Sessions with an intent of this replica that the store did not confirm. Its refresh token was not sent. */
   readonly #unconfirmed = new Set<string>();
 
   constructor(options: AttemptOptions) {
     this.#options = options;
-    this.#outcomes = new prom.Counter({
-      name: 'formgate_token_refreshes_total',
-      help: 'Token refreshes by outcome (refreshed, refused, unused, client-refused, unknown, foreign, abandoned, late)',
-      labelNames: ['outcome'],
-      registers: [options.metrics.registry],
-    });
   }
 
   /** True while an intent of this replica is being withdrawn, because it is unknown whether the store has written it. */
@@ -66,7 +58,7 @@ export class RefreshAttempts {
   }
 
   count(outcome: RefreshOutcome['kind'] | 'abandoned' | 'late'): void {
-    this.#outcomes.inc({ outcome });
+    this.#options.metrics.outcomes.inc({ outcome });
   }
 
   /**

@@ -1,6 +1,7 @@
 // Tests that refreshes are spread over time, that a realm and a person have a bounded number of them in flight, and what
 // happens beyond that. The test decides when token requests end.
 import { setImmediate as turn } from 'node:timers/promises';
+import prom from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
 import {
@@ -9,7 +10,7 @@ import {
   type SessionReplica,
   startSessionReplica,
 } from '../../../test/support/session-replica.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
+import { createRefreshMetrics } from './refresh-metrics.ts';
 import { createRefreshQueue } from './refresh-queue.ts';
 import { isRefreshDue, type Session, type TokenSet } from './session.ts';
 
@@ -104,7 +105,7 @@ describe('the refreshes of a realm', () => {
   });
 
   it('are bounded for all realms together, at sixteen times the bound of one realm', () => {
-    const queue = createRefreshQueue(2, createMetrics());
+    const queue = createRefreshQueue(2, createRefreshMetrics({ registry: new prom.Registry(), queue: () => queue }));
     const people = Array.from({ length: 100 }, (_, nth) => ({ tenant: `realm ${nth % 50}`, member: `person ${nth}` }));
     expect(people.filter((person) => queue.tryTake(person) !== undefined)).toHaveLength(32);
   });

@@ -1,9 +1,8 @@
 // Bounds the token requests that this process has in flight. Keycloak responds with 500 if many sessions of one person
 // are refreshed together, and has used the refresh tokens nevertheless. Waiting refreshes share the slots fairly
 // between realms, and within a realm between persons.
-import prom from 'prom-client';
 import { type Claim, createFairQueue, type FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
-import type { Metrics } from '../../service/operations/metrics.ts';
+import type { RefreshMetrics } from './refresh-metrics.ts';
 import type { Session } from './session.ts';
 
 /** Number of realms whose refreshes may use all of their slots at the same time. */
@@ -13,14 +12,8 @@ const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
 const longestWait = 15_000;
 
 /** `concurrency`: token requests to one realm at the same time. One person has at most half of them. */
-export function createRefreshQueue(concurrency: number, { registry }: Pick<Metrics, 'registry'>): FairQueue {
-  const refusals = new prom.Counter<'reason'>({
-    name: 'formgate_token_refresh_refusals_total',
-    help: 'Token refreshes that did not start because too many were waiting, by reason (full, late)',
-    labelNames: ['reason'],
-    registers: [registry],
-  });
-  const queue = createFairQueue({
+export function createRefreshQueue(concurrency: number, { refusals }: Pick<RefreshMetrics, 'refusals'>): FairQueue {
+  return createFairQueue({
     slots: { total: concurrency * busyRealms, perTenant: concurrency, perMember: Math.ceil(concurrency / 2) },
     waiting,
     waitMs: longestWait,
@@ -28,17 +21,6 @@ export function createRefreshQueue(concurrency: number, { registry }: Pick<Metri
     retryAfterSeconds: 5,
     onRefused: (reason: RefusalReason) => refusals.inc({ reason }),
   });
-  new prom.Gauge({
-    name: 'formgate_token_refreshes_in_progress',
-    help: 'Token refreshes that are sent to the identity provider or wait for it, by state (running, waiting)',
-    labelNames: ['state'],
-    registers: [registry],
-    collect() {
-      this.set({ state: 'running' }, queue.running);
-      this.set({ state: 'waiting' }, queue.waiting);
-    },
-  });
-  return queue;
 }
 
 export function claimOf({ realm, user }: Pick<Session, 'realm' | 'user'>): Claim {

@@ -4,12 +4,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Problem } from '../../service/http/problem.ts';
+import type { FairQueue } from '../../service/limits/fair-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { within } from '../../service/time-limit.ts';
 import { type AttemptOptions, RefreshAttempts } from './refresh-attempt.ts';
+import { createRefreshMetrics } from './refresh-metrics.ts';
 import { createRefreshQueue } from './refresh-queue.ts';
 import { type FoundSession, isUsable } from './session.ts';
 
-export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'queue'> {
+export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'queue' | 'metrics'> {
+  metrics: Pick<Metrics, 'registry'>;
   sessions: AttemptOptions['sessions'] & { read(handle: string): Promise<FoundSession | undefined> };
   /** Token requests to one realm at the same time. */
   refreshConcurrency: number;
@@ -41,8 +45,10 @@ export class Refresher {
   constructor(options: RefresherOptions) {
     this.#options = options;
     this.#now = () => options.clock().getTime();
-    const queue = createRefreshQueue(options.refreshConcurrency, options.metrics);
-    this.#attempts = new RefreshAttempts({ ...options, queue });
+    const { registry } = options.metrics;
+    const metrics = createRefreshMetrics({ registry, queue: () => queue });
+    const queue: FairQueue = createRefreshQueue(options.refreshConcurrency, metrics);
+    this.#attempts = new RefreshAttempts({ ...options, queue, metrics });
   }
 
   /** Starts a refresh in the background, unless another attempt is running or a failed attempt was recent. */

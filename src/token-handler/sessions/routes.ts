@@ -65,6 +65,7 @@ export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'
   tenant: Guard;
   tenants: Pick<Tenants, 'byId'>;
   sessions: Sessions;
+  logouts: { count(kind: 'person' | 'administrator'): void };
 }
 
 const refusals = {
@@ -116,7 +117,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, seenSession, sessionTenant, sessions } = options;
+  const { bearer, tenant, seenSession, sessionTenant, sessions, logouts } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
@@ -132,7 +133,8 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
     async handle({ params }, request, response) {
       const found = await sessions.read(params.sessionId);
       if (!found || !mayEnd(found, response)) throw new Problem('not-found', 'There is no such session.');
-      await sessions.end(found.session);
+      const wasLive = await sessions.end(found.session);
+      if (wasLive) logouts.count(response.locals.session ? 'person' : 'administrator');
       if (response.locals.session?.session.handle === params.sessionId) {
         clearSessionCookie(response, sessions.cookie.name, request.secure);
         clearCsrfCookie(response, request.secure);

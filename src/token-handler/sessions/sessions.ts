@@ -23,6 +23,7 @@ import {
   type TokenSet,
 } from './session.ts';
 import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
+import { createSessionMetrics } from './session-metrics.ts';
 import type { Marks, SealedTokens, SessionStore } from './store.ts';
 
 export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'tokens'> {
@@ -74,6 +75,8 @@ export class Sessions {
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
     store.tokens.onChange((handle) => this.#drop(handle));
+    const { registry } = options.metrics;
+    createSessionMetrics({ registry, clock: options.clock, count: () => store.tokens.count(this.#now()) });
   }
 
   /**

@@ -65,6 +65,8 @@ export interface TokenStore {
   conclude(handle: string, intentId: string, now: number, tokens?: SealedTokens): Promise<boolean>;
   /** Removes record and tokens. Returns false if the session had ended already. */
   end(handle: string): Promise<boolean>;
+  /** Returns the number of sessions. It may lag behind changes by a moment. */
+  count(now: number): Promise<number>;
 }
 
 /** Lists the sessions of a person, of a tenant, or of a session at the identity provider. */

@@ -50,7 +50,7 @@ export async function redeemCode(
     return { tokens, claims };
   } catch (error) {
     const kind = failureKind(error);
-    if (kind !== undefined) metrics.dependencyFailures.inc({ dependency: 'access', kind });
+    if (kind !== undefined) metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind });
     throw error;
   }
 }

@@ -19,6 +19,7 @@ import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
 import { authQuery, callbackQuery, clientParams } from './schema.ts';
 import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
+import type { SignInOutcomes } from './sign-in-outcomes.ts';
 
 export interface SignInOptions {
   tenants: TenantLookup;
@@ -31,6 +32,7 @@ export interface SignInOptions {
   relyingParty: RelyingParty;
   sessions: Pick<Sessions, 'read'>;
   openSession: ReturnType<typeof createSessionOpener>;
+  outcomes: SignInOutcomes;
   /** Sets `request.session`. */
   browserSession: Guard;
   signInLimit: Guard;
@@ -72,7 +74,7 @@ export function authRoute(options: SignInOptions): Route {
       const tenant = requireTenant(await findTenant(options.tenants, named));
       noteSignIn(response, { tenant: tenant.name });
       const client = await requireClient(options.catalog, tenant, params.clientId);
-      noteSignIn(response, { client: client.name });
+      noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const { tenant: _, callbackUrl = fallbackOf(client, request), returnTo, ...asked } = query;
       const problem =
         query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
@@ -145,7 +147,7 @@ export function callbackRoute(options: SignInOptions): Route {
       const tenant = requireTenant(await options.tenants.byId(attempt.signIn.tenantId));
       noteSignIn(response, { tenant: tenant.name });
       const client = await requireClient(options.catalog, tenant, params.clientId);
-      noteSignIn(response, { client: client.name });
+      noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
       // Claimed last, so that the callback can be loaded again after a failure of another service.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
@@ -195,6 +197,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const { oidcClientId } = registration;
   const landing = { attempt: attempt.id, url: landingUrl(url.origin, returnTo ?? client.successRedirectUrl) };
   await options.openSession({ tenant, client, oidcClientId, callbackUrl, redeemed, begun, landing }, request, response);
+  options.outcomes.succeeded({ tenantId: tenant.id, clientId: client.id });
   return landing.url;
 }
 
@@ -206,6 +209,7 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   if (verdict === 'passing') return startAgain(options, callback);
   if (verdict === 'failed')
     throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
+  options.outcomes.cancelled();
   // After prompt=none, the page that asked gets the answer (OpenID Connect Core 1.0, section 3.1.2.6).
   const asker = promptOf(client, attempt.signIn) === 'none' ? returnTo : undefined;
   return refusalUrl(new URL(callbackUrl).origin, asker ?? client.failureRedirectUrl, error);

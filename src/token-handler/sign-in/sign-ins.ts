@@ -1,6 +1,7 @@
 // Builds the modules for sign-in and logout of one process.
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';
+import { createLogoutMetrics } from '../logout/logout-metrics.ts';
 import { createLogoutVerifier } from '../logout/logout-token.ts';
 import { createProviderLogouts } from '../logout/provider-logouts.ts';
 import { cookieScheme } from '../sessions/cookies.ts';
@@ -9,6 +10,7 @@ import { createAttemptCookies } from './attempt-cookies.ts';
 import { createAttempts } from './attempts.ts';
 import { browserSession } from './browser-session.ts';
 import { createSessionOpener } from './open-session.ts';
+import { createSignInOutcomes } from './sign-in-outcomes.ts';
 
 export interface SignInsOptions extends Foundation {
   registrations: Pick<RegistrationStore, 'find'>;
@@ -26,7 +28,9 @@ export function createSignIns(options: SignInsOptions) {
     attempts,
     attemptCookies: createAttemptCookies(sessions.cookie.name, attempts),
     openSession: createSessionOpener({ ...options, providerLogouts }),
+    outcomes: createSignInOutcomes(options),
     providerLogouts,
+    logouts: createLogoutMetrics(options.metrics),
     verifyLogoutToken: createLogoutVerifier({ ...options, tenants, keys: signingKeys }),
     browserSession: browserSession(sessions.cookie, sessions.records),
     cookieScheme: cookieScheme(sessions.cookie.name),

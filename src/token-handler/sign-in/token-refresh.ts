@@ -57,7 +57,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
         outcome = failureOf(error, exchange.state(), clock);
       }
       if (outcome.kind !== 'refreshed')
-        metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${outcome.kind}` });
+        metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind: `refresh-${outcome.kind}` });
       return outcome;
     },
     close: () => agent.destroy(),

@@ -1,6 +1,7 @@
 // Tests each step of the target handler separately, and the order of the steps. `routes.test.ts` tests requests over
 // the network.
 import type { IncomingMessage } from 'node:http';
+import prom from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import type { SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -19,6 +20,7 @@ import {
 } from './handler.ts';
 import type { Outgoing } from './proxy-options.ts';
 import type { AddedHeaders } from './request-headers.ts';
+import { createTargetMetrics } from './target-metrics.ts';
 
 const slugOf = async (act: () => unknown): Promise<string> => {
   try {
@@ -89,6 +91,7 @@ function recording(failing?: string): { options: TargetHandlerOptions; trace: Tr
       step('forward');
       trace.outgoing.push(outgoing);
     },
+    metrics: createTargetMetrics({ registry: new prom.Registry(), namesTargets: false }),
   };
   return { options, trace };
 }

@@ -12,7 +12,9 @@ import { sessionOf } from '../sessions/guards.ts';
 import type { Session } from '../sessions/session.ts';
 import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
+import { failedOutcome, outcomeOf, rejectionOf } from './proxy-outcome.ts';
 import type { AddedHeaders, HeaderList } from './request-headers.ts';
+import type { TargetMetrics } from './target-metrics.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
 export interface TargetGuards {
@@ -29,35 +31,53 @@ export interface TargetHandlerOptions {
   upstreams: Upstreams;
   requestHeaders(request: IncomingMessage, added: AddedHeaders): HeaderList;
   forward: Forward;
+  metrics: Pick<TargetMetrics, 'outcomes' | 'rejected'>;
 }
 
 export type TargetHandler = (request: IncomingMessage, response: HttpResponse) => Promise<void>;
 
 export function createTargetHandler(options: TargetHandlerOptions): TargetHandler {
-  const { guards, catalog, upstreams, requestHeaders, forward } = options;
+  const { guards, catalog, upstreams, requestHeaders, forward, metrics } = options;
   return async (request, response) => {
-    guards.addressLimit.check(request, response);
-    await guards.liveSession.check(request, response);
-    await guards.sessionTenant.check(request, response);
-    guards.csrf.check(request, response);
-    guards.sessionLimit.check(request, response);
-    checkMethod(request);
-    checkNoServiceWorker(request);
-    checkRequestLength(request);
-    const live = sessionOf(response);
-    const address = addressOf(request);
-    const target = await findTarget(catalog, live.session, address);
-    checkPath(address);
-    const upstream = await upstreams.find(target.upstream);
-    const path = pathAt(upstream, address);
-    const accessToken = await live.accessToken();
-    // Stops if the client has closed the connection during one of the steps.
-    if (response.destroyed) return;
-    const { method = 'GET' } = request;
-    const headers = requestHeaders(request, addedHeaders(response, accessToken));
-    const kind = kindOf(request);
-    await forward(request, response, { method, origin: upstream.origin, path, headers, ...kind, session: live });
+    let counters = metrics.outcomes.ofNoTarget;
+    let isForwarded = false;
+    try {
+      guards.addressLimit.check(request, response);
+      await guards.liveSession.check(request, response);
+      await guards.sessionTenant.check(request, response);
+      guards.csrf.check(request, response);
+      guards.sessionLimit.check(request, response);
+      checkMethod(request);
+      checkNoServiceWorker(request);
+      checkRequestLength(request);
+      const live = sessionOf(response);
+      const address = addressOf(request);
+      const target = await findTarget(catalog, live.session, address);
+      counters = metrics.outcomes.of(target.id);
+      checkPath(address);
+      const upstream = await upstreams.find(target.upstream);
+      const path = pathAt(upstream, address);
+      const accessToken = await live.accessToken();
+      // Stops if the client has closed the connection during one of the steps.
+      if (response.destroyed) return counters.aborted.inc();
+      const { method = 'GET' } = request;
+      const headers = requestHeaders(request, addedHeaders(response, accessToken));
+      const outgoing = { method, origin: upstream.origin, path, headers, ...kindOf(request), session: live };
+      isForwarded = true;
+      await forward(request, response, outgoing);
+      counters[outcomeOf(response)].inc();
+    } catch (error) {
+      counters[failedOutcome(error, isForwarded)].inc();
+      if (!isForwarded) countRejection(metrics, error, request);
+      throw error;
+    }
   };
+}
+
+function countRejection({ rejected }: Pick<TargetMetrics, 'rejected'>, error: unknown, request: IncomingMessage): void {
+  const reason = rejectionOf(error);
+  if (reason === undefined) return;
+  rejected.inc({ reason: reason === 'csrf' && isForServiceWorker(request) ? 'service-worker' : reason });
 }
 
 /** Rejects TRACE, because its response would contain the access token (RFC 9110 section 9.3.8). */
@@ -68,9 +88,12 @@ export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
 }
 
 /** Rejects service workers: one from a target could intercept requests of the frontend. */
-export function checkNoServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): void {
-  if (headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker')
-    throw new Problem('forbidden', 'A service worker cannot come from a target.');
+export function checkNoServiceWorker(request: Pick<IncomingMessage, 'headers'>): void {
+  if (isForServiceWorker(request)) throw new Problem('forbidden', 'A service worker cannot come from a target.');
+}
+
+function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker';
 }
 
 /**

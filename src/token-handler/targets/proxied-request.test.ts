@@ -374,6 +374,6 @@ describe('an upstream', () => {
     for (const secret of ['Bearer eyJ', world.person.cookie, world.person.csrf, '/base/v1'])
       expect(text).not.toContain(secret);
     const metrics = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
-    expect(metrics).toMatch(/dependency_failures_total\{dependency="upstream",kind="failed"\} [1-9]/);
+    expect(metrics).toMatch(/formgate_dependency_failures_total\{dependency="upstream",kind="failed"\} [1-9]/);
   });
 });

@@ -31,6 +31,8 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   #download: Download | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #stopNotice: (() => void) | undefined;
+  /** `performance.now()` when the request was passed on. */
+  #sent = 0;
   #isOver = false;
   #isEvents = false;
   #hasBegun = false;
@@ -72,6 +74,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   #dispatch(): void {
     const { method, path, headers, isUpgrade } = this.#outgoing;
     const upgrade = isUpgrade ? 'websocket' : null;
+    this.#sent = performance.now();
     this.#lease.dispatch({ path, method, headers, body: this.#body, upgrade }, this);
   }
 
@@ -100,7 +103,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
       if (this.#request.httpVersionMinor > 0) response.writeInformation(status, passedOn);
       return;
     }
-    this.#timer.stop();
+    this.#noteHead();
     this.#download = new Download(response, this.#outgoing.method === 'HEAD' ? undefined : passedOn['content-length']);
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
@@ -149,7 +152,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
-    this.#timer.stop();
+    this.#noteHead();
     this.#stopNotice?.();
     // undici has removed its listeners, and an error without a listener ends the process.
     upstream.on('error', ignore);
@@ -181,6 +184,11 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
       this.#leave();
       this.#done.resolve();
     } else this.#fail(problem);
+  }
+
+  #noteHead(): void {
+    this.#timer.stop();
+    this.#options.metrics.upstreamDuration.observe((performance.now() - this.#sent) / 1_000);
   }
 
   readonly #flushHead = (): void => {

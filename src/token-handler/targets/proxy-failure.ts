@@ -1,9 +1,9 @@
 // Turns failures of an upstream into Problems, and decides whether a request may be sent again.
 import { errors } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
-import type { TargetMetrics } from './target-metrics.ts';
+import type { ProxyMetrics } from './proxy-options.ts';
 
-type Failures = Pick<TargetMetrics, 'dependencyFailures' | 'aborted'>;
+type Failures = Pick<ProxyMetrics, 'dependencyFailures' | 'aborted'>;
 
 /** Error codes of a connection that the upstream closed or that broke. */
 const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);

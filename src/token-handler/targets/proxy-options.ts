@@ -1,6 +1,7 @@
 // Types of the proxy's inputs: those for all requests, and those for each request.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { LiveSession } from '../sessions/session.ts';
 import type { BodyBuffers } from './bodies.ts';
 import type { Connections } from './connections.ts';
@@ -9,12 +10,15 @@ import type { Streams } from './streams.ts';
 import type { TargetMetrics } from './target-metrics.ts';
 import type { TransferRate } from './transfer-rate.ts';
 
+export type ProxyMetrics = Pick<TargetMetrics, 'aborted' | 'slowBodies' | 'upstreamDuration'> &
+  Pick<Metrics, 'dependencyFailures'>;
+
 export interface ProxyOptions {
   connections: Connections;
   streams: Streams;
   rate: TransferRate;
   bodies: BodyBuffers;
-  metrics: TargetMetrics;
+  metrics: ProxyMetrics;
   /** Milliseconds that an upstream may take to begin its response after it received the request. */
   firstByte: number;
 }

@@ -15,22 +15,25 @@ export class RequestWatch {
   readonly #session: LiveSession;
   /** True for streams, whose number is limited, but not their rate. */
   readonly #isStream: boolean;
+  readonly #isUpgrade: boolean;
   readonly #watched: Watched;
   #endSession: (() => void) | undefined;
   #endUpload: (() => void) | undefined;
   #endDownload: (() => void) | undefined;
 
-  constructor(options: ProxyOptions, { session, isStream }: Outgoing, watched: Watched) {
+  constructor(options: ProxyOptions, { session, isStream, isUpgrade }: Outgoing, watched: Watched) {
     this.#options = options;
     this.#session = session;
     this.#isStream = isStream;
+    this.#isUpgrade = isUpgrade;
     this.#watched = watched;
   }
 
   /** Counts the request as an open stream. Throws Problem `busy` or `too-many-requests` over a limit. */
   openStream(): void {
     this.#endSession?.();
-    this.#endSession = this.#options.streams.open(this.#session, this.#ended());
+    const kind = this.#isUpgrade ? 'websocket' : 'event-stream';
+    this.#endSession = this.#options.streams.open(this.#session, kind, this.#ended());
   }
 
   /** Watches the session of a request that may be long. Costs little if the request ends soon. */

@@ -116,6 +116,6 @@ describe('an open WebSocket', () => {
     socket.resume().end();
     await expect.poll(() => isOver, { timeout: 6_000 }).toBe(true);
     const metrics = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
-    expect(metrics).toMatch(/^token_handler_streams_open 0$/m);
+    expect(metrics).toContain('\nformgate_open_streams{kind="websocket"} 0\n');
   });
 });

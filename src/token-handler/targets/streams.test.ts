@@ -386,5 +386,8 @@ describe('a stop', () => {
 async function openStreams({ handler }: TargetWorld): Promise<number> {
   await delay(50);
   const text = await (await fetch(`${handler.metricsUrl}/metrics`)).text();
-  return Number(/^token_handler_streams_open (\d+)$/m.exec(text)?.[1]);
+  const counts = [...text.matchAll(/^formgate_open_streams\{kind="[a-z-]+"\} (\d+)$/gm)].map(([, count]) =>
+    Number(count),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
 }

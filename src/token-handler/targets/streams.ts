@@ -1,10 +1,9 @@
 // Ends long responses and upgraded connections when their session ends, and limits the number of open streams of a
 // session, a person, a tenant and the process. A stream does not extend its session.
-import prom from 'prom-client';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue } from '../../service/limits/fair-queue.ts';
-import type { Metrics } from '../../service/operations/metrics.ts';
 import type { LiveSession } from '../sessions/session.ts';
+import type { StreamKind, TargetMetrics } from './target-metrics.ts';
 
 export interface Streams {
   /**
@@ -12,7 +11,7 @@ export interface Streams {
    * Throws Problem `too-many-requests` over the session's limit, and `busy` over the limit of the person, the tenant or
    * the process.
    */
-  open(session: LiveSession, end: () => void): () => void;
+  open(session: LiveSession, kind: StreamKind, end: () => void): () => void;
   /** Calls `end` when the session ends, if the request is still running after a second. Does not count a stream. */
   watch(session: LiveSession, end: () => void): () => void;
   close(): void;
@@ -37,7 +36,11 @@ export interface StreamLimits {
 /** Limit of the streams of a person, as a multiple of the limit of a session. */
 const sessionsOfPerson = 4;
 
-export function createStreams({ perSession, total, metrics }: StreamLimits & { metrics: Metrics }): Streams {
+export interface StreamsOptions extends StreamLimits {
+  metrics: Pick<TargetMetrics, 'openStreams'>;
+}
+
+export function createStreams({ perSession, total, metrics }: StreamsOptions): Streams {
   const counts = new Map<string, number>();
   const shares = createFairQueue({
     slots: { total, perTenant: Math.ceil(total / 2), perMember: perSession * sessionsOfPerson },
@@ -52,20 +55,20 @@ export function createStreams({ perSession, total, metrics }: StreamLimits & { m
     const headers = { 'Retry-After': '30' };
     throw new Problem('busy', 'This person, tenant or service has too many open streams.', { headers });
   };
-  const gauge = new prom.Gauge({
-    name: 'token_handler_streams_open',
-    help: 'Upgraded connections and event streams that are open',
-    registers: [metrics.registry],
-  });
+  const gauges = {
+    websocket: metrics.openStreams.labels('websocket'),
+    'event-stream': metrics.openStreams.labels('event-stream'),
+  };
+  for (const gauge of Object.values(gauges)) gauge.set(0);
   return {
-    open(session, end) {
+    open(session, kind, end) {
       const { handle, tenantId, user } = session.session;
       const count = counts.get(handle) ?? 0;
       if (count >= perSession)
         throw new Problem('too-many-requests', `The session has ${perSession} open streams, and may have no more.`);
       const release = take({ tenant: tenantId, member: user.id });
       counts.set(handle, count + 1);
-      gauge.inc();
+      gauges[kind].inc();
       const stop = session.onEnd(end);
       let isOpen = true;
       return () => {
@@ -73,7 +76,7 @@ export function createStreams({ perSession, total, metrics }: StreamLimits & { m
         isOpen = false;
         stop();
         release();
-        gauge.dec();
+        gauges[kind].dec();
         const left = (counts.get(handle) ?? 1) - 1;
         if (left === 0) counts.delete(handle);
         else counts.set(handle, left);

@@ -1,24 +1,38 @@
-// Defines the metrics of proxied requests. No label names a tenant, a person or an upstream.
+// Defines the metrics of proxied requests. No label names a tenant, a person, a path or an upstream. The label `target` is
+// empty unless the operator asks for it (METRICS_TARGETS).
 import prom from 'prom-client';
-import type { Metrics } from '../../service/operations/metrics.ts';
-import type { Connections } from './connections.ts';
+import { createProxyOutcomes, type ProxyOutcomes } from './proxy-outcome-metrics.ts';
 
-export interface TargetMetrics extends Pick<Metrics, 'dependencyFailures'> {
+export type StreamKind = 'websocket' | 'event-stream';
+
+export interface TargetMetrics {
+  outcomes: ProxyOutcomes;
+  /** Seconds from the request to the head of the upstream's response. */
+  upstreamDuration: prom.Histogram;
+  rejected: prom.Counter<'reason'>;
   refusals: prom.Counter<'reason'>;
   slowBodies: prom.Counter<'direction'>;
   aborted: prom.Counter<'side'>;
+  openStreams: prom.Gauge<'kind'>;
 }
 
-export function createTargetMetrics({ registry, dependencyFailures }: Metrics): TargetMetrics {
+export interface TargetMetricsOptions {
+  registry: prom.Registry;
+  /** True to label requests with their target. */
+  namesTargets: boolean;
+}
+
+export function createTargetMetrics({ registry, namesTargets }: TargetMetricsOptions): TargetMetrics {
   const registers = [registry];
   return {
-    dependencyFailures,
-    refusals: new prom.Counter<'reason'>({
-      name: 'formgate_upstream_refusals_total',
-      help: 'Proxied requests refused with 503 because connections to upstreams were in use, by reason (process, pool, queue-full, queue-late)',
-      labelNames: ['reason'],
+    outcomes: createProxyOutcomes({ registry, namesTargets }),
+    upstreamDuration: new prom.Histogram({
+      name: 'formgate_upstream_duration_seconds',
+      help: 'Time from the start of a proxied request at the upstream to the head of its response',
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
+    ...createRefusalMetrics(registers),
     slowBodies: new prom.Counter<'direction'>({
       name: 'formgate_slow_bodies_total',
       help: 'Bodies ended because the client sent or read them more slowly than BODY_MIN_RATE, by direction (upload, download)',
@@ -31,18 +45,46 @@ export function createTargetMetrics({ registry, dependencyFailures }: Metrics): 
       labelNames: ['side'],
       registers,
     }),
+    openStreams: new prom.Gauge<'kind'>({
+      name: 'formgate_open_streams',
+      help: 'Open proxied streams by kind (websocket, event-stream)',
+      labelNames: ['kind'],
+      registers,
+    }),
   };
 }
 
+function createRefusalMetrics(registers: prom.Registry[]) {
+  return {
+    rejected: new prom.Counter<'reason'>({
+      name: 'formgate_rejected_requests_total',
+      help: 'Proxied requests that a check rejected, by reason (session, csrf, path, host, target, method, service-worker)',
+      labelNames: ['reason'],
+      registers,
+    }),
+    refusals: new prom.Counter<'reason'>({
+      name: 'formgate_upstream_refusals_total',
+      help: 'Proxied requests refused with 503 because connections to upstreams were in use, by reason (process, pool, queue-full, queue-late)',
+      labelNames: ['reason'],
+      registers,
+    }),
+  };
+}
+
+export interface ConnectionMetricsOptions {
+  registry: prom.Registry;
+  count(): { held: number; waiting: number };
+}
+
 /** Sets the gauge only when metrics are scraped, so that it does not slow down requests. */
-export function exposeConnections({ registry }: Metrics, connections: Pick<Connections, 'count'>): void {
+export function createConnectionMetrics({ registry, count }: ConnectionMetricsOptions): void {
   new prom.Gauge({
     name: 'formgate_upstream_connections',
     help: 'Shared connections to upstreams that requests hold, and requests that wait for one, by state (held, waiting)',
     labelNames: ['state'],
     registers: [registry],
     collect() {
-      const { held, waiting } = connections.count();
+      const { held, waiting } = count();
       this.set({ state: 'held' }, held);
       this.set({ state: 'waiting' }, waiting);
     },

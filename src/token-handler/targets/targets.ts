@@ -14,7 +14,7 @@ import { createTargetHandler, type TargetGuards, type TargetHandler } from './ha
 import { createProxy } from './proxied-request.ts';
 import { createRequestHeaders } from './request-headers.ts';
 import { createStreams } from './streams.ts';
-import { createTargetMetrics, exposeConnections, type TargetMetrics } from './target-metrics.ts';
+import { createConnectionMetrics, createTargetMetrics, type TargetMetrics } from './target-metrics.ts';
 import { createTransferRate } from './transfer-rate.ts';
 import { createUpstreams } from './upstreams.ts';
 
@@ -46,17 +46,19 @@ export function createTargets(options: TargetsOptions): Targets {
     tenantHeader: config.TENANT_HEADER,
     alsoDropped: config.TARGET_DROPPED_HEADERS,
   });
-  const targetMetrics = createTargetMetrics(metrics);
+  const { registry, dependencyFailures } = metrics;
+  const targetMetrics = createTargetMetrics({ registry, namesTargets: config.METRICS_TARGETS === 'on' });
   const connections = openConnections(config, targetMetrics);
-  exposeConnections(metrics, connections);
-  const streams = createStreams({ perSession: config.SESSION_STREAMS, total: config.STREAMS, metrics });
+  createConnectionMetrics({ registry, count: connections.count });
+  const streams = createStreams({ perSession: config.SESSION_STREAMS, total: config.STREAMS, metrics: targetMetrics });
   const rate = createTransferRate({ least: config.BODY_MIN_RATE, window: config.BODY_RATE_WINDOW });
   const bodies = { buffers: createPassingBuffers(), readAhead: createReadAhead() };
   const firstByte = config.UPSTREAM_TIMEOUT;
-  const forward = createProxy({ connections, streams, rate, bodies, metrics: targetMetrics, firstByte });
+  const proxyMetrics = { ...targetMetrics, dependencyFailures };
+  const forward = createProxy({ connections, streams, rate, bodies, metrics: proxyMetrics, firstByte });
   return {
     guards,
-    handler: createTargetHandler({ guards, catalog, upstreams, requestHeaders, forward }),
+    handler: createTargetHandler({ guards, catalog, upstreams, requestHeaders, forward, metrics: targetMetrics }),
     async close() {
       streams.close();
       rate.close();

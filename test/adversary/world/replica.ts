@@ -76,7 +76,7 @@ export function startReplica(options: ReplicaOptions): Replica {
       const read = (path: string) => fetch(`${metricsUrl}${path}`, { signal: AbortSignal.timeout(2_000) });
       const [ready, metrics] = await Promise.all([read('/readyz'), read('/metrics')]).catch(() => []);
       if (!ready?.ok || !metrics?.ok) return false;
-      return !/^platform_registration_pending\{.*\} 1$/m.test(await metrics.text());
+      return !/^formgate_platform_registration_pending\{.*\} 1$/m.test(await metrics.text());
     },
     async footprint() {
       const id = pid();

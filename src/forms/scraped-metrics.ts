@@ -22,7 +22,7 @@ export interface ScrapedGaugesOptions<T> {
   gauges: Record<string, ScrapedGauge<T>>;
 }
 
-export function registerScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
+export function createScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
   let reading: Promise<T | undefined> | undefined;
   // A scrape collects all gauges together, so they share one reading.
   const share = () => {

@@ -1,0 +1,40 @@
+// Defines the metrics of a key ring whose secrets are stored in a database.
+import prom from 'prom-client';
+
+export interface KeyRingReading {
+  /** Seconds since the current key was first seen. */
+  currentKeyAge: number;
+  /** Stored secrets that another key than the current one encrypts. */
+  oldSecrets: number;
+}
+
+export interface KeyRingMetricsOptions {
+  registry: prom.Registry;
+  /** Called at each scrape. Throws if the database cannot be read; the gauges are absent then. */
+  read(): Promise<KeyRingReading>;
+}
+
+/** Every pod exports the same values, so queries must aggregate them with max. */
+export function createKeyRingMetrics({ registry, read }: KeyRingMetricsOptions): void {
+  const gauge = (name: string, help: string, value: (reading: KeyRingReading) => number) =>
+    new prom.Gauge({
+      name,
+      help,
+      registers: [registry],
+      async collect() {
+        this.remove();
+        const reading = await read().catch(() => undefined);
+        if (reading) this.set(value(reading));
+      },
+    });
+  gauge(
+    'formgate_key_ring_current_key_age_seconds',
+    'Time since the first pod started with the current key of KEY_RING',
+    ({ currentKeyAge }) => currentKeyAge,
+  );
+  gauge(
+    'formgate_key_ring_old_secrets',
+    'Stored secrets of client registrations that an older key of KEY_RING, or none of its keys, encrypts',
+    ({ oldSecrets }) => oldSecrets,
+  );
+}

@@ -1,0 +1,57 @@
+// Knows whether a dependency can be reached: exports it as a metric, and logs one line when it becomes unreachable and one
+// when it is back. It calls nothing itself; whoever uses or watches the dependency reports what came of it.
+import type { Logger } from './log.ts';
+
+export type DependencyStatus = 'up' | 'unreachable' | 'refused';
+
+export interface DependencyState {
+  /** Undefined until the first report. */
+  readonly status: DependencyStatus | undefined;
+  /** The dependency has responded. */
+  up(): void;
+  /**
+   * The dependency did not respond, or has `refused` this process's credentials. A later `unreachable` does not replace
+   * `refused`, because nodes of a cluster may fail for both reasons in turn. `facts` are logged; they hold no secret.
+   */
+  down(status: 'unreachable' | 'refused', facts: Record<string, unknown>): void;
+}
+
+export interface DependencyStateOptions {
+  /** Label of the metric. */
+  dependency: 'postgres' | 'redis' | 'identity-provider';
+  /** Subject of the log messages, such as `Redis` or `the identity provider`. */
+  name: string;
+  log: Pick<Logger, 'info' | 'error'>;
+  metrics: { dependencyUp: { set(labels: { dependency: string }, value: number): void } };
+}
+
+/** Create one for each dependency of a process. The metric has no value before the first report. */
+export function createDependencyState({ dependency, name, log, metrics }: DependencyStateOptions): DependencyState {
+  let status: DependencyStatus | undefined;
+  /** `performance.now()` of the first failure. */
+  let downSince = 0;
+  const change = (next: DependencyStatus) => {
+    if (status !== 'unreachable' && status !== 'refused') downSince = performance.now();
+    status = next;
+    metrics.dependencyUp.set({ dependency }, Number(next === 'up'));
+  };
+  return {
+    get status() {
+      return status;
+    },
+    up() {
+      if (status === 'up') return;
+      const wasDown = status !== undefined;
+      const downForMs = Math.round(performance.now() - downSince);
+      change('up');
+      if (wasDown) log.info({ dependency, downForMs }, `${name} is reachable again`);
+      else log.info({ dependency }, `${name} is reachable`);
+    },
+    down(next, facts) {
+      if (status === next || status === 'refused') return;
+      change(next);
+      const message = next === 'refused' ? `${name} refuses the credentials` : `${name} is unreachable`;
+      log.error({ dependency, ...facts }, message);
+    },
+  };
+}

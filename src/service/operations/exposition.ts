@@ -1,0 +1,33 @@
+// Writes the metrics of a registry in the plain text format of Prometheus, or in OpenMetrics, which also carries
+// exemplars (https://prometheus.io/docs/specs/om/open_metrics_spec/).
+import prom from 'prom-client';
+
+export interface Exposition {
+  contentType: string;
+  text: string;
+}
+
+/** `accepted`: the media types of the header Accept, the preferred ones first. Plain text is the default. */
+export async function exposeMetrics(registry: prom.Registry, accepted: readonly string[]): Promise<Exposition> {
+  const wanted = accepted.find((type) => type === openMetrics || type === 'text/plain');
+  const view = wanted === openMetrics ? openMetricsView(registry) : registry;
+  return { contentType: view.contentType, text: await view.metrics() };
+}
+
+const openMetrics = 'application/openmetrics-text';
+
+/**
+ * Returns a registry of the same metrics that writes OpenMetrics. The text of one format must not change the other:
+ * prom-client renames the counters of a registry when it writes OpenMetrics.
+ */
+function openMetricsView(registry: prom.Registry): prom.Registry<prom.OpenMetricsContentType> {
+  const view = new prom.Registry<prom.OpenMetricsContentType>();
+  view.setContentType(prom.openMetricsContentType);
+  for (const metric of registry.getMetricsAsArray() as unknown as prom.Metric[])
+    view.registerMetric(Object.create(metric, { name: { value: nameOf(metric), writable: true } }));
+  return view;
+}
+
+function nameOf(metric: prom.Metric): string {
+  return (metric as unknown as { name: string }).name;
+}

@@ -1,0 +1,26 @@
+// Tells why a pod gets no requests.
+import prom from 'prom-client';
+import type { ReadinessReport } from './readiness.ts';
+
+export interface ReadinessMetricsOptions {
+  registry: prom.Registry;
+  /** `draining` and the names of all conditions. */
+  reasons: string[];
+  report(): Promise<Pick<ReadinessReport, 'draining' | 'waitingFor'>>;
+}
+
+export function createReadinessMetrics({ registry, reasons, report }: ReadinessMetricsOptions): void {
+  new prom.Gauge({
+    name: 'formgate_unready',
+    help: '1 for each reason why the pod is not ready',
+    labelNames: ['reason'],
+    registers: [registry],
+    async collect() {
+      const { draining, waitingFor } = await report();
+      for (const reason of reasons) {
+        const holds = reason === 'draining' ? draining : waitingFor[reason] !== undefined;
+        this.set({ reason }, Number(holds));
+      }
+    },
+  });
+}

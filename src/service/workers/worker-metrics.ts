@@ -1,0 +1,27 @@
+// The metrics of limited workers, labelled by the name of their pool.
+import prom from 'prom-client';
+import type { Metrics } from '../operations/metrics.ts';
+
+export function createWorkerMetrics({ registry }: Pick<Metrics, 'registry'>) {
+  return {
+    jobs: new prom.Counter({
+      name: 'formgate_worker_jobs_total',
+      help: 'Jobs of limited workers by outcome: done, failed, over the limit of time or memory, refused',
+      labelNames: ['worker', 'outcome'],
+      registers: [registry],
+    }),
+    wait: new prom.Histogram({
+      name: 'formgate_worker_wait_seconds',
+      help: 'Time that jobs waited for a limited worker',
+      labelNames: ['worker'],
+      buckets: [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10],
+      registers: [registry],
+    }),
+    kills: new prom.Counter({
+      name: 'formgate_worker_kills_total',
+      help: 'Limited workers that ended because of a job',
+      labelNames: ['worker'],
+      registers: [registry],
+    }),
+  };
+}

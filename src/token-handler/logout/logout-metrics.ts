@@ -1,0 +1,25 @@
+// Defines the metric of logouts.
+import prom from 'prom-client';
+
+/**
+ * - `person`: by the logout link, or in the list of the person's own sessions
+ * - `back-channel`: by the identity provider
+ * - `administrator`: by an administrator of the tenant
+ */
+export type LogoutKind = 'person' | 'back-channel' | 'administrator';
+
+export type Logouts = ReturnType<typeof createLogoutMetrics>;
+
+export function createLogoutMetrics({ registry }: { registry: prom.Registry }) {
+  const logouts = new prom.Counter<'kind'>({
+    name: 'formgate_logouts_total',
+    help: 'Sessions ended by a logout, by kind (person, back-channel, administrator)',
+    labelNames: ['kind'],
+    registers: [registry],
+  });
+  return {
+    count(kind: LogoutKind, sessions = 1): void {
+      logouts.inc({ kind }, sessions);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+// Indexes of sessions in Redis: sorted sets of handles by expiry. Those of `SessionIndex` list the sessions of a tenant or a
+// person; without an entry in them, a session could not be revoked. Those of all sessions serve only to count them.
+import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import type { SessionIndex } from './store.ts';
+
+export function createIndex(redis: Redis): SessionIndex {
+  const key = (index: string) => `{sessions:${index}}`;
+  return {
+    async enter(indexes, handle, until, now) {
+      await Promise.all(indexes.map((index) => redis.run(enterScript, [key(index)], [handle, until, now])));
+    },
+    async entries(index, top, after = '') {
+      return (await redis.run(entriesScript, [key(index)], [top, after])) as string[];
+    },
+    async remove(indexes, handle, until = Number.MAX_SAFE_INTEGER) {
+      await Promise.all(indexes.map((index) => redis.run(removeScript, [key(index)], [handle, until])));
+    },
+  };
+}
+
+/** Parts of the index of all sessions. In a Cluster they are on different nodes, so that no node gets all writes. */
+const openIndexes = Array.from({ length: 16 }, (_, part) => `{sessions:open:${part}}`);
+const openIndexOf = (handle: string) => openIndexes[handle.charCodeAt(0) % openIndexes.length] as string;
+
+/**
+ * Counts the sessions. The entries are written after the session's own keys and may be lost, because a sign-in must not
+ * fail or wait for them. The next recorded request of the session writes its entry again.
+ */
+export function createOpenSessions(redis: Redis) {
+  return {
+    /** `expiry`: milliseconds since 1970; 0 if the session has ended. */
+    note(handle: string, expiry: unknown, now: number): void {
+      if (typeof expiry !== 'number' || expiry === 0) return;
+      redis.run(enterScript, [openIndexOf(handle)], [handle, expiry, now]).catch(() => undefined);
+    },
+    remove(handle: string): void {
+      const { MAX_SAFE_INTEGER: always } = Number;
+      redis.run(removeScript, [openIndexOf(handle)], [handle, always]).catch(() => undefined);
+    },
+    async count(now: number): Promise<number> {
+      const counts = await Promise.all(openIndexes.map((key) => redis.run(countScript, [key], [now])));
+      return counts.reduce<number>((sum, count) => sum + Number(count), 0);
+    },
+  };
+}
+
+/** KEYS: index. ARGV: handle, until, now */
+const enterScript = defineScript(`
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[3])
+local left = math.ceil(ARGV[2] - ARGV[3])
+if left > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], left) end
+return 1`);
+
+/** KEYS: index. ARGV: now. Returns the number of entries that have not expired. */
+const countScript = defineScript(`
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+return redis.call('ZCARD', KEYS[1])`);
+
+/** KEYS: index. ARGV: top, last handle of the previous page or '' */
+const entriesScript = defineScript(`
+local rank = -1
+if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
+if not rank then return {} end
+return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
+
+/** KEYS: index. ARGV: handle, until. Keeps an entry that expires after `until`. */
+const removeScript = defineScript(`
+local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end
+return redis.call('ZREM', KEYS[1], ARGV[1])`);

@@ -1,0 +1,42 @@
+// Defines the metrics of token refreshes.
+import prom from 'prom-client';
+
+export interface RefreshMetrics {
+  outcomes: prom.Counter<'outcome'>;
+  refusals: prom.Counter<'reason'>;
+}
+
+export interface RefreshMetricsOptions {
+  registry: prom.Registry;
+  /** Read at each scrape. */
+  queue(): { running: number; waiting: number };
+}
+
+export function createRefreshMetrics({ registry, queue }: RefreshMetricsOptions): RefreshMetrics {
+  const registers = [registry];
+  new prom.Gauge({
+    name: 'formgate_token_refreshes_in_progress',
+    help: 'Token refreshes that are sent to the identity provider or wait for it, by state (running, waiting)',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const { running, waiting } = queue();
+      this.set({ state: 'running' }, running);
+      this.set({ state: 'waiting' }, waiting);
+    },
+  });
+  return {
+    outcomes: new prom.Counter({
+      name: 'formgate_token_refreshes_total',
+      help: 'Token refreshes by outcome (refreshed, refused, unused, client-refused, unknown, foreign, abandoned, late)',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    refusals: new prom.Counter({
+      name: 'formgate_token_refresh_refusals_total',
+      help: 'Token refreshes that did not start because too many were waiting, by reason (full, late)',
+      labelNames: ['reason'],
+      registers,
+    }),
+  };
+}

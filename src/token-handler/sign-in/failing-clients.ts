@@ -1,0 +1,53 @@
+// Finds clients whose sign-ins keep failing, such as after their secret was changed at the identity provider. Remembers a
+// bounded number of clients, and for each only the times of its last failures.
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/operations/log.ts';
+
+export interface SignInClient {
+  /** URN */
+  tenantId: string;
+  clientId: string;
+}
+
+/** Failures without a success, within the time, after which a client counts as failing. */
+const failures = 5;
+const period = 15 * 60_000;
+const mostClients = 1_000;
+
+interface Record {
+  /** Times of the last failures in milliseconds since 1970, oldest first. */
+  times: number[];
+  isReported: boolean;
+}
+
+export function createFailingClients({ clock, log }: { clock: Clock; log: Logger }) {
+  const records = new LRUCache<string, Record>({ max: mostClients });
+  const keyOf = ({ tenantId, clientId }: SignInClient) => `${tenantId} ${clientId}`;
+  const isFailing = ({ times }: Record) => {
+    const [oldest] = times;
+    return times.length === failures && oldest !== undefined && clock().getTime() - oldest <= period;
+  };
+  return {
+    /** `reason` is that of the metric. Logs one line when the client begins to fail. */
+    failed(client: SignInClient, reason: string): void {
+      const { times = [], isReported = false } = records.get(keyOf(client)) ?? {};
+      const record = { times: [...times, clock().getTime()].slice(-failures), isReported };
+      records.set(keyOf(client), record);
+      if (!isFailing(record)) record.isReported = false;
+      else if (!record.isReported) {
+        record.isReported = true;
+        const about = { tenant: client.tenantId, client: client.clientId };
+        log.warn({ ...about, reason, failures }, 'sign-ins of a client keep failing');
+      }
+    },
+    succeeded(client: SignInClient): void {
+      const record = records.peek(keyOf(client));
+      if (!record) return;
+      records.delete(keyOf(client));
+      const about = { tenant: client.tenantId, client: client.clientId };
+      if (record.isReported) log.info(about, 'sign-ins of a client succeed again');
+    },
+    count: (): number => [...records.values()].filter(isFailing).length,
+  };
+}

@@ -1,0 +1,28 @@
+// Defines the metrics of sign-ins. The reasons are the names of the pages that people see, and `cancelled`.
+import prom from 'prom-client';
+
+export interface SignInMetricsOptions {
+  registry: prom.Registry;
+  /** Returns the number of clients whose sign-ins keep failing. */
+  failingClients(): number;
+}
+
+export function createSignInMetrics({ registry, failingClients }: SignInMetricsOptions) {
+  const registers = [registry];
+  const signIns = new prom.Counter<'outcome' | 'reason'>({
+    name: 'formgate_sign_ins_total',
+    help: 'Sign-ins by outcome (succeeded, failed, abandoned) and reason (none, cancelled, or the page that the person got)',
+    labelNames: ['outcome', 'reason'],
+    registers,
+  });
+  signIns.inc({ outcome: 'succeeded', reason: 'none' }, 0);
+  new prom.Gauge({
+    name: 'formgate_sign_in_failing_clients',
+    help: 'Clients with at least 5 failed sign-ins at this pod and no successful one in the last 15 minutes',
+    registers,
+    collect() {
+      this.set(failingClients());
+    },
+  });
+  return { signIns };
+}

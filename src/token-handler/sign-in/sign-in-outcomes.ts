@@ -1,0 +1,65 @@
+// Counts what comes of sign-ins, by outcome and reason. A sign-in that starts again is counted once, at its end. One whose
+// person does not return from the identity provider is not counted.
+import type prom from 'prom-client';
+import type { Clock } from '../../service/clock.ts';
+import type { Route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import { databaseProblem } from '../../service/postgres/postgres.ts';
+import { type PageName, pageFor, type SignInFacts } from '../pages/catalogue.ts';
+import { createFailingClients, type SignInClient } from './failing-clients.ts';
+import { createSignInMetrics } from './sign-in-metrics.ts';
+
+type SignInEndpoint = 'auth' | 'callback';
+
+export type SignInOutcomes = ReturnType<typeof createSignInOutcomes>;
+
+export interface SignInOutcomesOptions {
+  metrics: { registry: prom.Registry };
+  clock: Clock;
+  log: Logger;
+}
+
+/** Pages of sign-ins that ended because of the person: too late, or in another browser. */
+const abandoned: ReadonlySet<PageName> = new Set(['sign-in-expired']);
+
+export function createSignInOutcomes(options: SignInOutcomesOptions) {
+  const clients = createFailingClients(options);
+  const { registry } = options.metrics;
+  const { signIns } = createSignInMetrics({ registry, failingClients: clients.count });
+
+  function countFailure(endpoint: SignInEndpoint, error: unknown, facts: SignInFacts): void {
+    const problem = error instanceof Problem ? error : databaseProblem(error);
+    const reason = pageFor(endpoint, problem?.slug ?? 'internal', facts);
+    const outcome = abandoned.has(reason) ? 'abandoned' : 'failed';
+    signIns.inc({ outcome, reason });
+    if (outcome === 'failed' && facts.checked) clients.failed(facts.checked, reason);
+  }
+
+  return {
+    succeeded(client: SignInClient): void {
+      signIns.inc({ outcome: 'succeeded', reason: 'none' });
+      clients.succeeded(client);
+    },
+    /** The person, or the identity provider without asking the person, declined. */
+    cancelled(): void {
+      signIns.inc({ outcome: 'abandoned', reason: 'cancelled' });
+    },
+    /** Returns the route with a handler that counts its failures. */
+    observe(endpoint: SignInEndpoint, route: Route): Route {
+      const { handle } = route;
+      if (!handle) return route;
+      return {
+        ...route,
+        async handle(input, request, response) {
+          try {
+            await handle(input, request, response);
+          } catch (error) {
+            countFailure(endpoint, error, response.locals.signInFacts ?? {});
+            throw error;
+          }
+        },
+      };
+    },
+  };
+}

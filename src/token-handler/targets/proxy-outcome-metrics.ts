@@ -1,0 +1,58 @@
+// Counts proxied requests by outcome. The counters of a target are bound when it is first used, so that a request
+// creates no labels. The number of targets is bounded, because tenants choose their names.
+import prom from 'prom-client';
+import type { ProxyOutcome } from './proxy-outcome.ts';
+
+/** The counters of one target. */
+export type OutcomeCounters = Readonly<Record<ProxyOutcome, prom.Counter.Internal>>;
+
+export interface ProxyOutcomes {
+  /** For requests that name no target of their client. */
+  readonly ofNoTarget: OutcomeCounters;
+  /** `targetId` is the id of a target in the configuration of a client. */
+  of(targetId: string): OutcomeCounters;
+}
+
+export interface ProxyOutcomesOptions {
+  registry: prom.Registry;
+  namesTargets: boolean;
+}
+
+/** Number of targets with a label; further targets are counted as `other`. */
+const mostTargets = 100;
+
+export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOptions): ProxyOutcomes {
+  const requests = new prom.Counter<'outcome' | 'target'>({
+    name: 'formgate_proxied_requests_total',
+    help: 'Proxied requests by outcome (succeeded, client-error, server-error, unreachable, timeout, refused, failed, aborted), and by target if METRICS_TARGETS is on',
+    labelNames: ['outcome', 'target'],
+    registers: [registry],
+  });
+  const bind = (target: string): OutcomeCounters => ({
+    succeeded: requests.labels('succeeded', target),
+    'client-error': requests.labels('client-error', target),
+    'server-error': requests.labels('server-error', target),
+    unreachable: requests.labels('unreachable', target),
+    timeout: requests.labels('timeout', target),
+    refused: requests.labels('refused', target),
+    failed: requests.labels('failed', target),
+    aborted: requests.labels('aborted', target),
+  });
+  const ofNoTarget = bind('');
+  // A rate needs a value before the first failure.
+  for (const counter of Object.values(ofNoTarget)) counter.inc(0);
+  if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
+  const ofOthers = bind('other');
+  const known = new Map<string, OutcomeCounters>();
+  return {
+    ofNoTarget,
+    of(targetId) {
+      const counters = known.get(targetId);
+      if (counters) return counters;
+      if (known.size >= mostTargets) return ofOthers;
+      const bound = bind(targetId);
+      known.set(targetId, bound);
+      return bound;
+    },
+  };
+}
