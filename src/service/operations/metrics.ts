@@ -2,6 +2,7 @@
 import prom from 'prom-client';
 import { createHttpMetrics, type HttpMetrics } from '../http/http-metrics.ts';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
+import { createTracingMetrics } from '../tracing/tracing-metrics.ts';
 import { productVersion } from './product-version.ts';
 
 export interface Metrics {
@@ -20,6 +21,7 @@ export interface Metrics {
 export function createMetrics(service = 'formgate'): Metrics {
   const registry = new prom.Registry();
   prom.collectDefaultMetrics({ register: registry });
+  createTracingMetrics({ registry });
   createBuildInfo(registry, service);
   return {
     registry,
