@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { platformFields } from '../src/platform/platform-fields.ts';
 import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../src/service/operations/config.ts';
 import { accessFields, databaseFields, processFields } from '../src/service/operations/process-fields.ts';
+import { tracingFields, tracingRules } from '../src/service/tracing/tracing-fields.ts';
 
 const { LOG_LEVEL, URN_PREFIX } = processFields;
 const { ACCESS_SERVICE_URL } = accessFields;
@@ -14,6 +15,7 @@ const settings = z.object({
   URN_PREFIX,
   ACCESS_SERVICE_URL,
   ...platformFields,
+  ...tracingFields,
   CLIENT_ID: platformFields.CLIENT_ID.describe(
     'Client id of the account in the realm core that reads form definitions and writes core clients; by default that of the form service',
   ),
@@ -69,6 +71,6 @@ const settings = z.object({
   ),
 });
 
-export const configSchema = withRules(settings, orderRule('WARN_BEFORE', 'LOCK_AFTER'));
+export const configSchema = withRules(settings, ...tracingRules, orderRule('WARN_BEFORE', 'LOCK_AFTER'));
 
 export type ReconcilerConfig = z.output<typeof configSchema>;

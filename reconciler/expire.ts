@@ -13,7 +13,8 @@ import type { Clock } from '../src/service/clock.ts';
 import { auditLog, serviceEvent } from '../src/service/operations/audit.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
-
+import type { SpanOptions } from '../src/service/tracing/span.ts';
+import { traced } from '../src/service/tracing/tracing.ts';
 import { type IsolatedBatch, takeIsolated } from './isolate.ts';
 import type { Writer } from './lease.ts';
 import type { Progress } from './progress.ts';
@@ -76,8 +77,8 @@ export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Pr
   const retentions = await options.readRetentions(keys);
   const { policies, skipped } = retentions;
   reportDefinitions(retentions, options, outcome);
-  for (const stage of stages) await walk(stage, policies, options, outcome);
-  if (!signal.aborted) await purgeAll(options, outcome);
+  for (const stage of stages) await traced(stepSpan(stage), () => walk(stage, policies, options, outcome));
+  if (!signal.aborted) await traced(stepSpan('purge'), () => purgeAll(options, outcome));
   if (!signal.aborted) outcome.counts.subscribersRemoved = await removeOtherSubscribers(options);
   await measureOverdue(
     [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))],
@@ -88,6 +89,8 @@ export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Pr
   outcome.quarantined += await tidyAndCount(options);
   outcome.counts.quarantined = outcome.quarantined;
 }
+
+const stepSpan = (step: Stage | 'purge'): SpanOptions => ({ name: step, kind: 'internal' });
 
 async function measureOverdue(all: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { writer, store, clock } = options;

@@ -3,6 +3,8 @@ import { parseConfig } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
 import { runMain } from '../src/service/operations/run-main.ts';
 import { warnOfVariables } from '../src/service/operations/variable-warnings.ts';
+import { startTracing } from '../src/service/tracing/start-tracing.ts';
+import { runIn, startRoot } from '../src/service/tracing/tracing.ts';
 import { configSchema } from './config.ts';
 import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
 import { reconcile } from './start.ts';
@@ -31,14 +33,11 @@ await runMain(name, async () => {
   const stop = new AbortController();
   // A closed terminal sends SIGHUP.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
-  const result = await reconcile({
-    config,
-    arguments: args,
-    log,
-    env: process.env,
-    signal: stop.signal,
-    terminal: isTerminal ? (text) => void process.stderr.write(text) : undefined,
-  });
+  const tracing = await startTracing(name, config, log);
+  const terminal = isTerminal ? (text: string) => void process.stderr.write(text) : undefined;
+  const options = { config, arguments: args, log, env: process.env, signal: stop.signal, terminal };
+  const result = await runIn(startRoot({ name: 'reconcile', kind: 'internal' }), () => reconcile(options));
+  await tracing?.close();
   if (isTerminal) console.log(summarise(result));
   else log.info(result, summarise(result));
   process.exit(exitCodeOf(result, args));

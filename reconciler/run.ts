@@ -3,6 +3,8 @@
 // single forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
+import type { SpanOptions } from '../src/service/tracing/span.ts';
+import { traced } from '../src/service/tracing/tracing.ts';
 import type { ClientSync } from './core-clients/sync.ts';
 import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
 import { acquireLease, type Lease, LeaseLostError, readOnlyWriter, type Writer } from './lease.ts';
@@ -92,17 +94,15 @@ async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promi
   return work.failures.length === 0 && !options.signal.aborted;
 }
 
+const syncSpan: SpanOptions = { name: 'sync core clients', kind: 'internal' };
+
 /** Returns true if the sync succeeded, false if it failed, and null if the resources were not read. */
 async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean | null> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
   try {
-    const { counts, conditions, failures, skipped, quarantined } = await clients.sync({
-      dryRun,
-      allowPrune,
-      renewLease: renew,
-      signal,
-    });
+    const sync = () => clients.sync({ dryRun, allowPrune, renewLease: renew, signal });
+    const { counts, conditions, failures, skipped, quarantined } = await traced(syncSpan, sync);
     for (const [name, value] of Object.entries(counts)) work.counts[`clients.${name}`] = value;
     if (skipped === undefined) work.conditions = conditions;
     else log.info({ reason: skipped }, 'resources skipped');

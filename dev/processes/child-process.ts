@@ -90,7 +90,8 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
 
 function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   const follow = pathToFileURL(join(import.meta.dirname, 'follow-parent.ts')).href;
-  const own = inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
+  const isInherited = (name: string) => inherited.includes(name) || name.startsWith('OTEL_');
+  const own = Object.entries(process.env).filter(([name]) => isInherited(name));
   // The child writes to the file itself, so that its last lines are kept even if this process has ended.
   const log = openSync(logFile, 'a', 0o600);
   const child = spawn(process.execPath, [...memoryFlags, `--import=${follow}`, main], {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
 import { csv, flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { tracingFields } from '../service/tracing/tracing-fields.ts';
 import { applyFields, applyRules } from './apply/settings.ts';
 
 import { pageNames } from './pages/page.ts';
@@ -17,6 +18,7 @@ const settings = z.object({
     'Postgres connections that requests to this process share; the outbox dispatcher opens up to 3 more, changes of registers up to 6 more',
   ),
   ...platformFields,
+  ...tracingFields,
   CODE_KEY: secret(32).describe(
     'Key of the HMACs under which codes, addresses and idempotency keys are stored: 32 characters or more, the same in every pod',
   ),

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { tracingFields } from '../service/tracing/tracing-fields.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
@@ -9,6 +10,7 @@ const settings = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
+  ...tracingFields,
   DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
     'Postgres connections that requests to this process share; jobs open up to WORKER_CONCURRENCY and 3 more',
   ),

@@ -1,8 +1,9 @@
 // The jobs of the platform server, and its minutely cleanup.
 import type { TaskList } from 'graphile-worker';
-import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
+import { runIn, startRoot } from '../service/tracing/tracing.ts';
 import type { EventStore } from './events/store.ts';
+import { deliverPayload, routeEventPayload } from './job-payload.ts';
 import type { DeliveryStore } from './notifications/deliveries-store.ts';
 import type { DeliveryJobs } from './notifications/delivery.ts';
 import type { JobQuarantine } from './notifications/job-quarantine.ts';
@@ -11,9 +12,6 @@ const day = 86_400_000;
 /** Milliseconds for which a repeated event is recognised. */
 const keyMemory = 30 * day;
 const settledEventMemory = 60_000;
-
-const routeEventPayload = z.object({ event: z.string() });
-const deliverPayload = z.object({ event: z.string(), typeId: z.string(), subscriberId: z.string() });
 
 export interface PlatformJobs {
   tasks: TaskList;
@@ -31,12 +29,14 @@ export function createPlatformJobs(options: {
   return {
     tasks: {
       'route-event': (payload, { job }) => {
-        const { event } = routeEventPayload.parse(payload);
-        return quarantine.event(event, job.attempts, () => jobs.routeEvent(event));
+        const { event, traceparent } = routeEventPayload.parse(payload);
+        return inTrace('route-event', traceparent, () =>
+          quarantine.event(event, job.attempts, () => jobs.routeEvent(event)),
+        );
       },
       deliver: (payload) => {
-        const delivery = deliverPayload.parse(payload);
-        return quarantine.delivery(delivery, () => jobs.deliver(delivery));
+        const { traceparent, ...delivery } = deliverPayload.parse(payload);
+        return inTrace('deliver', traceparent, () => quarantine.delivery(delivery, () => jobs.deliver(delivery)));
       },
     },
     async upkeep() {
@@ -46,4 +46,9 @@ export function createPlatformJobs(options: {
       await quarantine.upkeep();
     },
   };
+}
+
+/** A job belongs to the trace of the request that caused it. Jobs of requests that were not traced have no span. */
+function inTrace(job: string, parent: string | undefined, work: () => Promise<void>): Promise<void> {
+  return parent === undefined ? work() : runIn(startRoot({ name: `job ${job}`, kind: 'consumer', parent }), work);
 }

@@ -6,6 +6,8 @@ import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
 import { scopeHeaders } from '../service/operations/request-scope.ts';
 import { retryDelay } from '../service/retry.ts';
+import { callSpan } from '../service/tracing/request-span.ts';
+import { currentSpan, traced } from '../service/tracing/tracing.ts';
 import { createCircuit } from './circuit.ts';
 import { exchange, type RawResponse } from './http-exchange.ts';
 import { assertOwn404, parseResponse, responseError } from './platform-answer.ts';
@@ -118,6 +120,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
         const { url, signal } = call;
         const { method } = request;
         const response = await exchange(agent, { service, method, url, headers, body, signal, isLast: isSuspect });
+        currentSpan()?.set({ 'http.response.status_code': response.status });
         if (response.status < 500) return response;
         throw responseError(service, response);
       } catch (error) {
@@ -158,7 +161,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
     }
   }
 
-  return { request };
+  return { request: (call) => traced(callSpan(service, call.method, call.operation), () => request(call)) };
 }
 
 const blankUrl = new URL('about:blank');

@@ -5,6 +5,7 @@ import { keyRingProblem } from '../service/keys/key-ring.ts';
 import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 import { redisFields } from '../service/redis/redis-fields.ts';
+import { tracingFields } from '../service/tracing/tracing-fields.ts';
 import { type PageSettings, parsePageSettings } from './pages/settings.ts';
 import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
@@ -158,6 +159,7 @@ const settings = z.object({
     'Postgres connections that requests to this process share; changes of registrations open up to 4 more',
   ),
   ...platformFields,
+  ...tracingFields,
   ...clientFields,
   ...sessionFields,
   ...targetFields,

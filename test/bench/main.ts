@@ -2,6 +2,7 @@
 import { benchExpiry } from './expiry.ts';
 import { benchForms } from './forms.ts';
 import { benchProxy } from './proxy.ts';
+import { benchTraces } from './traces.ts';
 import { benchVersions } from './versions.ts';
 
 const benches: Record<string, { about: string; run(argument?: string): Promise<void> }> = {
@@ -16,6 +17,10 @@ const benches: Record<string, { about: string; run(argument?: string): Promise<v
   proxy: {
     about: 'proxied requests with a session against plain proxies and nginx: CPU, latency, memory, idle event streams',
     run: benchProxy,
+  },
+  traces: {
+    about: 'proxied requests with and without traces, and against another checkout (traces DIRECTORY): CPU',
+    run: benchTraces,
   },
   versions: {
     about:

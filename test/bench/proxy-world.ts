@@ -16,6 +16,8 @@ export interface ProxyWorld {
   handler: TokenHandlerProcess;
   /** The Cookie headers of sessions. */
   cookies: string[];
+  /** Starts another token handler with the same sessions: with further settings, or from another checkout. */
+  startAnother(env: Record<string, string>, checkout?: string): Promise<TokenHandlerProcess>;
   close(): Promise<void>;
 }
 
@@ -72,6 +74,8 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     url,
     handler,
     cookies,
+    startAnother: (more, checkout) =>
+      startTokenHandlerProcess({ env: { ...env, ...more }, logFile, nodeFlags, ...(checkout && { checkout }) }),
     async close() {
       await handler.stop();
       await formgate.stop();

@@ -25,6 +25,7 @@ const secrets: Record<string, string> = {
   REDIS_PASSWORD: 'password',
   REDIS_SENTINEL_PASSWORD: 'password',
   SMTP_URL: 'smtp://mail:25',
+  OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret',
 };
 
 function environmentOf({ env = [] }: Container): Record<string, string> {

@@ -353,6 +353,43 @@ describe('what operators add', () => {
   });
 });
 
+describe('traces', () => {
+  const endpoint = 'http://collector.monitoring:4318';
+  const ports = async (set: Record<string, unknown> = {}) =>
+    JSON.stringify((await rendered(set)).filter(({ kind }) => kind === 'NetworkPolicy')).split('4318').length - 1;
+
+  test('need nothing of the pods and the network without a collector', async () => {
+    const environment = JSON.stringify(podTemplates(await rendered()));
+    expect(environment).not.toContain('OTEL_');
+    expect(await ports()).toBe(0);
+  });
+
+  test('go to the collector from every process, with headers from a Secret', async () => {
+    const set = { 'tracing.endpoint': endpoint, 'tracing.headers.existingSecret.name': 'collector' };
+    for (const component of ['forms', 'token-handler', 'reconciler']) {
+      expect(await variable(component, 'OTEL_EXPORTER_OTLP_ENDPOINT', { files, set })).toBe(endpoint);
+      const pod = podTemplates(await rendered(set)).find((one) => one.component === component);
+      expect(pod?.spec.containers[0]?.env).toContainEqual({
+        name: 'OTEL_EXPORTER_OTLP_HEADERS',
+        valueFrom: { secretKeyRef: { name: 'collector', key: 'OTEL_EXPORTER_OTLP_HEADERS' } },
+      });
+    }
+    expect(await ports(set)).toBe(3);
+  });
+
+  test.each([
+    [
+      'a share without a sampler of shares',
+      { 'tracing.endpoint': endpoint, 'tracing.samplerArg': '0.5' },
+      'samplerArg',
+    ],
+    ['headers without a collector', { 'tracing.headers.value': 'a=b' }, 'tracing.endpoint'],
+    ['an unknown sampler', { 'tracing.endpoint': endpoint, 'tracing.sampler': 'sometimes' }, 'sampler'],
+  ])('are refused with %s', async (_what, set, problem) => {
+    await expect(rendered(set)).rejects.toThrow(problem);
+  });
+});
+
 describe('the addresses at which clouds serve credentials', () => {
   const rules = async (set: Record<string, unknown> = {}) => {
     const policies = (await rendered(set)).filter(({ kind }) => kind === 'NetworkPolicy');

@@ -27,7 +27,15 @@ export interface ChartPart {
   callsPlatform: boolean;
 }
 
-const common = ['LOG_LEVEL', 'URN_PREFIX', 'ACCESS_SERVICE_URL', 'DATABASE_URL'];
+/** Set from `tracing`, if it names a collector. */
+const tracing = [
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_TRACES_SAMPLER',
+  'OTEL_TRACES_SAMPLER_ARG',
+  'OTEL_RESOURCE_ATTRIBUTES',
+];
+const common = ['LOG_LEVEL', 'URN_PREFIX', 'ACCESS_SERVICE_URL', 'DATABASE_URL', ...tracing];
 const served = [
   ...common,
   'PORT',

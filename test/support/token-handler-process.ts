@@ -26,6 +26,8 @@ export interface TokenHandlerProcessOptions {
   /** File for its log; without it, the log is discarded. */
   logFile?: string;
   nodeFlags?: string[];
+  /** Another checkout, whose token handler is started instead. */
+  checkout?: string;
 }
 
 const project = join(import.meta.dirname, '../..');
@@ -69,9 +71,12 @@ export async function startTokenHandlerProcess(options: TokenHandlerProcessOptio
   };
 }
 
-async function launch({ env, logFile, nodeFlags = [] }: TokenHandlerProcessOptions, ports: Record<string, string>) {
+async function launch(
+  { env, logFile, nodeFlags = [], checkout = project }: TokenHandlerProcessOptions,
+  ports: Record<string, string>,
+) {
   const log = logFile === undefined ? undefined : await open(logFile, 'a');
-  const main = join(project, 'src/token-handler/main.ts');
+  const main = join(checkout, 'src/token-handler/main.ts');
   const inherited = { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(project, 'node_modules/.cache/formgate') };
   const child = spawn(process.execPath, [...productionFlags, ...collector, ...nodeFlags, main], {
     env: { ...inherited, ...env, ...ports },

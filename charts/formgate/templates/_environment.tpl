@@ -14,6 +14,27 @@ TRUSTED_PROXIES: {{ .Values.trustedProxies | quote }}
 CORS_ORIGINS: {{ .Values.corsOrigins | quote }}
 DRAIN_DEADLINE: {{ printf "PT%dS" (int .Values.drain.deadlineSeconds) | quote }}
 {{ include "formgate.environment.access" . }}
+{{- include "formgate.environment.tracing" . }}
+{{- end -}}
+
+{{/* Variables of traces, of every process: root */}}
+{{- define "formgate.environment.tracing" -}}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+OTEL_EXPORTER_OTLP_ENDPOINT: {{ .endpoint | quote }}
+OTEL_TRACES_SAMPLER: {{ .sampler | quote }}
+{{- with .samplerArg }}
+OTEL_TRACES_SAMPLER_ARG: {{ . | quote }}
+{{- end }}
+{{- with .resourceAttributes }}
+{{- $pairs := list }}
+{{- range $name, $value := . }}
+{{- $pairs = append $pairs (printf "%s=%s" $name ($value | urlquery | replace "+" "%20")) }}
+{{- end }}
+OTEL_RESOURCE_ATTRIBUTES: {{ join "," $pairs | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "formgate.environment.access" -}}
@@ -145,6 +166,9 @@ forms:
   DATABASE_URL: {{ toJson (dict "path" "forms.database" "source" .Values.forms.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
   CLIENT_SECRET: {{ toJson (dict "path" "forms.account.secret" "source" .Values.forms.account.secret) }}
   CODE_KEY: {{ toJson (dict "path" "forms.codeKey" "source" .Values.forms.codeKey "generated" "FORMS_CODE_KEY") }}
+{{- if .Values.tracing.endpoint }}
+  OTEL_EXPORTER_OTLP_HEADERS: {{ toJson (dict "path" "tracing.headers" "source" .Values.tracing.headers "given" "TRACING_HEADERS") }}
+{{- end }}
 {{- if .Values.forms.apply.enabled }}
   APPLY_CLIENT_SECRET: {{ toJson (dict "path" "forms.apply.secret" "source" .Values.forms.apply.secret) }}
   APPLY_KEY_RING: {{ toJson (dict "path" "forms.apply.keyRing" "source" .Values.forms.apply.keyRing "generated" "FORMS_APPLY_KEY_RING") }}
@@ -156,6 +180,9 @@ tokenHandler:
   REDIS_URL: {{ toJson (dict "path" "redis.url" "source" .Values.redis.url "bundled" ($bundled | ternary (dict "name" $redis "key" "REDIS_URL") nil)) }}
   REDIS_PASSWORD: {{ toJson (dict "path" "redis.password" "source" .Values.redis.password) }}
   REDIS_SENTINEL_PASSWORD: {{ toJson (dict "path" "redis.sentinelPassword" "source" .Values.redis.sentinelPassword) }}
+{{- if .Values.tracing.endpoint }}
+  OTEL_EXPORTER_OTLP_HEADERS: {{ toJson (dict "path" "tracing.headers" "source" .Values.tracing.headers "given" "TRACING_HEADERS") }}
+{{- end }}
 {{- if .Values.reconciler.enabled }}
 reconciler:
   DATABASE_URL: {{ toJson (dict "path" "forms.database" "source" .Values.forms.database "given" "FORMS_DATABASE_URL" "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
@@ -165,12 +192,18 @@ reconciler:
 {{- else }}
   CLIENT_SECRET: {{ toJson (dict "path" "forms.account.secret" "source" .Values.forms.account.secret "given" "FORMS_CLIENT_SECRET") }}
 {{- end }}
+{{- if .Values.tracing.endpoint }}
+  OTEL_EXPORTER_OTLP_HEADERS: {{ toJson (dict "path" "tracing.headers" "source" .Values.tracing.headers "given" "TRACING_HEADERS") }}
+{{- end }}
 {{- end }}
 {{- if .Values.platformServer.enabled }}
 platformServer:
   DATABASE_URL: {{ toJson (dict "path" "platformServer.database" "source" .Values.platformServer.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "PLATFORM_SERVER_DATABASE_URL") nil)) }}
   SMTP_URL: {{ toJson (dict "path" "platformServer.smtp" "source" .Values.platformServer.smtp) }}
   CODE_KEY: {{ toJson (dict "path" "platformServer.codeKey" "source" .Values.platformServer.codeKey "generated" "PLATFORM_SERVER_CODE_KEY") }}
+{{- if .Values.tracing.endpoint }}
+  OTEL_EXPORTER_OTLP_HEADERS: {{ toJson (dict "path" "tracing.headers" "source" .Values.tracing.headers "given" "TRACING_HEADERS") }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -216,6 +249,7 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{- end }}
 {{ include "formgate.environment.platform" (dict "root" . "account" $account) }}
 {{ include "formgate.environment.clients" . }}
+{{- include "formgate.environment.tracing" . }}
 {{- end -}}
 
 {{/* Settings of clients, which must be equal in the token handler and the reconciler: root */}}

@@ -16,7 +16,7 @@
 {{- if $given -}}
 {{- $problems = append $problems (printf "%s: set either value or existingSecret.name, not both" $secret.path) -}}
 {{- end -}}
-{{- $isOptional := hasPrefix "REDIS_" $variable -}}
+{{- $isOptional := or (hasPrefix "REDIS_" $variable) (hasPrefix "OTEL_" $variable) -}}
 {{- if not (or $isOptional $secret.source.existingSecret.name $secret.source.value $secret.bundled $secret.generated) -}}
 {{- $problems = append $problems (printf "%s: set value or existingSecret.name%s" $secret.path (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
 {{- end -}}
@@ -38,6 +38,14 @@
 {{- end -}}
 {{- if and $memory (or .Values.tokenHandler.autoscaling.enabled (gt (int .Values.tokenHandler.replicas) 1)) -}}
 {{- $problems = append $problems "tokenHandler.env.SESSION_STORE: pods cannot share sessions in memory; disable tokenHandler.autoscaling and set tokenHandler.replicas to 1" -}}
+{{- end -}}
+{{- with .Values.tracing -}}
+{{- if and .endpoint .samplerArg (not (hasSuffix "traceidratio" .sampler)) -}}
+{{- $problems = append $problems "tracing.samplerArg: needs the sampler traceidratio or parentbased_traceidratio" -}}
+{{- end -}}
+{{- if and (not .endpoint) (or .headers.value .headers.existingSecret.name .samplerArg) -}}
+{{- $problems = append $problems "tracing.endpoint: set the base URL of the collector, or remove the other values of tracing" -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.platformServer.enabled (not .Values.platformServer.mailFrom) -}}
 {{- $problems = append $problems "platformServer.mailFrom: set the sender of notices and codes, such as Forms <forms@example.org>" -}}

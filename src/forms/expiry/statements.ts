@@ -12,6 +12,7 @@
 // Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 times before which
 // forms are due, $6 batch size, $7 now. Each statement documents its other parameters. Definitions are scanned in the
 // order of the arrays.
+import { escapeLiteral } from 'pg';
 import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
 import { appendSql, expiryEvents, systemRole } from '../forms/history.ts';
 import { deletionFacts, deletionSql } from './deletion.ts';
@@ -48,6 +49,14 @@ const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NO
 const isFree = (stage: string, id: string) =>
   `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
 
+/** The trace of the run, which `setTraceSql` sets for the transaction. Null if the run is not traced. */
+const traceSql = "nullif(current_setting('formgate.traceparent', true), '')";
+
+/** Returns a statement that sets the trace of the rows that the transaction writes, to send before another statement. */
+export function setTraceSql(traceparent: string | undefined): string {
+  return traceparent === undefined ? '' : `SET LOCAL formgate.traceparent = ${escapeLiteral(traceparent)};`;
+}
+
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 /** Selects the position of the next batch, the number of scanned forms and the given columns. */
@@ -67,8 +76,8 @@ interface Outbox {
 const full: Outbox = {
   only: () => '',
   write: ({ kind, facts, from }) => `
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-  SELECT id, tenant_id, '${kind}', ${facts}, $7, $7 FROM ${from}`,
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
+  SELECT id, tenant_id, '${kind}', ${facts}, $7, $7, ${traceSql} FROM ${from}`,
   unwritten: '',
 };
 
@@ -140,9 +149,9 @@ WITH ${warnPage}, due AS MATERIALIZED (
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, f.last_accessed + ${span('due.lock_after')} AS lock_on, due.delete_after
 ), written AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
   SELECT id, tenant_id, 'form-expiring', jsonb_build_object('definitionId', definition_id,
-    'lockOn', ${isoOf('lock_on')}, 'deleteOn', ${isoOf(`(lock_on + ${span('delete_after')})`)}), $7, $7
+    'lockOn', ${isoOf('lock_on')}, 'deleteOn', ${isoOf(`(lock_on + ${span('delete_after')})`)}), $7, $7, ${traceSql}
   FROM warned
 )
 ${answer('(SELECT count(*)::int FROM warned) AS warned')}`;

@@ -2,6 +2,7 @@
 // caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { planSql } from '../outbox/settle-statements.ts';
 import { noticeGrace, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
@@ -15,6 +16,7 @@ import {
   lockLookSql,
   lockSql,
   oldestOverdueSql,
+  setTraceSql,
   warnLookSql,
   warnSql,
 } from './statements.ts';
@@ -161,7 +163,7 @@ export const expiryStore = {
   /** Processes one batch in a transaction. Pass at most a few hundred policies: each batch sends all of them. */
   async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
     const { sql, look } = stageSql[stage];
-    await db.query(planSql);
+    await db.query(planSql + setTraceSql(storedTraceparent()));
     const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { position, now, limit }));
     return toBatch(rows[0], position.policies, limit);
   },
@@ -175,7 +177,7 @@ export const expiryStore = {
     { position, now, formId }: { position: Position; now: Date; formId: string },
   ): Promise<BareBatch> {
     const values = [...valuesOf(stage, { position, now, limit: 1 }), formId];
-    await db.query(planSql);
+    await db.query(planSql + setTraceSql(storedTraceparent()));
     const [row] = (await db.query<BatchRow & Pick<BareBatch, 'unwritten'>>(bareSql[stage], values)).rows;
     return { unwritten: [], ...toBatch(row, position.policies, 1) };
   },

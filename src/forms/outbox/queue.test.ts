@@ -23,6 +23,7 @@ function rows(count: number, leaseLeft = lease): ClaimedRow[] {
     created: now,
     attempts: 1,
     refusals: 0,
+    traceparent: null,
     form: undefined,
     claimedUntil: new Date(now.getTime() + leaseLeft),
   }));

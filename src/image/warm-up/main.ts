@@ -10,6 +10,8 @@ const loaded = [
   'src/token-handler/start.ts',
   'src/platform-server/start.ts',
   'reconciler/start.ts',
+  // A process loads it only if a collector is configured.
+  'src/service/tracing/opentelemetry.ts',
 ];
 
 const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];

@@ -1,5 +1,7 @@
 // Stores accepted events in Postgres. An event and the job that routes it are committed together.
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { jobSql } from '../job-payload.ts';
 import { idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
 
 interface EventRow {
@@ -38,7 +40,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
            INSERT INTO events (id, tenant, namespace, name, occurred, correlation_id, context, payload, accepted)
            SELECT gen_random_uuid(), $1, $2, $5, $6, $7, $8::jsonb, $9::json, $4
            WHERE $3::text IS NULL OR EXISTS (SELECT 1 FROM key) RETURNING sequence)
-         SELECT (graphile_worker.add_job('route-event', json_build_object('event', sequence::text),
+         SELECT (graphile_worker.add_job('route-event', ${jobSql("'event', sequence::text", '$10')},
            max_attempts => 32767)).id FROM event`,
         [
           event.tenant,
@@ -50,6 +52,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
           event.correlationId ?? null,
           JSON.stringify(event.context),
           JSON.stringify(event.payload),
+          storedTraceparent(),
         ],
       );
       return rowCount === 1;

@@ -1,6 +1,8 @@
 // Stores pending deliveries in Postgres: one row and one job for each combination of event, type and subscriber.
 // Neither the row nor the job contains an address or the text of a notice.
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { jobSql } from '../job-payload.ts';
 
 export interface Delivery {
   /** The event's sequence. */
@@ -42,10 +44,13 @@ export function createDeliveryStore(database: Queryable) {
            SELECT $1, $3, subscriber_id, $6, $2 FROM matched ON CONFLICT DO NOTHING RETURNING *),
          waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
          SELECT (graphile_worker.add_job('deliver',
-           json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
+           ${jobSql("'event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id", '$7')},
            max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id),
            priority => (((SELECT n FROM waiting) + row_number() OVER ()) / 10)::integer)).id FROM made`,
-        [event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
+        [
+          ...[event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
+          storedTraceparent(),
+        ],
       );
       return rowCount ?? 0;
     },

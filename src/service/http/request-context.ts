@@ -11,6 +11,8 @@ import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
 import { auditEventOf } from '../operations/request-audit.ts';
 import { isTraceparent, newTraceparent, type RequestScope, traceIdOf } from '../operations/request-scope.ts';
+import { requestEnd } from '../tracing/request-span.ts';
+import { startRequest } from '../tracing/tracing.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
@@ -74,7 +76,10 @@ export function beginRequest(recorders: RequestRecorders) {
     const requestId = givenId(request, trust) ?? randomUUID();
     const { traceparent } = request.headers;
     const isTraced = isTraceparent(traceparent);
-    const scope = { requestId, traceparent: isTraced ? traceparent : newTraceparent(requestId) };
+    const span = startRequest(isTraced ? traceparent : undefined);
+    const scope = span
+      ? { requestId, traceparent: span.traceparent, span }
+      : { requestId, traceparent: isTraced ? traceparent : newTraceparent(requestId) };
     const locals: Express.Locals = { requestId, scope, started: performance.now(), forwarded: forwardedOf(request) };
     if (isTraced) locals.traceparent = traceparent;
     const response = Object.assign(plainResponse, { locals });
@@ -130,11 +135,13 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   const { requestId, scope, signedIn, formId, targetId, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
-  metrics.http.record({ method, route, status, seconds: milliseconds / 1000 });
+  const traceId = scope.span?.isSampled ? scope.span.traceId : undefined;
+  metrics.http.record({ method, route, status, seconds: milliseconds / 1000, traceId });
   const ms = Math.round(milliseconds * 10) / 10;
   const tenant = signedIn?.tenantId ?? locals.tenant?.id;
   if (refusals && isRefusal(status))
     refusals.note({ method, route, status, tenant: tenant ?? locals.caller?.tenant?.id });
+  scope.span?.end(requestEnd(response.req, status, route));
   const caller = signedIn?.subject ?? locals.caller?.subject;
   const ids = { requestId, traceId: traceIdOf(scope.traceparent) };
   const clientId = locals.clientId ?? signedIn?.clientId;

@@ -2,6 +2,7 @@
 import prom from 'prom-client';
 import { createHttpMetrics, type HttpMetrics } from '../http/http-metrics.ts';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
+import { createTracingMetrics } from '../tracing/tracing-metrics.ts';
 import { type Certificates, createCertificateMetrics } from './certificate-metrics.ts';
 import { productVersion } from './product-version.ts';
 
@@ -22,6 +23,7 @@ export interface Metrics {
 export function createMetrics(service = 'formgate'): Metrics {
   const registry = new prom.Registry();
   prom.collectDefaultMetrics({ register: registry });
+  createTracingMetrics({ registry });
   createBuildInfo(registry, service);
   return {
     registry,

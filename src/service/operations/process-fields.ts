@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type TenantIssuers, tenantIssuersSetting } from '../auth/tenant-issuers.ts';
 import { parseTrustedProxies } from '../http/trusted-proxies.ts';
+import { tracingRules } from '../tracing/tracing-fields.ts';
 import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
@@ -69,6 +70,7 @@ const issuerRule: SettingsRule = {
 /** The rules between `processFields`, for `withRules`. */
 export const processRules: SettingsRule[] = [
   issuerRule,
+  ...tracingRules,
   orderRule('DRAIN_DELAY', 'DRAIN_DEADLINE'),
   {
     names: ['METRICS_PORT', 'PORT'],

@@ -3,6 +3,7 @@
 // outlive a request keep the scope of the request that created them: their callbacks must log with `outsideRequests`.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
+import type { Span } from '../tracing/span.ts';
 
 /** Holds ids only. Connections that outlive the request keep it in memory. */
 export interface RequestScope {
@@ -10,6 +11,8 @@ export interface RequestScope {
   readonly requestId?: string;
   /** W3C Trace Context (version 00) for the calls of this request: the client's, or one that begins here. */
   readonly traceparent: string;
+  /** The span whose work runs. Absent if no collector is configured. */
+  readonly span?: Span;
 }
 
 const storage = new AsyncLocalStorage<RequestScope>();

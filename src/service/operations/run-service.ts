@@ -1,12 +1,15 @@
 // The main function of an HTTP service: reads the configuration, starts the service, and stops it on a signal.
 import type { z } from 'zod';
+import { startTracing } from '../tracing/start-tracing.ts';
+import { longestFlush, type Tracing } from '../tracing/tracing.ts';
+import type { TracingSettings, tracingFields } from '../tracing/tracing-fields.ts';
 import { parseConfig } from './config.ts';
 import { createLogger, type Logger } from './log.ts';
 import { runMain } from './run-main.ts';
 import type { RunningService } from './serve.ts';
 import { warnOfVariables } from './variable-warnings.ts';
 
-type Settings = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> }>;
+type Settings = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> } & typeof tracingFields>;
 
 export function runService<S extends Settings>(
   name: string,
@@ -17,10 +20,21 @@ export function runService<S extends Settings>(
     const config = parseConfig(configSchema);
     const log = createLogger({ name, level: (config as { LOG_LEVEL: string }).LOG_LEVEL });
     warnOfVariables(configSchema, process.env, log);
+    const tracing = await startTracing(name, config as TracingSettings, log);
     const running = await start({ config, log, env: process.env });
-    stopOnSignals(running, log);
-    return running;
+    const stoppable = tracing ? closingLast(running, tracing) : running;
+    stopOnSignals(stoppable, log);
+    return stoppable;
   });
+}
+
+/** The last requests also have spans, so the traces close after the service. */
+function closingLast(running: RunningService, tracing: Tracing): RunningService {
+  const close = async () => {
+    await running.close();
+    await tracing.close();
+  };
+  return { ...running, close, longestStop: running.longestStop + longestFlush };
 }
 
 /**

@@ -8,6 +8,8 @@ import { Problem } from '../http/problem.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { outsideRequests } from '../operations/request-scope.ts';
+import { tracePool, transactionSpan } from '../tracing/database-span.ts';
+import { traced } from '../tracing/tracing.ts';
 
 /** A pool or a client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>;
@@ -51,6 +53,7 @@ export function createPool(options: {
     // The connection keeps the scope of the request that opened it.
     outsideRequests(() => options.log.warn({ err: error }, 'idle Postgres connection broke'));
   });
+  tracePool(pool);
   return pool;
 }
 
@@ -80,7 +83,11 @@ const silence = 'Postgres does not answer';
  * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks is not used
  * again.
  */
-export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+export function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  return traced(transactionSpan, () => transact(pool, work));
+}
+
+async function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the

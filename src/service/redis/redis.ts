@@ -8,6 +8,8 @@ import { createDependencyState, type DependencyStatus } from '../operations/depe
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { within } from '../time-limit.ts';
+import { redisSpan } from '../tracing/database-span.ts';
+import { traced } from '../tracing/tracing.ts';
 import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { createRedisMetrics, type RedisMetrics } from './redis-metrics.ts';
@@ -213,7 +215,7 @@ async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders
   if (!isUp()) throw unavailable(new Error('Redis is unreachable'));
   const began = performance.now();
   try {
-    return await within(work(), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
+    return await within(traced(redisSpan, work), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
   } catch (error) {
     // These errors are bugs in the caller's command, not an outage.
     if (error instanceof ErrorReply && /^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) throw error;

@@ -6,6 +6,9 @@ import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { upgradeOf } from '../../service/http/upgrades.ts';
+import { callSpan, responseEnd } from '../../service/tracing/request-span.ts';
+import type { Span } from '../../service/tracing/span.ts';
+import { failureOf } from '../../service/tracing/tracing.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Target } from '../clients/client.ts';
 import { sessionOf } from '../sessions/guards.ts';
@@ -62,10 +65,11 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
       // Stops if the client has closed the connection during one of the steps.
       if (response.destroyed) return counters.aborted.inc();
       const { method = 'GET' } = request;
-      const headers = requestHeaders(request, addedHeaders(response, accessToken));
-      const kind = kindOf(request);
+      const span = response.locals.scope.span?.child(callSpan('upstream', method));
+      const headers = requestHeaders(request, addedHeaders(response, accessToken, span));
+      const outgoing = { method, origin: upstream.origin, path, headers, ...kindOf(request), session: live };
       isForwarded = true;
-      await forward(request, response, { method, origin: upstream.origin, path, headers, ...kind, session: live });
+      await (span ? forwardIn(span, forward, request, response, outgoing) : forward(request, response, outgoing));
       counters[outcomeOf(response)].inc();
     } catch (error) {
       counters[failedOutcome(error, isForwarded)].inc();
@@ -138,15 +142,26 @@ export function pathAt({ basePath }: Pick<Upstream, 'basePath'>, address: Target
   return path;
 }
 
-function addedHeaders({ locals }: HttpResponse, accessToken: string): AddedHeaders {
+function addedHeaders({ locals }: HttpResponse, accessToken: string, span: Span | undefined): AddedHeaders {
   const { forwarded, requestId, scope, traceparent } = locals;
   return {
     accessToken,
     forwarded,
     requestId,
-    traceparent: scope.traceparent,
+    traceparent: (span ?? scope).traceparent,
     isNewTrace: traceparent === undefined,
   };
+}
+
+/** The span ends when the upstream is done with the request, or when the request fails. */
+async function forwardIn(span: Span, forward: Forward, ...[request, response, outgoing]: Parameters<Forward>) {
+  try {
+    await forward(request, response, outgoing);
+    span.end(responseEnd(response.statusCode));
+  } catch (error) {
+    span.end({ error: failureOf(error) });
+    throw error;
+  }
 }
 
 function kindOf(request: IncomingMessage): { isUpgrade: boolean; isStream: boolean } {

@@ -1,0 +1,73 @@
+// Every outbox row of a traced request has its trace, and its delivery links to it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { type Collector, openCollector } from '../../../test/support/collector.ts';
+import { draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
+import { parseConfig } from '../../service/operations/config.ts';
+import { startTracing } from '../../service/tracing/start-tracing.ts';
+import { installTracing, type Tracing } from '../../service/tracing/tracing.ts';
+import { tracingFields } from '../../service/tracing/tracing-fields.ts';
+
+let collector: Collector;
+let tracing: Tracing | undefined;
+let world: FormWorld;
+let replica: FormReplica;
+beforeAll(async () => {
+  collector = await openCollector();
+  world = await startFormWorld();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '20' };
+  tracing = await startTracing('test', parseConfig(z.object(tracingFields), env), captureLog().log);
+  replica = await world.start({ env: { SUBSCRIBER_REMOVAL_DELAY: 'PT0.1S', NOTICE_TIME: 'PT0.01S' } });
+});
+afterAll(async () => {
+  await world.close();
+  await tracing?.close();
+  installTracing(undefined);
+  await collector.close();
+});
+
+interface TracedRow {
+  kind: string;
+  traceparent: string;
+}
+
+const rowsOf = async (id: string) => {
+  const sql = 'SELECT kind, traceparent FROM outbox WHERE form_id = $1 ORDER BY sequence';
+  return (await world.pool.query<TracedRow>(sql, [id])).rows;
+};
+
+describe('the outbox rows of a form', () => {
+  it('have the trace of the request that wrote them, and those that follow a deletion have its trace', async () => {
+    const id = await draft(replica, 'canary@example.org');
+    const body = { data: { name: 'canary' }, files: {} };
+    expect((await replica.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
+    for (const operation of ['submit', 'to-draft']) {
+      const as = operation === 'submit' ? 'intake' : 'admin';
+      expect((await replica.ask('POST', `/${id}`, { as, body: { operation } })).status).toBe(200);
+    }
+    expect((await replica.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+    await drained(world.pool);
+    await expect.poll(async () => (await rowsOf(id)).length, { timeout: 20_000 }).toBe(6);
+    const rows = await rowsOf(id);
+    expect(rows.map(({ kind }) => kind)).toEqual([
+      'subscribe',
+      'form-created',
+      'form-submitted',
+      'form-to-draft',
+      'form-deleted',
+      'remove-subscriber',
+    ]);
+    const traces = rows.map(({ traceparent }) => traceparent);
+    for (const trace of traces) expect(trace).toMatch(/^00-[\da-f]{32}-[\da-f]{16}-01$/);
+    expect(traces[0]).toBe(traces[1]);
+    expect(traces[4]).toBe(traces[5]);
+    expect(new Set(traces).size).toBe(4);
+    await collector.until((spans) => spans.filter(({ name }) => name.startsWith('deliver ')).length >= rows.length);
+    for (const { kind, traceparent } of rows) {
+      const [link] = collector.spans.find(({ name }) => name === `deliver ${kind}`)?.links ?? [];
+      expect(`00-${link?.traceId}-${link?.spanId}-01`, kind).toBe(traceparent);
+    }
+    expect(collector.raw()).not.toContain('canary');
+  });
+});

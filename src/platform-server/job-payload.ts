@@ -1,0 +1,18 @@
+// The payload of a job: ids, and the trace of the request that caused it, so that the job continues that trace.
+import { z } from 'zod';
+
+/** Selects the payload. `members` are arguments of json_build_object; `trace` is a parameter, which may be null. */
+export function jobSql(members: string, trace: string): string {
+  return `json_strip_nulls(json_build_object(${members}, 'traceparent', ${trace}::text))`;
+}
+
+/** Absent if the request was not traced. */
+const traceparent = z.string().optional();
+
+export const routeEventPayload = z.object({ event: z.string(), traceparent });
+export const deliverPayload = z.object({
+  event: z.string(),
+  typeId: z.string(),
+  subscriberId: z.string(),
+  traceparent,
+});

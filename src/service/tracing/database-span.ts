@@ -1,0 +1,37 @@
+// Spans of Postgres and Redis, by the semantic conventions of OpenTelemetry. They name the kind of a statement and never
+// hold its text, which may contain values.
+import type pg from 'pg';
+import type { SpanOptions } from './span.ts';
+import { isTracing, traced } from './tracing.ts';
+
+const postgres = { 'db.system.name': 'postgresql' };
+
+export const transactionSpan: SpanOptions = { name: 'transaction', kind: 'client', attributes: postgres };
+
+/** A command or a script. Scripts have no name, and keys contain ids. */
+export const redisSpan: SpanOptions = { name: 'redis', kind: 'client', attributes: { 'db.system.name': 'redis' } };
+
+const words = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
+
+/** The span of a statement: its first word or, for `WITH`, the first word that changes something. */
+function statementSpan(text: string): SpanOptions {
+  const found = text.match(/\b(?:INSERT|UPDATE|DELETE)\b/g)?.[0] ?? 'SELECT';
+  const first = /^\s*(\w+)/.exec(text)?.[1]?.toUpperCase() ?? '';
+  const name = words.includes(first) ? first : found;
+  return { name, kind: 'client', attributes: { ...postgres, 'db.operation.name': name } };
+}
+
+/**
+ * Adds a span to each statement that goes through `pool.query` and returns a promise. The span includes the wait for a
+ * connection. Does nothing if no collector is configured.
+ */
+export function tracePool(pool: pg.Pool): void {
+  if (!isTracing()) return;
+  const query = pool.query.bind(pool) as (...given: unknown[]) => Promise<unknown>;
+  const tracedQuery = (...given: unknown[]) => {
+    const [text] = given;
+    if (typeof text !== 'string' || typeof given.at(-1) === 'function') return query(...given);
+    return traced(statementSpan(text), () => query(...given));
+  };
+  Object.assign(pool, { query: tracedQuery });
+}

@@ -1,0 +1,41 @@
+// Names and attributes of the spans of HTTP requests, by the semantic conventions of OpenTelemetry. The conventions also
+// ask for the path and the address of the client. Spans have neither, because paths contain ids.
+import type { Attributes, SpanEnd, SpanOptions } from './span.ts';
+
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE']);
+
+/** A client can invent methods. */
+const methodOf = (method: string | undefined) => (methods.has(method ?? '') ? (method as string) : '_OTHER');
+
+/** The end of a request that this process has served. `route` is a pattern. */
+export function requestEnd(request: { method?: string | undefined }, status: number, route: string): SpanEnd {
+  const method = methodOf(request.method);
+  const attributes: Attributes = { 'http.request.method': method, 'http.response.status_code': status };
+  if (route !== 'unmatched') attributes['http.route'] = route;
+  return {
+    name: route === 'unmatched' ? method : `${method} ${route}`,
+    attributes,
+    error: status >= 500 ? String(status) : undefined,
+  };
+}
+
+/** A call of this process. `service` is the name of a dependency, such as `configuration` or `upstream`. */
+export function callSpan(service: string, method: string, operation?: string): SpanOptions {
+  return {
+    name: `${methodOf(method)} ${service}`,
+    kind: 'client',
+    attributes: {
+      'http.request.method': methodOf(method),
+      'service.peer.name': service,
+      ...(operation !== undefined && { 'formgate.operation': operation }),
+    },
+  };
+}
+
+/** The end of a call that got a response. */
+export function responseEnd(status: number): SpanEnd {
+  return {
+    attributes: { 'http.response.status_code': status },
+    error: status >= 400 ? String(status) : undefined,
+  };
+}

@@ -1,0 +1,84 @@
+// Spans of this process, if an OpenTelemetry collector is configured. Without one, nothing of OpenTelemetry is loaded:
+// `startRoot` and `currentSpan` return undefined, and the functions here only call the work that they are given.
+import { currentScope, runInScope } from '../operations/request-scope.ts';
+import type { RootOptions, Span, SpanOptions } from './span.ts';
+
+/** Milliseconds in which a stopping process sends its last spans. */
+export const longestFlush = 2_000;
+
+export interface Tracing {
+  startRoot(options: RootOptions): Span;
+  /** Number of exports that failed. */
+  failures(): number;
+  /** Sends the spans that wait for it. Settles within `longestFlush`, also if the collector does not answer. */
+  close(): Promise<void>;
+}
+
+// One for each process, like the log's destination: spans begin deep in stores, which get no tracing as a parameter.
+let installed: Tracing | undefined;
+
+export function installTracing(tracing: Tracing | undefined): void {
+  installed = tracing;
+}
+
+/** Number of exports to the collector that failed since the start of the process. */
+export function countExportFailures(): number {
+  return installed?.failures() ?? 0;
+}
+
+/** True if a collector is configured. */
+export function isTracing(): boolean {
+  return installed !== undefined;
+}
+
+/** Starts a span without a parent in this process. Undefined if no collector is configured. */
+export function startRoot(options: RootOptions): Span | undefined {
+  return installed?.startRoot(options);
+}
+
+/** Starts the span of a request. `parent` is the client's `traceparent`. */
+export function startRequest(parent: string | undefined): Span | undefined {
+  return installed?.startRoot({ name: 'request', kind: 'server', parent });
+}
+
+/** The span whose work is running. */
+export function currentSpan(): Span | undefined {
+  return currentScope()?.span;
+}
+
+/** The `traceparent` to store with work that will be done later. Undefined if the current work is not sampled. */
+export function storedTraceparent(): string | undefined {
+  const span = currentSpan();
+  return span?.isSampled ? span.traceparent : undefined;
+}
+
+/** Runs `work` as the work of a span, and ends the span. */
+export async function runIn<T>(span: Span | undefined, work: () => Promise<T>): Promise<T> {
+  if (!span) return work();
+  try {
+    const result = await runInScope({ ...currentScope(), traceparent: span.traceparent, span }, work);
+    span.end();
+    return result;
+  } catch (error) {
+    span.end({ error: failureOf(error) });
+    throw error;
+  }
+}
+
+/** Runs `work` in a child of the current span. Does nothing more if there is none, or if it is not sampled. */
+export function traced<T>(options: SpanOptions, work: () => Promise<T>): Promise<T> {
+  const span = currentSpan();
+  return span?.isSampled ? runIn(span.child(options), work) : work();
+}
+
+const code = /^[\w.-]{1,40}$/;
+
+/** The code of an error, or its class. Messages may quote values. */
+export function failureOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  for (const member of ['kind', 'slug', 'code'] as const) {
+    const value: unknown = (error as unknown as Record<string, unknown>)[member];
+    if (typeof value === 'string' && code.test(value)) return value;
+  }
+  return error.name;
+}
