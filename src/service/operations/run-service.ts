@@ -1,22 +1,22 @@
 // The main function of an HTTP service: reads the configuration, starts the service, and stops it on a signal.
 import type { z } from 'zod';
-import { parseConfig } from './config.ts';
+import { type ProcessSettings, parseSettings } from './config.ts';
 import { createLogger, type Logger } from './log.ts';
 import { runMain } from './run-main.ts';
 import type { RunningService } from './serve.ts';
 import { warnOfVariables } from './variable-warnings.ts';
 
-type Settings = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> }>;
+type ServiceSchema = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> }>;
 
-export function runService<S extends Settings>(
+export function runService<S extends ServiceSchema>(
   name: string,
-  configSchema: S,
+  settings: ProcessSettings<S>,
   start: (options: { config: z.output<S>; log: Logger; env: NodeJS.ProcessEnv }) => Promise<RunningService>,
 ): Promise<void> {
   return runMain(name, async () => {
-    const config = parseConfig(configSchema);
+    const config = parseSettings(settings);
     const log = createLogger({ name, level: (config as { LOG_LEVEL: string }).LOG_LEVEL });
-    warnOfVariables(configSchema, process.env, log);
+    warnOfVariables(settings, process.env, log);
     const running = await start({ config, log, env: process.env });
     stopOnSignals(running, log);
     return running;
