@@ -42,27 +42,44 @@ export interface ProcessSettings<S extends z.ZodObject = z.ZodObject> {
 
 /** Parses the environment of a process, and runs its checks. Throws one ConfigError with all problems. */
 export function parseSettings<S extends z.ZodObject>(
-  { schema, checks = [] }: ProcessSettings<S>,
+  settings: ProcessSettings<S>,
   env: NodeJS.ProcessEnv = process.env,
 ): z.infer<S> {
-  const problems: ConfigProblem[] = [];
-  const config = collect(problems, () => parseConfig(schema, env));
-  const values = config ?? validValues(schema, env);
-  for (const { names, run } of checks)
-    if (names.every((name) => name in values)) collect(problems, () => run(values as never, env));
-  if (config && problems.length === 0) return config;
-  throw new ConfigError(problems);
+  const { values, problems } = inspectSettings(settings, env);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return values as z.infer<S>;
 }
 
-/** Returns the values that are valid by themselves. */
-function validValues({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Record<string, unknown> {
-  const given = readVariables(Object.keys(shape), env, []);
-  return Object.fromEntries(
-    Object.entries(shape).flatMap(([name, field]) => {
-      const parsed = (field as z.ZodType).safeParse(given[name]);
-      return parsed.success ? [[name, parsed.data]] : [];
-    }),
-  );
+export interface InspectedSettings {
+  /** The values of all settings that are not in `invalid`. */
+  values: Record<string, unknown>;
+  /** Settings that are invalid by themselves. */
+  invalid: Set<string>;
+  problems: ConfigProblem[];
+}
+
+/** Returns all problems, and the values of the settings that are valid by themselves. */
+export function inspectSettings({ schema, checks = [] }: ProcessSettings, env: NodeJS.ProcessEnv): InspectedSettings {
+  const problems: ConfigProblem[] = [];
+  const config = collect(problems, () => parseConfig(schema, env));
+  const { values, invalid } = config ? { values: config, invalid: new Set<string>() } : parseEach(schema, env);
+  for (const { names, run } of checks)
+    if (!names.some((name) => invalid.has(name))) collect(problems, () => run(values as never, env));
+  return { values, invalid, problems };
+}
+
+/** Parses each setting by itself. */
+function parseEach({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Omit<InspectedSettings, 'problems'> {
+  const unread: ConfigProblem[] = [];
+  const given = readVariables(Object.keys(shape), env, unread);
+  const invalid = new Set(unread.map(({ name }) => name));
+  const values: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(shape)) {
+    const parsed = (field as z.ZodType).safeParse(given[name]);
+    if (!parsed.success) invalid.add(name);
+    else if (!invalid.has(name)) values[name] = parsed.data;
+  }
+  return { values, invalid };
 }
 
 /** Returns undefined after a ConfigError, and adds its problems to the list. */
