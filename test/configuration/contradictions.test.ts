@@ -1,11 +1,19 @@
 // Settings that contradict each other stop the start of every process. The tests of ordered, dependent and exclusive
 // settings are generated from the rules of each process; all other rules need a case below.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { settings as reconciler } from '../../reconciler/config.ts';
 import { settings as forms } from '../../src/forms/config.ts';
 import { settings as platformServer } from '../../src/platform-server/config.ts';
-import { ConfigError, type ProcessSettings, parseSettings } from '../../src/service/operations/config.ts';
+import {
+  ConfigError,
+  inspectSettings,
+  type ProcessSettings,
+  parseSettings,
+} from '../../src/service/operations/config.ts';
 import type { RuleForm, SettingsRule } from '../../src/service/operations/settings-rules.ts';
 import { settings as tokenHandler } from '../../src/token-handler/config.ts';
 
@@ -131,6 +139,53 @@ describe.each(Object.entries(processes))('the settings of %s', (_name, { setting
       expect(withOther.filter((problem) => problem === title || problem.startsWith('LOG_LEVEL'))).toHaveLength(2);
     }
   });
+});
+
+it('what the settings name is checked together with them: a duplicate tenant in the seed file, and a wrong directory variable', () => {
+  const problemsOf = (name: string, changes: Env) => {
+    const { settings, env } = processes[name] ?? { settings: forms, env: {} };
+    try {
+      parseSettings(settings, { ...env, ...changes });
+      return [];
+    } catch (error) {
+      return (error as ConfigError).problems.map((one) => `${one.name}: ${one.problem}`);
+    }
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'formgate-seed-'));
+  const SEED_FILE = join(folder, 'seed.json');
+  const tenant = { id: 'a'.repeat(24), name: 'Town', realm: 'town' };
+  writeFileSync(SEED_FILE, JSON.stringify({ tenants: [tenant, { ...tenant, id: 'b'.repeat(24), name: 'City' }] }));
+  expect(problemsOf('platform-server', { SEED_FILE, LOG_LEVEL: 'loud' })).toEqual([
+    expect.stringContaining('LOG_LEVEL: '),
+    'SEED_FILE: tenants.1.realm: duplicates the realm of tenants.0',
+  ]);
+  rmSync(folder, { recursive: true });
+  expect(problemsOf('platform-server', { SEED_FILE })).toEqual(['SEED_FILE: cannot be read as JSON']);
+  expect(problemsOf('reconciler', { WARN_BEFORE: 'P20D', DIR_PLATFORM_EVENT_SERVICE: 'events:8080' })).toEqual([
+    'WARN_BEFORE: must be shorter than LOCK_AFTER',
+    'DIR_PLATFORM_EVENT_SERVICE: must be an http or https URL without credentials',
+  ]);
+});
+
+it('an unreadable secret file of an optional setting does not count as no setting', () => {
+  const { env } = processes['token-handler'] ?? { env: {} };
+  const { invalid } = inspectSettings(tokenHandler, { ...env, REDIS_PASSWORD_FILE: '/nowhere', PORT: 'x' });
+  expect([...invalid].sort()).toEqual(['PORT', 'REDIS_PASSWORD']);
+});
+
+it.each([
+  ['HOST', 'http://0.0.0.0'],
+  ['TENANT_HEADER', 'Authorization'],
+  ['CORS_ORIGINS', 'forms.example.org'],
+  ['DATABASE_URL', 'postgres://user:pass#canary@host/forms'],
+  ['DATABASE_URL', 'postgres://user:100%@host/forms'],
+  ['PLATFORM_TIMEOUT', 'PT0S'],
+  ['SESSION_IDLE', 'PT0S'],
+  ['REDIS_URL', 'redis://:100%@redis'],
+])('%s must not be %s', (name, value) => {
+  const { env } = processes['token-handler'] ?? { env: {} };
+  const names = inspectSettings(tokenHandler, { ...env, [name]: value }).problems.map((one) => one.name);
+  expect(names).toEqual([name]);
 });
 
 it('every case belongs to a rule', () => {
