@@ -1,15 +1,18 @@
 // The configuration of the reconciler, read from the environment.
 import { z } from 'zod';
+import { directoryCheck, platformVariables } from '../src/platform/directory-variables.ts';
 import { platformFields } from '../src/platform/platform-fields.ts';
-import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../src/service/operations/config.ts';
+import { clientUrlRules } from '../src/service/clients/client-url-rules.ts';
+import { flag, httpUrl, integer, isoDuration, type ProcessSettings } from '../src/service/operations/config.ts';
 import { accessFields, databaseFields, processFields } from '../src/service/operations/process-fields.ts';
+import { orderRule, withRules } from '../src/service/operations/settings-rules.ts';
 import { tracingFields, tracingRules } from '../src/service/tracing/tracing-fields.ts';
 
 const { LOG_LEVEL, URN_PREFIX } = processFields;
 const { ACCESS_SERVICE_URL } = accessFields;
 const { DATABASE_URL } = databaseFields;
 
-const settings = z.object({
+const fields = z.object({
   DATABASE_URL: DATABASE_URL.describe('URL of the form service’s database'),
   LOG_LEVEL,
   URN_PREFIX,
@@ -31,7 +34,7 @@ const settings = z.object({
   BATCH_SIZE: integer(50, { min: 1, max: 10_000 }).describe(
     'Forms that one statement changes. Larger batches need less time for each form, but block concurrent requests for longer',
   ),
-  LEASE_DURATION: isoDuration('PT2M', { max: 'PT1H' }).describe(
+  LEASE_DURATION: isoDuration('PT2M', { max: 'PT1H', positive: true }).describe(
     'How long a run keeps its lease after the last renewal. After a run has died, the next one can start only when the lease has expired',
   ),
   KUBECONFIG: z
@@ -71,6 +74,15 @@ const settings = z.object({
   ),
 });
 
-export const configSchema = withRules(settings, ...tracingRules, orderRule('WARN_BEFORE', 'LOCK_AFTER'));
+const rules = [...tracingRules, orderRule('WARN_BEFORE', 'LOCK_AFTER'), ...clientUrlRules];
+
+export const configSchema = withRules(fields, ...rules);
+
+export const settings: ProcessSettings<typeof configSchema> = {
+  schema: configSchema,
+  rules,
+  checks: [directoryCheck],
+  variables: platformVariables,
+};
 
 export type ReconcilerConfig = z.output<typeof configSchema>;

@@ -1,7 +1,9 @@
 // Tests the reconciler as a process: exit codes, output, signals, and outages of its dependencies.
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tenant as anyTenant } from '../test/support/expiry.ts';
 import { type FormWorld, startFormWorld } from '../test/support/form-world.ts';
+import { createTestDatabase } from '../test/support/postgres.ts';
 import { reconcilerEnv, spawnReconciler } from '../test/support/reconciler.ts';
 
 let world: FormWorld;
@@ -75,6 +77,26 @@ describe('the process', () => {
     expect(code).toBe(1);
     expect(lines.filter(({ level }) => level === 'fatal')).toHaveLength(1);
   });
+
+  it.each([[[]], [['--dry-run']]])(
+    'exits 1 if its database has no tables of the form service, and creates none: %j',
+    {
+      timeout,
+    },
+    async (args) => {
+      const empty = await createTestDatabase();
+      const { code, lines } = await spawnReconciler({ ...env, DATABASE_URL: empty.url }, args).ended;
+      const client = new pg.Client({ connectionString: empty.url });
+      await client.connect();
+      const { rowCount } = await client.query("SELECT FROM pg_tables WHERE schemaname = 'public'");
+      await client.end();
+      await empty.drop();
+      expect({ code, tables: rowCount }).toEqual({ code: 1, tables: 0 });
+      expect(lines.at(-1)?.reason).toMatch(
+        /it has no tables of the form service, which creates them; check DATABASE_URL$/,
+      );
+    },
+  );
 
   it('exits 1 and names every problem of its environment, before it connects to anything', { timeout }, async () => {
     const { code, lines } = await spawnReconciler({ LOCK_AFTER: 'soon' }).ended;

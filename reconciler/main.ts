@@ -1,11 +1,11 @@
 // The entry point of the reconciler: performs one run, prints one summary, and exits with its code.
-import { parseConfig } from '../src/service/operations/config.ts';
+import { parseSettings } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
 import { runMain } from '../src/service/operations/run-main.ts';
 import { warnOfVariables } from '../src/service/operations/variable-warnings.ts';
 import { startTracing } from '../src/service/tracing/start-tracing.ts';
 import { runIn, startRoot } from '../src/service/tracing/tracing.ts';
-import { configSchema } from './config.ts';
+import { settings } from './config.ts';
 import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
 import { reconcile } from './start.ts';
 import { exitCodeOf, summarise } from './summary.ts';
@@ -25,11 +25,11 @@ function readArguments(): RunArguments {
 await runMain(name, async () => {
   const args = readArguments();
   if (args.help) return console.log(help);
-  const config = parseConfig(configSchema);
+  const config = parseSettings(settings);
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
   // On a terminal, progress and summary replace the log messages below the level `warn`.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
-  warnOfVariables(configSchema, process.env, log);
+  warnOfVariables(settings, process.env, log);
   const stop = new AbortController();
   // A closed terminal sends SIGHUP.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());

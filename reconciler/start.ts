@@ -9,7 +9,7 @@ import { redirectUriRules } from '../src/service/clients/redirect-uri.ts';
 import { type Clock, systemClock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { createMetrics } from '../src/service/operations/metrics.ts';
-import { migrate } from '../src/service/postgres/migrate.ts';
+import { migrate, requireSchema } from '../src/service/postgres/migrate.ts';
 import { createPool } from '../src/service/postgres/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
 import type { ReconcilerConfig } from './config.ts';
@@ -60,6 +60,8 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
     openRefusals: () => openRefusals({ pool, clock, log }),
   });
   try {
+    const { directory } = formMigrations;
+    await requireSchema({ url: config.DATABASE_URL, directory, owner: 'the form service', log });
     // Does not wait for the database: the next run does what this one could not.
     if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
     return await run({

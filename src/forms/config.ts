@@ -1,16 +1,26 @@
 // The configuration of the form service, read from the environment.
 import { z } from 'zod';
+import { directoryCheck, platformVariables } from '../platform/directory-variables.ts';
 import { platformFields } from '../platform/platform-fields.ts';
-import { csv, flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
+import {
+  type ConfigCheck,
+  csv,
+  flag,
+  integer,
+  isoDuration,
+  type ProcessSettings,
+  secret,
+} from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { withRules } from '../service/operations/settings-rules.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';
 import { applyFields, applyRules } from './apply/settings.ts';
-
-import { pageNames } from './pages/page.ts';
+import { requirePages } from './pages/built-pages.ts';
+import { type PageName, pageNames } from './pages/page.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
-const settings = z.object({
+const fields = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
@@ -22,7 +32,7 @@ const settings = z.object({
   CODE_KEY: secret(32).describe(
     'Key of the HMACs under which codes, addresses and idempotency keys are stored: 32 characters or more, the same in every pod',
   ),
-  CODE_LIFETIME: isoDuration('PT10M').describe(
+  CODE_LIFETIME: isoDuration('PT10M', { positive: true }).describe(
     'Lifetime of the codes that the notification service sends. send-code returns the expiry that follows from it; the notification service itself decides when a code expires',
   ),
   CODE_CHANNELS: csv('email,sms')
@@ -39,7 +49,7 @@ const settings = z.object({
   ANONYMOUS_READ_LIMIT: integer(300, { min: 1 }).describe(
     'Register reads without a token that each pod allows one client address in ANONYMOUS_READ_WINDOW',
   ),
-  ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe(
+  ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H', positive: true }).describe(
     'Length of the window in which ANONYMOUS_READ_LIMIT counts',
   ),
   DELETE_FILES: flag(false).describe('Whether the deletion of a form also deletes its files at the file service'),
@@ -49,6 +59,20 @@ const settings = z.object({
   ...applyFields,
 });
 
-export const configSchema = withRules(settings, ...processRules, ...applyRules);
+const rules = [...processRules, ...applyRules];
+
+export const configSchema = withRules(fields, ...rules);
+
+const pagesCheck: ConfigCheck = {
+  names: ['PAGES'],
+  run: ({ PAGES }: { PAGES: PageName[] }) => requirePages(PAGES),
+};
+
+export const settings: ProcessSettings<typeof configSchema> = {
+  schema: configSchema,
+  rules,
+  checks: [directoryCheck, pagesCheck],
+  variables: platformVariables,
+};
 
 export type FormsConfig = z.output<typeof configSchema>;

@@ -17,14 +17,20 @@ export type Pools = ReturnType<typeof openPools>;
 
 /** Label of the request pool in the metrics. */
 const requestPoolName = 'requests';
+const outboxConnections = 3;
 
 export function openPools({ config, log, metrics }: PoolsOptions) {
   const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
   return {
     requests: open(requestPoolName, config.DATABASE_POOL_SIZE),
-    outbox: open('outbox', 3),
+    outbox: open('outbox', outboxConnections),
     registers: open(registerPoolName, registerConnections),
   };
+}
+
+/** The most connections that one process opens. */
+export function mostConnections(config: Pick<FormsConfig, 'DATABASE_POOL_SIZE'>): number {
+  return config.DATABASE_POOL_SIZE + outboxConnections + registerConnections;
 }
 
 /** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */

@@ -11,6 +11,7 @@ const commands: Record<string, { main: string; does: string }> = {
   },
   reconcile: { main: 'reconciler/main.ts', does: 'one pass over drafts and core clients, then exit' },
   migrate: { main: 'src/image/migrate/main.ts', does: 'migrate forms|token-handler|platform-server, then exit' },
+  config: { main: 'src/image/config/main.ts', does: 'check the configuration of processes, then exit' },
   quarantine: { main: 'src/image/quarantine/main.ts', does: 'list or release quarantined items, then exit' },
   'keycloak-setup': {
     main: 'src/image/keycloak-setup/main.ts',

@@ -1,12 +1,22 @@
 // The configuration of the platform server: the schema of its environment variables.
 import { z } from 'zod';
-import { integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
+import {
+  type ConfigCheck,
+  integer,
+  isoDuration,
+  isReadableUrl,
+  type ProcessSettings,
+  secret,
+} from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { withRules } from '../service/operations/settings-rules.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';
+import { readReference } from './reference/reference-times.ts';
+import { readSeed } from './seed-file.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
-const settings = z.object({
+const fields = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
@@ -17,7 +27,8 @@ const settings = z.object({
   BODY_LIMIT: integer(4_194_304, { min: 1_024 }).describe('Largest request body, in bytes; a register is one body'),
   SMTP_URL: z
     .string()
-    .regex(/^smtps?:\/\//, 'must be an smtp:// or smtps:// URL')
+    .regex(/^smtps?:\/\/[^/]/, 'must be an smtp:// or smtps:// URL')
+    .refine(isReadableUrl, 'must be a valid URL: percent-encode special characters of the password')
     .describe('URL of the mail server, with user and password if the server requires them'),
   MAIL_FROM: z
     .string()
@@ -33,11 +44,22 @@ const settings = z.object({
       'JSON file with tenants and directory entries. Each start adds and changes what the file says, and deletes nothing',
     ),
   WORKER_CONCURRENCY: integer(4, { min: 1, max: 50 }).describe('Jobs that this process runs at the same time'),
-  WORKER_STALE_AFTER: isoDuration('PT30S').describe(
+  WORKER_STALE_AFTER: isoDuration('PT30S', { positive: true }).describe(
     'Time without a sign of life of a process after which other processes take over its jobs',
   ),
 });
 
-export const configSchema = withRules(settings, ...processRules);
+export const configSchema = withRules(fields, ...processRules);
+
+const seedCheck: ConfigCheck = {
+  names: ['SEED_FILE'],
+  run: ({ SEED_FILE }: { SEED_FILE?: string }) => (SEED_FILE === undefined ? undefined : readSeed(SEED_FILE)),
+};
+
+export const settings: ProcessSettings<typeof configSchema> = {
+  schema: configSchema,
+  rules: processRules,
+  checks: [seedCheck, { names: [], run: (_values, env) => readReference(env) }],
+};
 
 export type PlatformServerConfig = z.output<typeof configSchema>;

@@ -5,7 +5,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { ConfigError } from '../service/operations/config.ts';
-import { applySeed, readSeed, type Seed } from './seed.ts';
+import { applySeed } from './seed.ts';
+import { readSeed, type Seed } from './seed-file.ts';
 import { migrationsDirectory } from './start.ts';
 
 let database: TestDatabase;
@@ -40,6 +41,14 @@ async function stored(): Promise<unknown[][]> {
   return [tenants.rows, entries.rows];
 }
 
+function failureOf(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
+
 describe('a seed', () => {
   it('is applied again without a difference, and applied with what has changed', async () => {
     await applySeed(pool, seed);
@@ -62,10 +71,10 @@ describe('a seed', () => {
   });
 
   it('file that cannot be read, is not JSON or is invalid is a configuration error that names each fault', async () => {
-    await expect(readSeed(join(directory, 'none.json'))).rejects.toThrow(ConfigError);
+    expect(() => readSeed(join(directory, 'none.json'))).toThrow(ConfigError);
     const file = join(directory, 'seed.json');
     await writeFile(file, '{');
-    await expect(readSeed(file)).rejects.toThrow('cannot be read as JSON');
+    expect(() => readSeed(file)).toThrow('cannot be read as JSON');
     await writeFile(
       file,
       JSON.stringify({
@@ -73,7 +82,7 @@ describe('a seed', () => {
         directory: [{ namespace: 'p', service: 's', url: 'ftp://x' }],
       }),
     );
-    const error: unknown = await readSeed(file).catch((failure: unknown) => failure);
+    const error = failureOf(() => readSeed(file));
     expect(error).toBeInstanceOf(ConfigError);
     expect((error as ConfigError).problems.map(({ problem }) => problem.split(':')[0])).toEqual([
       'tenants.0.id',
@@ -81,7 +90,7 @@ describe('a seed', () => {
       'directory.0.url',
     ]);
     await writeFile(file, JSON.stringify(seed));
-    expect(await readSeed(file)).toEqual(seed);
+    expect(readSeed(file)).toEqual(seed);
   });
 
   it('that names a tenant, its name or its realm twice is a configuration error that names the second', async () => {
@@ -92,7 +101,7 @@ describe('a seed', () => {
     ];
     const file = join(directory, 'duplicates.json');
     await writeFile(file, JSON.stringify({ tenants }));
-    const error: unknown = await readSeed(file).catch((failure: unknown) => failure);
+    const error = failureOf(() => readSeed(file));
     expect((error as ConfigError).problems.map(({ problem }) => problem)).toEqual([
       'tenants.1.id: duplicates the id of tenants.0',
       'tenants.1.name: duplicates the name of tenants.0',

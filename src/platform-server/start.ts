@@ -47,8 +47,10 @@ import { createSenderPolicy } from './notifications/sender.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
-import { createBehaviour, readReference } from './reference/create-behaviour.ts';
-import { applySeed, readSeed } from './seed.ts';
+import { createBehaviour } from './reference/create-behaviour.ts';
+import { readReference } from './reference/reference-times.ts';
+import { applySeed } from './seed.ts';
+import { readSeed } from './seed-file.ts';
 import { createTenantCode, type TenantCode } from './tenant-code.ts';
 import { createOwnTenants, createTenantStore } from './tenants/store.ts';
 import { migrateJobs, startWorker } from './worker.ts';
@@ -70,7 +72,7 @@ export async function startPlatformServer(options: {
 }): Promise<RunningService> {
   const { config, log, env = {}, clock = systemClock, startup } = options;
   const reference = readReference(env);
-  const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
+  const seed = config.SEED_FILE === undefined ? undefined : readSeed(config.SEED_FILE);
   const metrics = createMetrics('platform-server');
   const url = config.DATABASE_URL;
   await migrate({ url, directory: migrationsDirectory, log });

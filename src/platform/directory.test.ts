@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { answerJson, type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
 import { createUrns } from '../service/urn.ts';
-import { createDirectory, type Directory, directoryOverrides } from './directory.ts';
+import { createDirectory, type Directory } from './directory.ts';
+import { directoryOverrides } from './directory-variables.ts';
 
 const entry = (urn: string, url: unknown) => ({ namespace: 'platform', service: 'x', urn, url, _links: {} });
 const p = 'urn:example:platform';

@@ -3,9 +3,9 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
-import { ConfigError } from '../service/operations/config.ts';
 import type { Urns } from '../service/urn.ts';
 import { type CacheTimes, createCache } from './cache.ts';
+import { apiPaths, usableUrl, variableOf } from './directory-variables.ts';
 import { type CallSettings, createPlatformClient } from './http-client.ts';
 import type { MissBudget } from './miss-budget.ts';
 import { PlatformError } from './platform-error.ts';
@@ -42,18 +42,6 @@ interface Lookup {
   apiPath: string | undefined;
   path: string;
 }
-
-/** Well-known paths of platform APIs whose URN has no entry: platform-contracts.md, 2. */
-const apiPaths: Readonly<Record<string, string>> = {
-  'tenant-service:v2': '/api/tenant/v2',
-  'configuration-service:v2': '/configuration/v2',
-  'event-service:v1': '/event/v1',
-  'notification-service:v1': '/subscription/v1',
-  'verify-service:v1': '/verify/v1',
-  'file-service:v1': '/file/v1',
-  'form-service:v1': '/form/v1',
-  'token-handler:v1': '/token-handler/v1',
-};
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
@@ -136,37 +124,6 @@ function elementsOf(prefix: string, urn: string): [string, string, string?, stri
   return elements as [string, string, string?, string?];
 }
 
-/** Returns `DIR_PLATFORM_EVENT_SERVICE` for `('platform', 'event-service')`. */
-function variableOf(...names: string[]): string {
-  const text = names.map((name) => name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')).join('_');
-  return names.length > 1 ? `DIR_${text}` : text;
-}
-
 function appended(url: string | undefined, path: string): string | undefined {
   return url ? url + path : url;
-}
-
-/** Returns an http(s) URL without trailing slash. Returns undefined for a URL with credentials, query or fragment. */
-function usableUrl(text: string): string | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined;
-  if (url.username || url.password || url.search || url.hash) return undefined;
-  return text.trim().replace(/\/+$/, '');
-}
-
-/**
- * Returns the `DIR_…` variables of an environment. Throws ConfigError that names every variable that is not an http(s)
- * URL.
- */
-export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, string> {
-  const overrides: Record<string, string> = {};
-  const problems: { name: string; problem: string }[] = [];
-  for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith('DIR_') || !value) continue;
-    const url = usableUrl(value);
-    if (url === undefined) problems.push({ name, problem: 'must be an http or https URL without credentials' });
-    else overrides[name] = url;
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
-  return overrides;
 }

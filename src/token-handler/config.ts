@@ -1,12 +1,16 @@
 // Defines the token handler's configuration, which is read from the environment. One error reports all problems.
 import { z } from 'zod';
+import { directoryCheck, platformVariables } from '../platform/directory-variables.ts';
 import { platformFields } from '../platform/platform-fields.ts';
+import { clientUrlRules } from '../service/clients/client-url-rules.ts';
 import { keyRingProblem } from '../service/keys/key-ring.ts';
-import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/operations/config.ts';
+import { csv, flag, httpUrl, integer, isoDuration, type ProcessSettings } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
-import { redisFields } from '../service/redis/redis-fields.ts';
+import { isSet, limitRule, orderRule, type SettingsRule, withRules } from '../service/operations/settings-rules.ts';
+import { redisFields, redisRules } from '../service/redis/redis-fields.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';
 import { type PageSettings, parsePageSettings } from './pages/settings.ts';
+import { requiresHttps } from './sessions/cookie-name.ts';
 import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 
@@ -55,10 +59,10 @@ const sessionFields = {
     .regex(/^[A-Za-z0-9_.-]{1,60}$/, 'must be the name of a cookie')
     .default('formgate_session')
     .describe('Name of the session cookie; a name that begins with __Host- requires https'),
-  SESSION_MAX_AGE: isoDuration('PT12H', { max: 'P30D' }).describe(
+  SESSION_MAX_AGE: isoDuration('PT12H', { max: 'P30D', positive: true }).describe(
     'Longest duration of a session, counted from the sign-in',
   ),
-  SESSION_IDLE: isoDuration('PT60M', { max: 'P30D' }).describe(
+  SESSION_IDLE: isoDuration('PT60M', { max: 'P30D', positive: true }).describe(
     'Longest time between two requests of a session to targets; GET /sessions does not count. A session also ends when its refresh token expires, which with Keycloak’s defaults is 30 minutes after the last refresh',
   ),
   REFRESH_CONCURRENCY: integer(8, { min: 1, max: 1_000 }).describe(
@@ -67,7 +71,9 @@ const sessionFields = {
   SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
     'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW',
   ),
-  SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D' }).describe('Length of the window in which SIGN_IN_LIMIT counts'),
+  SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D', positive: true }).describe(
+    'Length of the window in which SIGN_IN_LIMIT counts',
+  ),
   SIGN_IN_PAGES: z
     .string()
     .optional()
@@ -91,7 +97,7 @@ const targetFields = {
     .describe(
       'Request headers that the proxy drops in addition to those in docs/target-headers.md, such as X-Staff-Id, X-Internal-*',
     ),
-  UPSTREAM_TIMEOUT: isoDuration('PT60S', { max: 'PT5M' }).describe(
+  UPSTREAM_TIMEOUT: isoDuration('PT60S', { max: 'PT5M', positive: true }).describe(
     'Longest wait for the first byte of an upstream’s response',
   ),
   UPSTREAM_CONNECTIONS: integer(256, { min: 1, max: 10_000 }).describe(
@@ -106,7 +112,7 @@ const targetFields = {
   BODY_MIN_RATE: integer(1_024).describe(
     'Lowest rate, in bytes per second, at which a client must send or receive the body of a proxied request; 0 sets no minimum',
   ),
-  BODY_RATE_WINDOW: isoDuration('PT30S', { max: 'PT10M' }).describe(
+  BODY_RATE_WINDOW: isoDuration('PT30S', { max: 'PT10M', positive: true }).describe(
     'Time over which BODY_MIN_RATE is measured; only time in which the proxy waits for the client counts',
   ),
   STREAMS: integer(10_000, { min: 1, max: 100_000 }).describe(
@@ -121,7 +127,7 @@ const targetFields = {
   TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe(
     'Proxied requests that all pods together allow one client address in TARGET_WINDOW',
   ),
-  TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe(
+  TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H', positive: true }).describe(
     'Length of the window in which TARGET_SESSION_LIMIT and TARGET_ADDRESS_LIMIT count',
   ),
 };
@@ -150,7 +156,7 @@ function parseAllowedDomains(text: string, context: z.RefinementCtx<string | und
   return domains;
 }
 
-const settings = z.object({
+const fields = z.object({
   ...processFields,
   ...accessFields,
   ...databaseFields,
@@ -166,10 +172,50 @@ const settings = z.object({
   ...metricsFields,
 });
 
-export const configSchema = withRules(
-  settings,
+const redisNames = ['REDIS_URL', 'REDIS_SENTINELS', 'REDIS_CLUSTER_NODES'] as const;
+type SessionStoreSettings = Record<'SESSION_STORE' | (typeof redisNames)[number], unknown>;
+const usesRedis = (values: SessionStoreSettings) => redisNames.some((name) => isSet(values[name]));
+
+const sessionStoreRules: SettingsRule[] = [
+  {
+    names: ['SESSION_STORE', ...redisNames],
+    holds: (values: SessionStoreSettings) => values.SESSION_STORE !== 'memory' || !usesRedis(values),
+    problem: 'is memory, but a Redis is configured',
+  },
+  {
+    names: [...redisNames, 'SESSION_STORE'],
+    holds: (values: SessionStoreSettings) => values.SESSION_STORE !== 'redis' || usesRedis(values),
+    problem: 'is required, unless SESSION_STORE is memory',
+  },
+];
+
+/** Browsers drop cookies with these prefixes, and the process refuses to set them, unless the request came by https. */
+const cookieRule: SettingsRule = {
+  names: ['SESSION_COOKIE', 'CONSOLE_URL'],
+  holds: ({ SESSION_COOKIE, CONSOLE_URL }: { SESSION_COOKIE: string; CONSOLE_URL?: string }) =>
+    !requiresHttps(SESSION_COOKIE) || !CONSOLE_URL?.startsWith('http:'),
+  problem: 'must not begin with __Host- or __Secure- if CONSOLE_URL is http',
+};
+
+const rules = [
   ...processRules,
+  ...redisRules,
+  ...sessionStoreRules,
+  ...clientUrlRules,
+  cookieRule,
   orderRule('SESSION_IDLE', 'SESSION_MAX_AGE', { mayEqual: true }),
-);
+  limitRule('UPSTREAM_PERSON_SHARE', 'UPSTREAM_TENANT_SHARE'),
+  limitRule('SESSION_STREAMS', 'STREAMS'),
+  limitRule('TARGET_SESSION_LIMIT', 'TARGET_ADDRESS_LIMIT'),
+];
+
+export const configSchema = withRules(fields, ...rules);
+
+export const settings: ProcessSettings<typeof configSchema> = {
+  schema: configSchema,
+  rules,
+  checks: [directoryCheck],
+  variables: platformVariables,
+};
 
 export type TokenHandlerConfig = z.output<typeof configSchema>;

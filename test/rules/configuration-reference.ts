@@ -1,11 +1,12 @@
 // Generates docs/configuration.md from the schemas that parse the environment, so that it lists exactly the existing
 // settings.
 import { z } from 'zod';
-import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
-import { configSchema as formsSchema } from '../../src/forms/config.ts';
-import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { settings as reconciler } from '../../reconciler/config.ts';
+import { settings as forms } from '../../src/forms/config.ts';
+import { settings as platformServer } from '../../src/platform-server/config.ts';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
-import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
+import type { SettingsRule } from '../../src/service/operations/settings-rules.ts';
+import { settings as tokenHandler } from '../../src/token-handler/config.ts';
 
 /** A process and its settings. */
 export interface ConfiguredProcess {
@@ -13,22 +14,24 @@ export interface ConfiguredProcess {
   /** What the process is, and how it is started. */
   about: string;
   schema: z.ZodObject;
+  /** Rules between its settings. */
+  rules?: readonly SettingsRule[];
 }
 
 /** Every process of the product. */
 export const processes: ConfiguredProcess[] = [
-  { title: 'Form service', about: '`node src/forms/main.ts`', schema: formsSchema },
-  { title: 'Token handler', about: '`node src/token-handler/main.ts`', schema: tokenHandlerSchema },
+  { title: 'Form service', about: '`node src/forms/main.ts`', ...forms },
+  { title: 'Token handler', about: '`node src/token-handler/main.ts`', ...tokenHandler },
   {
     title: 'Platform server',
     about: '`node src/platform-server/main.ts`. It replaces the platform’s services in clusters that have none.',
-    schema: platformServerSchema,
+    ...platformServer,
   },
   {
     title: 'Reconciler',
     about:
       '`node reconciler/main.ts` makes one pass over drafts and core clients, then exits. `--help` lists its arguments.',
-    schema: reconcilerSchema,
+    ...reconciler,
   },
 ];
 
@@ -51,7 +54,9 @@ export function settingsOf({ schema }: Pick<ConfiguredProcess, 'schema'>): Setti
 
 /** Returns the page for these processes. */
 export function configurationReference(described: readonly ConfiguredProcess[]): string {
-  const tables = described.map((one) => [`## ${one.title}`, one.about, tableOf(settingsOf(one))].join('\n\n'));
+  const tables = described.map((one) =>
+    [`## ${one.title}`, one.about, tableOf(settingsOf(one)), ...listOf(one.rules ?? [])].join('\n\n'),
+  );
   return `${[introduction, ...tables, ending].join('\n\n')}\n`;
 }
 
@@ -59,7 +64,9 @@ const introduction = `# Configuration
 
 Every process reads its settings from environment variables when it starts. If a value is invalid, or two settings contradict
 each other, the process exits before it listens. It logs all problems in one line, each with the name of the variable and
-without the value; on a terminal it prints them as text. The process ignores unknown variables. It logs a warning if the name of one is nearly that of a setting.
+without the value; on a terminal it prints them as text. The process ignores unknown variables. It logs a
+warning if the name of one is nearly that of a setting. [Checks before a rollout](operations.md#checks-before-a-rollout)
+report the same without a start.
 
 - Every variable \`NAME\` can be replaced by \`NAME_FILE\`, the path of a file that contains the value, such as a mounted
   secret. The process drops white space at the end of the file. Setting both variables is an error.
@@ -123,6 +130,12 @@ second for a document. While a service fails, the process uses the last response
 | \`LOG_LEVEL\` | \`info\` | As in the tables above, for all services |
 
 \`npm start -- --fresh\` deletes all data first.`;
+
+function listOf(rules: readonly SettingsRule[]): string[] {
+  if (rules.length === 0) return [];
+  const items = rules.map(({ names, problem }) => `- \`${names[0]}\` ${problem}`);
+  return ['Rules between these settings:', items.join('\n')];
+}
 
 function tableOf(settings: Setting[]): string {
   const rows = settings.map(

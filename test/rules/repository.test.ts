@@ -50,6 +50,16 @@ test('packages for npm start and tests only are development dependencies', () =>
   expect(embedded.filter((name) => !(name in manifest.devDependencies))).toEqual([]);
 });
 
+test('every package is pinned to one version, because latest tags lag behind and ranges resolve differently elsewhere', () => {
+  const web: typeof manifest = JSON.parse(read('web/package.json'));
+  const lock: LockFile = JSON.parse(read('package-lock.json'));
+  for (const { dependencies = {}, devDependencies } of [manifest, web])
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies }))
+      expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$/);
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }))
+    expect(lock.packages[`node_modules/${name}`]?.version, name).toBe(version);
+});
+
 test('mailparser is pinned to a version whose dependencies are published', () => {
   expect(manifest.devDependencies.mailparser).toBe('3.9.31');
 });

@@ -212,7 +212,10 @@ platformServer:
 {{- printf "%s_%s" (.part | snakecase | upper) .variable -}}
 {{- end -}}
 
-{{/* A container's list `env`: dict root, part, plain (variables without secrets, YAML), env (the operator's) */}}
+{{/*
+A container's list `env`: dict root, part, plain (variables without secrets, YAML), env (the operator's), copies (optional: name
+of a Secret with copies of the secrets that the chart creates)
+*/}}
 {{- define "formgate.env" -}}
 {{- $root := .root -}}
 {{- $part := .part -}}
@@ -227,6 +230,9 @@ platformServer:
 {{- range $name, $secret := get (fromYaml (include "formgate.secretSources" $root)) $part }}
 {{- $given := include "formgate.secretKey" (dict "part" $part "variable" $name) }}
 {{- $reference := fromJson (include "formgate.secretReference" (merge (dict "root" $root "name" $name) $secret (dict "given" $given))) }}
+{{- if and $reference $.copies (not $secret.source.existingSecret.name) }}
+{{- $reference = dict "name" $.copies "key" $given }}
+{{- end }}
 {{- if $reference }}
 - name: {{ $name }}
   valueFrom:

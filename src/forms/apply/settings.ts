@@ -1,7 +1,8 @@
 // The settings of the intake application for the applicant's pages. It is off unless it has an account.
 import { z } from 'zod';
 import { keyRingProblem } from '../../service/keys/key-ring.ts';
-import { httpUrl, integer, isoDuration, type SettingsRule, secret } from '../../service/operations/config.ts';
+import { httpUrl, integer, isoDuration, secret } from '../../service/operations/config.ts';
+import { limitRule, needsRule, type SettingsRule } from '../../service/operations/settings-rules.ts';
 
 export const applyFields = {
   PUBLIC_URL: httpUrl()
@@ -43,7 +44,7 @@ export const applyFields = {
     'Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant',
   ),
   APPLY_DRAFTS_TOTAL: integer(5_000, { min: 1 }).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in total'),
-  APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D' }).describe(
+  APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D', positive: true }).describe(
     'Length of the window in which drafts count; all pods count together',
   ),
   APPLY_FILE_TYPE: z
@@ -69,6 +70,9 @@ const requiredWithAccount = (name: 'APPLY_CLIENT_SECRET' | 'APPLY_KEY_RING'): Se
 });
 
 export const applyRules: SettingsRule[] = [
+  needsRule('APPLY_CLIENT_SECRET', 'APPLY_CLIENT_ID'),
+  limitRule('APPLY_DRAFTS_PER_ADDRESS', 'APPLY_DRAFTS_PER_TENANT'),
+  limitRule('APPLY_DRAFTS_PER_TENANT', 'APPLY_DRAFTS_TOTAL'),
   requiredWithAccount('APPLY_CLIENT_SECRET'),
   requiredWithAccount('APPLY_KEY_RING'),
 ];

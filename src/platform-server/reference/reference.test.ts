@@ -5,7 +5,7 @@ import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../
 import { referenceBehaviour } from '../../../test/support/platform-behaviour.ts';
 import { ConfigError } from '../../service/operations/config.ts';
 import { asStored } from './changes.ts';
-import { readReference } from './create-behaviour.ts';
+import { readReference } from './reference-times.ts';
 import { withoutDateStyles } from './templates.ts';
 
 const type = 'updates';

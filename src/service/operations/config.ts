@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { oldNamesOf } from './renamed-settings.ts';
+import type { SettingsRule } from './settings-rules.ts';
 
 export interface ConfigProblem {
   name: string;
@@ -20,17 +21,85 @@ export class ConfigError extends Error {
   }
 }
 
+/** A check of the configuration beyond its schema, such as that of a file that a setting names. */
+export interface ConfigCheck {
+  /** Settings that the check reads. It runs if all of them are valid. */
+  names: string[];
+  /** Throws ConfigError. */
+  run(values: never, env: NodeJS.ProcessEnv): unknown;
+}
+
+/** Everything that decides whether the environment of a process is valid. */
+export interface ProcessSettings<S extends z.ZodObject = z.ZodObject> {
+  /** Its keys are variable names. It enforces `rules`. */
+  schema: S;
+  /** The rules between settings, for documentation and tests. */
+  rules?: readonly SettingsRule[];
+  checks?: readonly ConfigCheck[];
+  /** Names of variables outside the schema that the process reads. */
+  variables?: readonly string[];
+}
+
+/** Parses the environment of a process, and runs its checks. Throws one ConfigError with all problems. */
+export function parseSettings<S extends z.ZodObject>(
+  settings: ProcessSettings<S>,
+  env: NodeJS.ProcessEnv = process.env,
+): z.infer<S> {
+  const { values, problems } = inspectSettings(settings, env);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return values as z.infer<S>;
+}
+
+export interface InspectedSettings {
+  /** The values of all settings that are not in `invalid`. */
+  values: Record<string, unknown>;
+  /** Settings that are invalid by themselves. */
+  invalid: Set<string>;
+  problems: ConfigProblem[];
+}
+
+/** Returns all problems, and the values of the settings that are valid by themselves. */
+export function inspectSettings({ schema, checks = [] }: ProcessSettings, env: NodeJS.ProcessEnv): InspectedSettings {
+  const problems: ConfigProblem[] = [];
+  const config = collect(problems, () => parseConfig(schema, env));
+  const { values, invalid } = config ? { values: config, invalid: new Set<string>() } : parseEach(schema, env);
+  for (const { names, run } of checks)
+    if (!names.some((name) => invalid.has(name))) collect(problems, () => run(values as never, env));
+  return { values, invalid, problems };
+}
+
+/** Parses each setting by itself. */
+function parseEach({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Omit<InspectedSettings, 'problems'> {
+  const unread: ConfigProblem[] = [];
+  const given = readVariables(Object.keys(shape), env, unread);
+  const invalid = new Set(unread.map(({ name }) => name));
+  const values: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(shape)) {
+    const parsed = (field as z.ZodType).safeParse(given[name]);
+    if (!parsed.success) invalid.add(name);
+    else if (!invalid.has(name)) values[name] = parsed.data;
+  }
+  return { values, invalid };
+}
+
+/** Returns undefined after a ConfigError, and adds its problems to the list. */
+function collect<T>(problems: ConfigProblem[], work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
 /**
  * Parses the environment with a schema whose keys are variable names. `NAME_FILE` may name a file that contains the value
  * of `NAME`, such as a mounted secret. An empty variable counts as not set. Throws ConfigError.
  */
 export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv = process.env): z.infer<S> {
   const problems: ConfigProblem[] = [];
-  const values: Record<string, string> = {};
-  for (const name of Object.keys(schema.shape)) {
-    const value = readVariable(name, env, problems);
-    if (value !== undefined) values[name] = value;
-  }
+  const values = readVariables(Object.keys(schema.shape), env, problems);
   const parsed = schema.safeParse(values);
   const unread = new Set(problems.map(({ name }) => name));
   for (const issue of parsed.error?.issues ?? []) {
@@ -41,35 +110,13 @@ export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.Proces
   throw new ConfigError(problems);
 }
 
-/** A rule between settings. A violation is reported under the first name. */
-export interface SettingsRule {
-  names: [string, ...string[]];
-  holds(values: never): boolean;
-  problem: string;
-}
-
-/** Adds rules to a schema. A rule is checked if its settings are valid by themselves, even if others are invalid. */
-export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRule[]): S {
-  return rules.reduce((ruled, { names, holds, problem }) => {
-    const concerned = new Set<PropertyKey>(names);
-    return ruled.refine((values) => holds(values as never), {
-      path: [names[0]],
-      error: problem,
-      when: ({ issues }) => !issues.some(({ path }) => concerned.has(path?.[0] ?? '')),
-    });
-  }, schema);
-}
-
-/** Requires that the duration `shorter` is shorter than `longer`, or at most equal with `mayEqual`. */
-export function orderRule(shorter: string, longer: string, { mayEqual = false } = {}): SettingsRule {
-  return {
-    names: [shorter, longer],
-    holds: (values: Record<string, number>) => {
-      const [below = 0, above = 0] = [values[shorter], values[longer]];
-      return mayEqual ? below <= above : below < above;
-    },
-    problem: mayEqual ? `must not be longer than ${longer}` : `must be shorter than ${longer}`,
-  };
+function readVariables(names: string[], env: NodeJS.ProcessEnv, problems: ConfigProblem[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const name of names) {
+    const value = readVariable(name, env, problems);
+    if (value !== undefined) values[name] = value;
+  }
+  return values;
 }
 
 function readVariable(name: string, env: NodeJS.ProcessEnv, problems: ConfigProblem[]): string | undefined {
@@ -112,6 +159,16 @@ export function httpUrl() {
       context.addIssue('must be a URL without credentials, query and fragment');
     return text.replace(/\/+$/, '');
   });
+}
+
+/** False for a URL that a driver cannot split or decode. */
+export function isReadableUrl(text: string): boolean {
+  try {
+    const { username, password, pathname } = new URL(text);
+    return [username, password, pathname].every((part) => typeof decodeURIComponent(part) === 'string');
+  } catch {
+    return false;
+  }
 }
 
 /** Parses a comma-separated list. White space around items is dropped. */
@@ -170,8 +227,14 @@ export function parseDuration(text: string): number | undefined {
   return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** Parses an ISO 8601 duration such as P15D or PT10M into milliseconds. `max` is also a duration. */
-export function isoDuration(defaultValue: string, { max }: { max?: string } = {}) {
+/**
+ * Parses an ISO 8601 duration such as P15D or PT10M into milliseconds. `max` is also a duration. A duration of zero is
+ * invalid with `positive`.
+ */
+export function isoDuration(
+  defaultValue: string,
+  { max, positive = false }: { max?: string; positive?: boolean } = {},
+) {
   const most = max === undefined ? longestDuration : (parseDuration(max) ?? 0);
   return z
     .string()
@@ -180,6 +243,7 @@ export function isoDuration(defaultValue: string, { max }: { max?: string } = {}
       const milliseconds = parseDuration(text);
       if (milliseconds === undefined) context.addIssue('must be an ISO 8601 duration such as P15D or PT10M');
       else if (milliseconds > most) context.addIssue(`must be at most ${max}`);
+      else if (positive && milliseconds === 0) context.addIssue('must be longer than PT0S');
       return milliseconds ?? 0;
     });
 }

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { type TenantIssuers, tenantIssuersSetting } from '../auth/tenant-issuers.ts';
 import { parseTrustedProxies } from '../http/trusted-proxies.ts';
 import { tracingRules } from '../tracing/tracing-fields.ts';
-import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
+import { csv, httpUrl, integer, isoDuration, isReadableUrl } from './config.ts';
+import { orderRule, type SettingsRule } from './settings-rules.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
 
@@ -12,8 +13,16 @@ function isOrigin(text: string): boolean {
   return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 }
 
+/** Headers that HTTP, or this product, gives another meaning. */
+const reservedHeaders =
+  /^(?:authorization|connection|content-.*|cookie|expect|forwarded|host|origin|referer|te|traceparent|tracestate|transfer-encoding|upgrade|x-csrf-token|x-forwarded-.*|x-request-id)$/i;
+
 export const processFields = {
-  HOST: z.string().default('0.0.0.0').describe('Address that the process listens on'),
+  HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9.:%_-]+$/, 'must be an address or a host name')
+    .default('0.0.0.0')
+    .describe('Address that the process listens on'),
   PORT: port(8080).describe('Port of the API; 0 chooses a free port'),
   METRICS_PORT: port(9090).describe('Port of /metrics, /livez and /readyz; 0 chooses a free port'),
   LOG_LEVEL: z
@@ -28,6 +37,7 @@ export const processFields = {
   TENANT_HEADER: z
     .string()
     .regex(/^[A-Za-z0-9-]+$/, 'must be a header name')
+    .refine((name) => !reservedHeaders.test(name), 'must not be a header with another meaning')
     .default('X-PLATFORM-TENANT')
     .describe('Request header in which the reverse proxy of a domain names the tenant of that domain'),
   TRUSTED_PROXIES: z
@@ -43,6 +53,7 @@ export const processFields = {
     ),
   CORS_ORIGINS: csv('*')
     .refine((origins) => origins.every(isOrigin), 'must be * or a list of origins such as https://forms.example.org')
+    .refine((origins) => origins.length < 2 || !origins.includes('*'), 'must not list origins beside *')
     .describe('Origins whose scripts may call the routes that take a bearer token; * allows every origin'),
   BODY_LIMIT: integer(1_048_576, { min: 1_024 }).describe('Largest request body, in bytes'),
   DRAIN_DEADLINE: isoDuration('PT25S', { max: 'PT1H' }).describe(
@@ -97,6 +108,7 @@ export const databaseFields = {
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
+    .refine(isReadableUrl, 'must be a valid URL: percent-encode special characters of the password')
     .describe('URL of the database: Postgres 15 or newer, directly or through PgBouncer in transaction pooling mode'),
   DATABASE_POOL_SIZE: integer(10, { min: 1, max: 200 }).describe(
     'Postgres connections that requests to this process share',

@@ -46,7 +46,7 @@ describe('a process', () => {
 
   /** Returns the source of a service with a slow route. `extra` is code that runs after its start. */
   function service(name: string, settings: NodeJS.ProcessEnv, { extra = '', release = "log.info('released')" } = {}) {
-    const body = `await runservice.runService('${name}', z.object(processfields.processFields), async ({ config, log }) => {
+    const body = `await runservice.runService('${name}', { schema: z.object(processfields.processFields) }, async ({ config, log }) => {
       const slow = httpapp.route({ method: 'get', path: '/slow', summary: 'x', guards: [httpapp.anonymous], answers: {},
         handle: async (_i, _q, r) => { await new Promise((f) => setTimeout(f, 600)); r.json('finished'); } });
       const measured = metrics.createMetrics();

@@ -3,23 +3,23 @@ import type { z } from 'zod';
 import { startTracing } from '../tracing/start-tracing.ts';
 import { longestFlush, type Tracing } from '../tracing/tracing.ts';
 import type { TracingSettings, tracingFields } from '../tracing/tracing-fields.ts';
-import { parseConfig } from './config.ts';
+import { type ProcessSettings, parseSettings } from './config.ts';
 import { createLogger, type Logger } from './log.ts';
 import { runMain } from './run-main.ts';
 import type { RunningService } from './serve.ts';
 import { warnOfVariables } from './variable-warnings.ts';
 
-type Settings = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> } & typeof tracingFields>;
+type ServiceSchema = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> } & typeof tracingFields>;
 
-export function runService<S extends Settings>(
+export function runService<S extends ServiceSchema>(
   name: string,
-  configSchema: S,
+  settings: ProcessSettings<S>,
   start: (options: { config: z.output<S>; log: Logger; env: NodeJS.ProcessEnv }) => Promise<RunningService>,
 ): Promise<void> {
   return runMain(name, async () => {
-    const config = parseConfig(configSchema);
+    const config = parseSettings(settings);
     const log = createLogger({ name, level: (config as { LOG_LEVEL: string }).LOG_LEVEL });
-    warnOfVariables(configSchema, process.env, log);
+    warnOfVariables(settings, process.env, log);
     const tracing = await startTracing(name, config as TracingSettings, log);
     const running = await start({ config, log, env: process.env });
     const stoppable = tracing ? closingLast(running, tracing) : running;

@@ -10,11 +10,15 @@ const schema = z.object({
   DATABASE_URL: z.string(),
   PORT: z.string(),
   SEED_FILE: z.string(),
+  CODE_LIFETIME: z.string(),
+  DATABASE_POOL_SIZE: z.string(),
 });
+
+const variables = ['DIR_PLATFORM_CONFIGURATION_SERVICE', 'DIR_PLATFORM_CONFIGURATION_SERVICE_V2'];
 
 function warningsOf(env: NodeJS.ProcessEnv, settings: z.ZodObject = schema) {
   const { log, lines } = captureLog();
-  warnOfVariables(settings, env, log);
+  warnOfVariables({ schema: settings, variables }, env, log);
   return lines().map(({ level, variable, meant, use }) => ({ level, variable, meant, use }));
 }
 
@@ -23,6 +27,13 @@ it.each([
   ['SESSION_IDEL', 'SESSION_IDLE'],
   ['DATABASE_URI', 'DATABASE_URL'],
   ['DATABSE_URL_FILE', 'DATABASE_URL'],
+  ['CODE_LIFTIME', 'CODE_LIFETIME'],
+  // Two swaps: an ordinary Levenshtein distance would be 4.
+  ['COED_LIFETMIE', 'CODE_LIFETIME'],
+  ['DATABASE_POOL', 'DATABASE_POOL_SIZE'],
+  ['DIR_PLATFORM_CONFIG_SERVICE_V2', 'DIR_PLATFORM_CONFIGURATION_SERVICE_V2'],
+  ['DIR_PLATFORM_CONFIGURATION', 'DIR_PLATFORM_CONFIGURATION_SERVICE'],
+  ['DIR_PLATFORM_CONFIGURATON_SERVICE', 'DIR_PLATFORM_CONFIGURATION_SERVICE'],
 ])('a warning names the misspelt variable %s and the setting that was meant, without its value', (variable, meant) => {
   expect(warningsOf({ [variable]: 'canary' })).toEqual([{ level: 'warn', variable, meant }]);
 });
@@ -34,7 +45,16 @@ it('settings, their files and the variables of a cluster cause no warning', () =
     SEED_FILE: '/y',
     PORTS: '1',
     HOSTNAME: 'pod',
+    DATABASE_ADDRESS_URLS: 'x',
     REDIS_SERVICE_HOST: '10.0.0.1',
+    FORMGATE_FORMS_SERVICE_HOST: '10.0.0.1',
+    // Of Services with the names database-url and session-idle
+    DATABASE_URL_SERVICE_HOST: '10.0.0.1',
+    DATABASE_URL_SERVICE_PORT_HTTP: '80',
+    SESSION_IDLE_PORT_80_TCP_ADDR: '10.0.0.1',
+    DIR_PLATFORM_CONFIGURATION_SERVICE_V3: 'http://configuration/v3',
+    DIR_PLATFORM_PAYMENT_SERVICE: 'http://payment',
+    DIR_TOWN_CONFIGURATION_SERVICE: 'http://town',
     SESION_IDLE: '',
   };
   expect(warningsOf(env)).toEqual([]);

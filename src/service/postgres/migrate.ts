@@ -1,7 +1,5 @@
 // Migrates a database to the schema of this version, from plain SQL files. All pending files run in one transaction
 // under an advisory lock. Several pods can therefore start together, and no migration is applied partially.
-import { hash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -9,6 +7,7 @@ import type { Logger } from '../operations/log.ts';
 import { StartupError } from '../operations/startup-check.ts';
 import { retryDelay } from '../retry.ts';
 import { explainDatabaseFailure, isOutage } from './database-failure.ts';
+import { checkApplied, inspectSchema, readMigrationFiles } from './schema-state.ts';
 
 const lockKey = 4_711_026;
 
@@ -45,6 +44,28 @@ export async function migrate(options: {
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
     throw new StartupError(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * Checks that another process has created the schema: `owner` is its name, such as `the form service`. Migrations that are
+ * pending are no problem. Does not wait for the database. Throws StartupError.
+ */
+export async function requireSchema(options: {
+  url: string;
+  directory: string;
+  owner: string;
+  log: Logger;
+}): Promise<void> {
+  const { url, directory, owner, log } = options;
+  const client = await connect({ url, patience: 0, log });
+  try {
+    const { kind } = await inspectSchema(client, directory);
+    if (kind === 'none') throw new Error(`it has no tables of ${owner}, which creates them; check DATABASE_URL`);
+  } catch (error) {
+    throw new StartupError(`the database cannot be used: ${explainDatabaseFailure(error)}`, { cause: error });
   } finally {
     await client.end();
   }
@@ -93,16 +114,13 @@ const undefinedTable = '42P01';
 
 /** True if no migration is pending, as at most starts. It needs one query, but neither the lock nor Postgrator. */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
-  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql'));
-  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
+  const files = await readMigrationFiles(directory);
   const query = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
   try {
     const { rows } = await client.query<{ version: string; md5: string; limits: string[] | null }>(query);
     const applied = new Set(rows.map(({ version, md5 }) => `${version} ${md5}`));
-    const isApplied = names.every((name, at) =>
-      applied.has(`${Number.parseInt(name, 10)} ${hash('md5', texts[at] ?? '')}`),
-    );
-    return names.length > 0 && isApplied && limits.every((limit) => rows[0]?.limits?.includes(limit));
+    const isApplied = files.every(({ version, md5 }) => applied.has(`${version} ${md5}`));
+    return files.length > 0 && isApplied && limits.every((limit) => rows[0]?.limits?.includes(limit));
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === undefinedTable) return false;
     throw error;
@@ -125,29 +143,6 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
   if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
   const applied = await postgrator.migrate();
   return applied.map(({ filename }) => filename ?? 'unnamed');
-}
-
-/**
- * Throws if an applied migration is not the file of its number. Postgrator compares only if the database is not newer, and
- * cannot tell a changed file from the database of another service.
- */
-async function checkApplied(
-  client: pg.Client,
-  files: readonly { version: number; name: string; md5?: string | undefined }[],
-): Promise<void> {
-  const { rows: found } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists");
-  if (!found[0]?.exists) return;
-  const sql = 'SELECT version::int, name, md5 FROM schema_migrations WHERE version > 0 ORDER BY version';
-  const { rows } = await client.query<{ version: number; name: string; md5: string }>(sql);
-  for (const { version, name, md5 } of rows) {
-    const file = files.find((one) => one.version === version);
-    if (!file || file.md5 === md5) continue;
-    throw new Error(
-      name === file.name
-        ? `its migration ${version} (${name}) is not the one of this version of the service: the file was changed`
-        : `it belongs to another service, whose migration ${version} is ${name}, not ${file.name}; check DATABASE_URL`,
-    );
-  }
 }
 
 /** Writes only limits that differ. */

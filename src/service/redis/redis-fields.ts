@@ -1,6 +1,7 @@
 // Defines the settings of Redis: a single server by URL, a group behind Sentinels, or a Cluster.
 import { z } from 'zod';
-import { ConfigError, csv, flag } from '../operations/config.ts';
+import { csv, flag, isReadableUrl } from '../operations/config.ts';
+import { excludesRule, needsRule, type SettingsRule } from '../operations/settings-rules.ts';
 
 export interface RedisNode {
   host: string;
@@ -36,6 +37,7 @@ export const redisFields = {
   REDIS_URL: z
     .string()
     .regex(/^rediss?:\/\/[^\s]+$/, 'must be a redis:// or rediss:// URL')
+    .refine(isReadableUrl, 'must be a valid URL: percent-encode special characters of the password')
     .optional()
     .describe('URL of a single Redis server; rediss:// uses TLS'),
   REDIS_SENTINELS: nodes(26_379).describe('host:port of the Redis Sentinels; replaces REDIS_URL'),
@@ -60,28 +62,52 @@ export const redisFields = {
 
 type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
 
-/** Returns undefined if no Redis is configured. Throws ConfigError if more than one is. */
+type Credential = 'username' | 'password';
+
+/** The URL wins over a variable, so setting both is a mistake. */
+const credentialRule = (name: 'REDIS_USERNAME' | 'REDIS_PASSWORD', part: Credential): SettingsRule => ({
+  names: [name, 'REDIS_URL'],
+  holds: (values: RedisConfig) =>
+    values[name] === undefined || values.REDIS_URL === undefined || new URL(values.REDIS_URL)[part] === '',
+  problem: `must not be set: REDIS_URL contains a ${part}`,
+});
+
+export const redisRules: SettingsRule[] = [
+  excludesRule('REDIS_SENTINELS', 'REDIS_URL'),
+  excludesRule('REDIS_CLUSTER_NODES', 'REDIS_URL'),
+  excludesRule('REDIS_CLUSTER_NODES', 'REDIS_SENTINELS'),
+  needsRule('REDIS_SENTINEL_USERNAME', 'REDIS_SENTINELS'),
+  needsRule('REDIS_SENTINEL_PASSWORD', 'REDIS_SENTINELS'),
+  credentialRule('REDIS_USERNAME', 'username'),
+  credentialRule('REDIS_PASSWORD', 'password'),
+  {
+    names: ['REDIS_TLS_CA', 'REDIS_TLS', 'REDIS_URL'],
+    holds: (values: RedisConfig) => values.REDIS_TLS_CA === undefined || usesTls(values),
+    problem: 'has no effect without TLS: set REDIS_TLS, or use a rediss:// URL',
+  },
+];
+
+const usesTls = ({ REDIS_TLS, REDIS_URL }: RedisConfig) => REDIS_TLS || (REDIS_URL?.startsWith('rediss:') ?? false);
+
+/** Returns undefined if no Redis is configured. The settings must satisfy `redisRules`. */
 export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
-  const found: RedisTopology[] = [
-    ...(url === undefined ? [] : [{ kind: 'server', url } as const]),
-    ...(sentinels.length ? [{ kind: 'sentinel', name: config.REDIS_SENTINEL_NAME, nodes: sentinels } as const] : []),
-    ...(cluster.length ? [{ kind: 'cluster', nodes: cluster } as const] : []),
-  ];
-  const [topology, second] = found;
-  if (second) {
-    const problem = 'must not be set: set only one of REDIS_URL, REDIS_SENTINELS and REDIS_CLUSTER_NODES';
-    throw new ConfigError([{ name: second.kind === 'cluster' ? 'REDIS_CLUSTER_NODES' : 'REDIS_SENTINELS', problem }]);
-  }
+  const topology: RedisTopology | undefined =
+    url !== undefined
+      ? { kind: 'server', url }
+      : sentinels.length > 0
+        ? { kind: 'sentinel', name: config.REDIS_SENTINEL_NAME, nodes: sentinels }
+        : cluster.length > 0
+          ? { kind: 'cluster', nodes: cluster }
+          : undefined;
   if (!topology) return undefined;
-  const usesTls = config.REDIS_TLS || url?.startsWith('rediss:');
   return {
     topology,
     username: config.REDIS_USERNAME,
     password: config.REDIS_PASSWORD,
     sentinelUsername: config.REDIS_SENTINEL_USERNAME,
     sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
-    ...(usesTls && { tls: { ca: config.REDIS_TLS_CA } }),
+    ...(usesTls(config) && { tls: { ca: config.REDIS_TLS_CA } }),
   };
 }
 

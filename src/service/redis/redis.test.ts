@@ -14,8 +14,9 @@ import { type CapturedLog, captureLog } from '../../../test/support/captured-log
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
+import { withRules } from '../operations/settings-rules.ts';
 import { createRedis, defineScript, type Redis } from './redis.ts';
-import { type RedisSettings, redisFields, redisSettings } from './redis-fields.ts';
+import { type RedisSettings, redisFields, redisRules, redisSettings } from './redis-fields.ts';
 
 let servers: TestRedis[];
 let clients: Redis[];
@@ -293,7 +294,8 @@ describe('a Cluster', () => {
 });
 
 describe('the configuration', () => {
-  const settings = (env: Record<string, string>) => redisSettings(parseConfig(z.object(redisFields), env));
+  const settings = (env: Record<string, string>) =>
+    redisSettings(parseConfig(withRules(z.object(redisFields), ...redisRules), env));
 
   it('names one server, a group behind Sentinels, or a Cluster', () => {
     expect(settings({})).toBeUndefined();
@@ -318,9 +320,14 @@ describe('the configuration', () => {
     expect(settings({ REDIS_URL: 'rediss://redis' })?.tls).toEqual({});
   });
 
-  it('rejects two of them, and an invalid address', () => {
+  it('rejects two of them, and an invalid address or password', () => {
     expect(() => settings({ REDIS_URL: 'redis://one', REDIS_SENTINELS: 'two' })).toThrow(ConfigError);
-    for (const env of [{ REDIS_URL: 'http://one' }, { REDIS_SENTINELS: 'a b' }, { REDIS_CLUSTER_NODES: 'redis://one' }])
+    for (const env of [
+      { REDIS_URL: 'http://one' },
+      { REDIS_URL: 'redis://:100%@one' },
+      { REDIS_SENTINELS: 'a b' },
+      { REDIS_CLUSTER_NODES: 'redis://one' },
+    ])
       expect(() => settings(env)).toThrow(ConfigError);
   });
 });

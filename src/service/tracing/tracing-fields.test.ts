@@ -1,7 +1,8 @@
 // Tests which settings of traces are valid.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, parseConfig, withRules } from '../operations/config.ts';
+import { ConfigError, parseConfig } from '../operations/config.ts';
+import { withRules } from '../operations/settings-rules.ts';
 import { tracingFields, tracingRules } from './tracing-fields.ts';
 
 const schema = withRules(z.object(tracingFields), ...tracingRules);

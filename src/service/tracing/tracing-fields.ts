@@ -1,7 +1,8 @@
 // The settings of traces. Their names, units and defaults are those of the OpenTelemetry specification, so that they
 // mean here what they mean in every other process of a cluster.
 import { z } from 'zod';
-import { httpUrl, integer, type SettingsRule } from '../operations/config.ts';
+import { httpUrl, integer } from '../operations/config.ts';
+import type { SettingsRule } from '../operations/settings-rules.ts';
 
 /** Parses `name=value,name=value`, with values percent-encoded as in W3C Baggage. Problems never quote a value. */
 function pairs(names: RegExp) {

@@ -1,6 +1,7 @@
 // Reads and writes the cookies of a session. The session cookie holds an id that express-session has signed. Other
 // files see only the handle, which is a digest of the id. The CSRF cookie holds a token of the session, which scripts
 // send back in a header.
+
 import { createHmac, hash } from 'node:crypto';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
@@ -9,6 +10,7 @@ import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { isSameText } from '../../service/same-text.ts';
+import { requiresHttps } from './cookie-name.ts';
 import type { Session } from './session.ts';
 
 export interface SessionCookie {
@@ -62,8 +64,6 @@ export function createSessionCookie(name: string, keys: KeyRing): SessionCookie 
     handleOf: (header) => onlyVerifiedIn(header)?.handle,
   };
 }
-
-const requiresHttps = (name: string) => /^__(?:Host|Secure)-/.test(name);
 
 /** Throws Problem `invalid-request` if the browser would refuse the session cookie because the request came by http. */
 export function checkCookieScheme(name: string, request: { secure: boolean }): void {

@@ -1,6 +1,5 @@
 // The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts in it. A
 // session exists only while its tokens exist. No change creates them again, so an ended session stays ended.
-import { ConfigError } from '../../service/operations/config.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';
@@ -95,14 +94,10 @@ export interface SessionStore {
   marks: Marks;
 }
 
-/** Returns undefined if sessions are kept in memory. Throws ConfigError if the settings contradict each other. */
+/** Returns undefined if sessions are kept in memory. */
 export function connectRedis(config: TokenHandlerConfig, log: Logger, metrics: Metrics): Redis | undefined {
   const settings = redisSettings(config);
-  if (settings && config.SESSION_STORE === 'memory')
-    throw new ConfigError([{ name: 'SESSION_STORE', problem: 'is memory, but a Redis is configured' }]);
   if (settings) return createRedis({ settings, log, metrics });
-  if (config.SESSION_STORE === 'redis')
-    throw new ConfigError([{ name: 'REDIS_URL', problem: 'is required, unless SESSION_STORE is memory' }]);
   log.warn('sessions are kept in memory: they end with this process, and other replicas do not know them');
   return undefined;
 }

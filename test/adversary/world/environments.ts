@@ -1,6 +1,6 @@
 // The environments of the replicas and of the reconciler, and the seed of the platform server's directory.
 import { randomBytes } from 'node:crypto';
-import type { Seed } from '../../../src/platform-server/seed.ts';
+import type { Seed } from '../../../src/platform-server/seed-file.ts';
 import type { Tenant } from '../../../src/service/auth/identity.ts';
 import { type TestAccess, testServiceSecret } from '../../support/access.ts';
 import type { Databases } from './databases.ts';

@@ -1,0 +1,150 @@
+{{/* Building blocks of the hook that checks the configuration (config-check.yaml). */}}
+
+{{/* Annotations of the hook's objects: weight */}}
+{{- define "formgate.checkHook" -}}
+helm.sh/hook: pre-install,pre-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+# A failed Job stays until the next check, for its log.
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* The processes to check, by their keys in the values: root */}}
+{{- define "formgate.checkedParts" -}}
+forms: forms
+tokenHandler: token-handler
+{{- if .Values.platformServer.enabled }}
+platformServer: platform-server
+{{- end }}
+{{- if .Values.reconciler.enabled }}
+reconciler: reconciler
+{{- end }}
+{{- end -}}
+
+{{/* Arguments of a check, in JSON: dict root, part, component. What the release itself brings cannot be asked before. */}}
+{{- define "formgate.checkArguments" -}}
+{{- $root := .root -}}
+{{- $namespace := $root.Release.Namespace -}}
+{{- $exists := dict "postgres" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "postgres"))) "directory" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "platform-server"))) -}}
+{{- $skipped := list -}}
+{{- if and $root.Values.bundled.enabled (not $exists.postgres) -}}
+{{- $skipped = concat $skipped (list "postgres" "redis") -}}
+{{- else if and (eq .part "reconciler") $root.Release.IsInstall -}}
+{{- /* The form service creates the tables that the reconciler requires. */ -}}
+{{- $skipped = append $skipped "postgres" -}}
+{{- end -}}
+{{- if and $root.Values.platformServer.enabled (not $exists.directory) -}}
+{{- $skipped = append $skipped "directory" -}}
+{{- end -}}
+{{- $args := list "config" "--check" "--process" .component "--time-limit" (printf "PT%dS" (int $root.Values.checks.timeLimitSeconds)) -}}
+{{- range $skipped -}}
+{{- $args = concat $args (list "--skip" .) -}}
+{{- end -}}
+{{- toJson $args -}}
+{{- end -}}
+
+{{/*
+Copies of the secrets that this chart creates, by process and variable: root. A generated secret or the URL of a bundled store
+that does not exist yet is replaced by a sample, which is valid in form.
+*/}}
+{{- define "formgate.secretCopies" -}}
+{{- $namespace := .Release.Namespace -}}
+{{- $fullname := include "formgate.fullname" . -}}
+{{- $keys := (lookup "v1" "Secret" $namespace (printf "%s-keys" $fullname) | default dict).data | default dict -}}
+{{- $copies := dict -}}
+{{- range $part, $secrets := fromYaml (include "formgate.secretSources" .) -}}
+{{- range $variable, $secret := $secrets -}}
+{{- $key := include "formgate.secretKey" (dict "part" $part "variable" $variable) -}}
+{{- if $secret.source.existingSecret.name -}}
+{{- else if $secret.source.value -}}
+{{- $_ := set $copies $key ($secret.source.value | b64enc) -}}
+{{- else if $secret.bundled -}}
+{{- $data := (lookup "v1" "Secret" $namespace $secret.bundled.name | default dict).data | default dict -}}
+{{- $sample := printf "%s://sample" (eq $variable "REDIS_URL" | ternary "redis" "postgres") -}}
+{{- $_ := set $copies $key (get $data $secret.bundled.key | default ($sample | b64enc)) -}}
+{{- else if $secret.generated -}}
+{{- $sample := hasSuffix "KEY_RING" $variable | ternary (printf "k1:%s" (repeat 32 "x" | b64enc)) (repeat 48 "x") -}}
+{{- $_ := set $copies $key (get $keys $secret.generated | default ($sample | b64enc)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $copies -}}
+{{- end -}}
+
+{{/* The configured volumes of all processes, each name once, in JSON: dict root, parts */}}
+{{- define "formgate.checkVolumes" -}}
+{{- $root := .root -}}
+{{- $seen := dict -}}
+{{- $volumes := list -}}
+{{- range $part := concat (list "checks") (keys .parts | sortAlpha) -}}
+{{- range (fromJson (include "formgate.podSettings" (dict "root" $root "values" (get $root.Values $part)))).extraVolumes -}}
+{{- if not (hasKey $seen .name) -}}
+{{- $_ := set $seen .name . -}}
+{{- $volumes = append $volumes . -}}
+{{- else if ne (toJson (get $seen .name)) (toJson .) -}}
+{{- fail (printf "invalid values:\n  - checks.enabled: the processes have different volumes %s; give them different names" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $volumes -}}
+{{- end -}}
+
+{{/* Lets the Job reach what the processes reach, also before the policies of the release exist: dict root, name */}}
+{{- define "formgate.checkPolicies" -}}
+{{- $root := .root -}}
+{{- $egress := $root.Values.networkPolicy.egress -}}
+{{- $bundled := $root.Values.bundled.enabled -}}
+{{- $context := dict "root" $root "component" "config-check" -}}
+{{- $dns := $root.Values.networkPolicy.dns -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  {{- include "formgate.metadata" $context | nindent 2 }}
+  annotations:
+    {{- include "formgate.checkHook" "-10" | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "formgate.selectorLabels" $context | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  egress:
+    - ports:
+        {{- range $dns.ports }}
+        - protocol: UDP
+          port: {{ int . }}
+        - protocol: TCP
+          port: {{ int . }}
+        {{- end }}
+      {{- with $dns.to }}
+      to:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    {{- include "formgate.egress" (dict "root" $root "rule" $egress.postgres "pods" ($bundled | ternary "postgres" "") "port" "postgres") | nindent 4 }}
+    {{- include "formgate.egress" (dict "root" $root "rule" $egress.redis "pods" ($bundled | ternary "redis" "") "port" "redis") | nindent 4 }}
+    {{- include "formgate.egress" (dict "root" $root "rule" $egress.access) | nindent 4 }}
+    {{- include "formgate.egress" (dict "root" $root "rule" $egress.platform "pods" ($root.Values.platformServer.enabled | ternary "platform-server" "") "port" "http") | nindent 4 }}
+{{- $ports := dict -}}
+{{- if $bundled -}}{{- $ports = merge $ports (dict "postgres" "postgres" "redis" "redis") -}}{{- end -}}
+{{- if $root.Values.platformServer.enabled -}}{{- $_ := set $ports "platform-server" "http" -}}{{- end -}}
+{{- range $component, $port := $ports }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  {{- include "formgate.metadata" (merge (dict "name" (printf "%s-%s" $.name $component)) $context) | nindent 2 }}
+  annotations:
+    {{- include "formgate.checkHook" "-10" | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "formgate.selectorLabels" (dict "root" $root "component" $component) | nindent 6 }}
+  policyTypes: [Ingress]
+  ingress:
+    - ports:
+        - protocol: TCP
+          port: {{ $port }}
+      from:
+        - podSelector:
+            matchLabels:
+              {{- include "formgate.selectorLabels" $context | nindent 14 }}
+{{- end }}
+{{- end -}}

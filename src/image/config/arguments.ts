@@ -1,0 +1,74 @@
+// Parses the arguments of the command `config`.
+import { parseArgs } from 'node:util';
+import { parseDuration } from '../../service/operations/config.ts';
+
+export const processNames = ['forms', 'token-handler', 'platform-server', 'reconciler'] as const;
+export type ProcessName = (typeof processNames)[number];
+
+export const dependencies = ['postgres', 'redis', 'identity-provider', 'directory'] as const;
+export type Dependency = (typeof dependencies)[number];
+
+export interface CheckCommand {
+  processes: ProcessName[];
+  skipped: Dependency[];
+  /** Milliseconds in which each dependency must respond. */
+  timeLimit: number;
+  json: boolean;
+}
+
+/** Reports invalid arguments. It is printed in one line, without a stack. */
+export class UsageError extends Error {}
+
+export const help = `Checks the configuration as a start would, and reports all problems together. Changes nothing, and listens nowhere.
+The environment is that of the process. It also asks the dependencies: whether the database can be reached, belongs to
+the process and has a schema that this release can use, and whether Redis, the identity provider and the directory accept
+the settings.
+
+Usage: npm run config -- --check [--process NAME]… [--skip DEPENDENCY]… [--time-limit DURATION] [--json]
+
+  --process NAME         ${processNames.join(', ')}; may be repeated. By default
+                         all, although each of them usually has an environment and a database of its own
+  --skip DEPENDENCY      do not ask postgres, redis, identity-provider or directory; \`all\` checks the settings only
+  --time-limit DURATION  how long each dependency may take to respond, such as PT30S; by default PT10S
+  --json                 print one JSON object
+  --help                 print this
+
+Exit codes: 0 no problem, though there may be warnings; 1 a setting is wrong; 2 invalid arguments; 3 the settings are valid as
+far as they could be checked, but a dependency could not be reached. No output contains the value of a setting.`;
+
+/** Returns undefined if the help is wanted. Throws UsageError. */
+export function parseCheckArguments(args: string[]): CheckCommand | undefined {
+  const { check, help, process = [...processNames], skip = [], json = false, ...values } = parse(args);
+  if (help || args.length === 0) return undefined;
+  if (!check) throw new UsageError('expected: --check. See --help.');
+  const timeLimit = parseDuration(values['time-limit'] ?? 'PT10S');
+  if (!timeLimit) throw new UsageError('--time-limit must be a duration such as PT30S. See --help.');
+  return {
+    processes: process.map((name) => oneOf(processNames, name, '--process')),
+    skipped: skip.includes('all') ? [...dependencies] : skip.map((name) => oneOf(dependencies, name, '--skip')),
+    timeLimit,
+    json,
+  };
+}
+
+function oneOf<T extends string>(allowed: readonly T[], given: string, option: string): T {
+  const found = allowed.find((name) => name === given);
+  if (found === undefined) throw new UsageError(`${option} must be one of ${allowed.join(', ')}. See --help.`);
+  return found;
+}
+
+function parse(args: string[]) {
+  const options = {
+    check: { type: 'boolean' },
+    process: { type: 'string', multiple: true },
+    skip: { type: 'string', multiple: true },
+    'time-limit': { type: 'string' },
+    json: { type: 'boolean' },
+    help: { type: 'boolean' },
+  } as const;
+  try {
+    return parseArgs({ args, options, strict: true }).values;
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
+  }
+}

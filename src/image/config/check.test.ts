@@ -1,0 +1,250 @@
+// Tests the command `config` with real dependencies: Postgres, Redis, an identity provider and the platform server.
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { testServiceSecret } from '../../../test/support/access.ts';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { reconcilerEnv } from '../../../test/support/reconciler.ts';
+import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
+import { migrate } from '../../service/postgres/migrate.ts';
+import type { CheckCommand, ProcessName } from './arguments.ts';
+import { checkConfiguration } from './check.ts';
+import { exitCodeOf } from './finding.ts';
+
+type Env = Record<string, string | undefined>;
+
+const migrationsOf = (name: string) => join(import.meta.dirname, '../..', name, 'migrations');
+const nowhere = 'postgres://canary-user:canary-password@127.0.0.1:9/none';
+
+let platform: TestPlatform;
+let redis: TestRedis;
+let databases: Record<'forms' | 'token-handler' | 'empty', TestDatabase>;
+let envs: Record<ProcessName, Env>;
+
+beforeAll(async () => {
+  const [one, two, three, four, five] = await Promise.all([
+    startTestPlatform(),
+    startTestRedis({ password: 'canary-of-redis' }),
+    createTestDatabase(migrationsOf('forms')),
+    createTestDatabase(migrationsOf('token-handler')),
+    createTestDatabase(),
+  ]);
+  [platform, redis] = [one, two];
+  databases = { forms: three, 'token-handler': four, empty: five };
+  const account = reconcilerEnv(platform, databases.forms.url);
+  envs = {
+    forms: { ...account, CODE_KEY: 'canary'.repeat(6) },
+    'token-handler': {
+      ...account,
+      DATABASE_URL: databases['token-handler'].url,
+      CLIENT_SECRET: testServiceSecret(platform.access.urns.service('token-handler')),
+      KEY_RING: `k1:${randomBytes(32).toString('base64')}`,
+      REDIS_URL: redis.url,
+      REDIS_PASSWORD: 'canary-of-redis',
+    },
+    'platform-server': platform.env,
+    reconciler: account,
+  };
+});
+
+afterAll(async () => {
+  await Promise.all([platform.close(), redis.close()]);
+  await Promise.all(Object.values(databases).map((one) => one.drop()));
+});
+
+async function check(name: ProcessName, changes: Env = {}, options: Partial<CheckCommand> = {}) {
+  const env = { ...envs[name], ...changes };
+  const reports = await checkConfiguration({ processes: [name], skipped: [], timeLimit: 3_000, ...options, env });
+  expect(JSON.stringify(reports)).not.toContain('canary');
+  const findings = reports.flatMap((report) => report.findings);
+  return {
+    code: exitCodeOf(reports),
+    checked: reports[0]?.checked,
+    findings: findings.map(({ severity, name: setting, problem }) => `${severity}: ${setting}: ${problem}`),
+  };
+}
+
+async function query(url: string, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  for (const statement of statements) await client.query(statement);
+  await client.end();
+}
+
+describe('a correct configuration', () => {
+  it.each([
+    ['forms', ['settings', 'postgres', 'identity-provider', 'directory']],
+    ['token-handler', ['settings', 'postgres', 'redis', 'identity-provider', 'directory']],
+    ['platform-server', ['settings', 'postgres', 'identity-provider']],
+    ['reconciler', ['settings', 'postgres', 'identity-provider', 'directory']],
+  ] as const)('of %s has no problems, and its dependencies were asked', async (name, checked) => {
+    expect(await check(name)).toEqual({ code: 0, checked, findings: [] });
+  });
+
+  it('may have warnings', async () => {
+    const { code, findings } = await check('forms', { CODE_LIFTIME: 'PT5M', DIR_PLATFORM_CONFIG_SERVICE: 'http://c' });
+    expect(code).toBe(0);
+    expect(findings).toEqual([
+      'warning: CODE_LIFTIME: is unknown and ignored; CODE_LIFETIME may be meant',
+      'warning: DIR_PLATFORM_CONFIG_SERVICE: is unknown and ignored; DIR_PLATFORM_CONFIGURATION_SERVICE may be meant',
+    ]);
+  });
+});
+
+describe('a wrong setting is an error', () => {
+  it('also while dependencies of other settings are asked', async () => {
+    const changes = { WARN_BEFORE: 'P20D', DIR_A_B: 'ftp://canary', CLIENT_SECRET: 'canary-of-another' };
+    const { code, findings } = await check('reconciler', changes);
+    expect(code).toBe(1);
+    expect(findings).toEqual([
+      'error: WARN_BEFORE: must be shorter than LOCK_AFTER',
+      'error: DIR_A_B: must be an http or https URL without credentials',
+      expect.stringMatching(/^error: CLIENT_SECRET: the identity provider rejected this service's credentials/),
+    ]);
+  });
+
+  it.each<[string, ProcessName, () => Env, RegExp]>([
+    [
+      'a database of another service',
+      'forms',
+      () => ({ DATABASE_URL: databases['token-handler'].url }),
+      /another service/,
+    ],
+    [
+      'a database without tables for the reconciler',
+      'reconciler',
+      () => ({ DATABASE_URL: databases.empty.url }),
+      /no tables of the form service/,
+    ],
+    [
+      'a password that Redis refuses',
+      'token-handler',
+      () => ({ REDIS_PASSWORD: 'canary' }),
+      /REDIS_URL: Redis refuses/,
+    ],
+    ['another issuer', 'forms', () => ({ ACCESS_SERVICE_PUBLIC_URL: 'https://other.example.org' }), /issuer differs/],
+    [
+      'a directory without entries',
+      'forms',
+      () => ({ URN_PREFIX: 'urn:another' }),
+      /no usable entry for urn:another:platform:tenant-service:v2/,
+    ],
+  ])('%s', async (_title, name, changes, expected) => {
+    const { code, findings } = await check(name, changes());
+    expect(findings.join('\n')).toMatch(expected);
+    expect(code).toBe(1);
+  });
+
+  it('more connections than the database allows', async () => {
+    const limited = await createTestDatabase();
+    await query(limited.url, `ALTER DATABASE ${new URL(limited.url).pathname.slice(1)} CONNECTION LIMIT 18`);
+    const { code, findings } = await check('forms', { DATABASE_URL: limited.url });
+    await limited.drop();
+    const problem = 'one process opens up to 19 connections, but the database allows 18';
+    expect(findings).toEqual([`error: DATABASE_POOL_SIZE: ${problem}`]);
+    expect(code).toBe(1);
+  });
+
+  it('a key ring without the key of stored registrations', async () => {
+    const row = "('t', 'c', 'r', 'o', 'k0.x', 'k0.x', 'http://x', '[]', now(), 'http://i')";
+    const columns =
+      'tenant_id, client_id, realm, oidc_client_id, client_secret, registration_access_token, registration_client_uri, redirect_uris, registered_at, issuer';
+    const { url } = databases['token-handler'];
+    await query(url, `INSERT INTO client_registrations (${columns}) VALUES ${row}`);
+    const { code, findings } = await check('token-handler');
+    await query(url, 'DELETE FROM client_registrations');
+    expect(findings).toEqual(['error: KEY_RING: lacks the key "k0", with which stored registrations are encrypted']);
+    expect(code).toBe(1);
+  });
+});
+
+it('a dependency that does not respond in time is unreachable, which is no proof of a wrong setting', async () => {
+  const started = performance.now();
+  const away = { DATABASE_URL: nowhere, REDIS_URL: 'redis://127.0.0.1:9', DIRECTORY_URL: 'http://127.0.0.1:9' };
+  const { code, findings } = await check('token-handler', { ...away, ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth' });
+  expect(code).toBe(3);
+  expect(findings.map((text) => text.split(' ').slice(0, 2).join(' '))).toEqual([
+    'unreachable: DATABASE_URL:',
+    'unreachable: REDIS_URL:',
+    'unreachable: ACCESS_SERVICE_URL:',
+    'unreachable: CLIENT_SECRET:',
+    'unreachable: DIRECTORY_URL:',
+  ]);
+  expect(performance.now() - started).toBeLessThan(6_000);
+});
+
+it('a skipped dependency is not asked', async () => {
+  const { code, checked } = await check('token-handler', { DATABASE_URL: nowhere }, { skipped: ['postgres'] });
+  expect(code).toBe(0);
+  expect(checked).toEqual(['settings', 'redis', 'identity-provider', 'directory']);
+});
+
+it('a schema that is newer than this release is a warning, because it is right after a rollback', async () => {
+  const { url } = databases.forms;
+  await query(url, "INSERT INTO schema_migrations (version, name, md5) VALUES (99, 'future', 'x')");
+  const { code, findings } = await check('forms');
+  await query(url, 'DELETE FROM schema_migrations WHERE version = 99');
+  expect(findings).toEqual([expect.stringContaining('warning: DATABASE_URL: the schema is newer (migration 99)')]);
+  expect(code).toBe(0);
+});
+
+it('an empty database is right for the process that creates its tables', async () => {
+  const empty = await createTestDatabase();
+  expect(await check('forms', { DATABASE_URL: empty.url })).toMatchObject({ code: 0, findings: [] });
+  await migrate({ url: empty.url, directory: migrationsOf('forms'), lockTimeout: '1s', log: captureLog().log });
+  expect(await check('forms', { DATABASE_URL: empty.url })).toMatchObject({ code: 0, findings: [] });
+  await empty.drop();
+});
+
+describe('the command', () => {
+  const main = join(import.meta.dirname, 'main.ts');
+  const run = (args: string[], env: Env = {}) =>
+    new Promise<{ code: number; stdout: string; stderr: string }>((done) => {
+      execFile(
+        process.execPath,
+        [main, ...args],
+        { env: { PATH: process.env.PATH, ...env } },
+        (error, stdout, stderr) => done({ code: error ? Number(error.code) : 0, stdout, stderr }),
+      );
+    });
+
+  it('prints text or JSON, and never the value of a setting', async () => {
+    const env = { ...envs.forms, CODE_KEY: 'canary', LOG_LEVEL: 'canary' };
+    const args = ['--check', '--process', 'forms', '--skip', 'all'];
+    const text = await run(args, env);
+    expect(text.code).toBe(1);
+    expect(text.stdout.split('\n')).toEqual([
+      'forms: 2 problems (checked: settings)',
+      expect.stringContaining('  error: LOG_LEVEL: '),
+      '  error: CODE_KEY: must have at least 32 characters',
+      '',
+    ]);
+    const json = await run([...args, '--json'], env);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, processes: [{ process: 'forms', findings: [{}, {}] }] });
+    expect(text.stdout + json.stdout + text.stderr + json.stderr).not.toContain('canary');
+  });
+
+  it('exits soon after its checks with 0, and prints help', async () => {
+    expect(await run(['--check', '--process', 'forms'], envs.forms)).toMatchObject({ code: 0, stderr: '' });
+    const { code, stdout } = await run(['--help']);
+    expect(code).toBe(0);
+    for (const option of ['--process', '--skip', '--time-limit', '--json', 'Exit codes'])
+      expect(stdout).toContain(option);
+  });
+
+  it.each([
+    [['--process', 'forms']],
+    [['--check', '--process', 'x']],
+    [['--check', '--skip', 'x']],
+    [['--check', '--time-limit', 'x']],
+    [['--chek']],
+  ])('exits 2 for %j, with one line', async (args) => {
+    const { code, stderr } = await run(args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^[^\n]+See --help\.\n$/);
+  });
+});

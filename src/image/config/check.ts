@@ -1,0 +1,61 @@
+// Checks processes: first their settings, then the dependencies whose settings are valid.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspectSettings, type ProcessSettings } from '../../service/operations/config.ts';
+import { doubtfulVariables } from '../../service/operations/variable-warnings.ts';
+import { within } from '../../service/time-limit.ts';
+import type { CheckCommand, ProcessName } from './arguments.ts';
+import type { Finding, Report } from './finding.ts';
+import { checkedProcesses, type DependencyCheck } from './processes.ts';
+
+type Options = Pick<CheckCommand, 'processes' | 'skipped' | 'timeLimit'> & { env: NodeJS.ProcessEnv };
+
+export async function checkConfiguration(options: Options): Promise<Report[]> {
+  const [first, ...others] = await Promise.all(options.processes.map((name) => checkProcess(name, options)));
+  if (!first) return [];
+  const all = options.processes.map((name) => checkedProcesses[name].settings);
+  return [{ ...first, findings: [...first.findings, ...warnings(all, options.env)] }, ...others];
+}
+
+async function checkProcess(name: ProcessName, options: Options): Promise<Report> {
+  const { settings, dependencies } = checkedProcesses[name];
+  const { values, invalid, problems } = inspectSettings(settings, options.env);
+  const possible = dependencies.filter(
+    (check) => !options.skipped.includes(check.dependency) && !check.names.some((setting) => invalid.has(setting)),
+  );
+  const found = await Promise.all(possible.map((check) => persist(check, values, options)));
+  return {
+    process: name,
+    checked: ['settings', ...new Set(possible.map(({ dependency }) => dependency))],
+    findings: [...problems.map((problem): Finding => ({ severity: 'error', ...problem })), ...found.flat()],
+  };
+}
+
+/** Repeats a check until nothing is unreachable, or the time is over. A wrong setting is reported at once. */
+async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
+  const deadline = performance.now() + timeLimit;
+  for (;;) {
+    const left = Math.max(1, deadline - performance.now());
+    const findings = await within(check.run(values as never, { env, timeLimit: left }), left, late(check));
+    const isOver = performance.now() + pause >= deadline;
+    if (isOver || !findings.some(({ severity }) => severity === 'unreachable')) return findings;
+    await sleep(pause);
+  }
+}
+
+/** Milliseconds between two attempts. */
+const pause = 1_000;
+
+function late({ dependency, names: [name = dependency] }: DependencyCheck): Finding[] {
+  return [{ severity: 'unreachable', name, problem: `${dependency} did not respond in time` }];
+}
+
+function warnings(settings: readonly ProcessSettings[], env: NodeJS.ProcessEnv): Finding[] {
+  return doubtfulVariables(settings, env).map((found) => ({
+    severity: 'warning',
+    name: found.variable,
+    problem:
+      'use' in found
+        ? `was renamed to ${found.use}; the next version ignores the old name`
+        : `is unknown and ignored; ${found.meant} may be meant`,
+  }));
+}

@@ -1,0 +1,105 @@
+// Checks the database of a process: whether it can be reached, takes writes, has enough connections, and has the schema of
+// the process or none.
+import pg from 'pg';
+import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
+import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';
+import type { Finding } from './finding.ts';
+
+export interface DatabaseCheckOptions {
+  url: string;
+  /** Folder of the migrations of the process that owns the database. */
+  directory: string;
+  /** Name of the process that creates the schema, if the checked process does not. */
+  owner?: string | undefined;
+  /** Connections that one process opens at most. */
+  connections: number;
+  /** Further checks of the content, which run if the schema exists. */
+  inspect?: ((client: pg.Client) => Promise<Finding[]>) | undefined;
+  /** Milliseconds. */
+  timeLimit: number;
+}
+
+const oldestVersion = 15;
+
+export async function checkDatabase(options: DatabaseCheckOptions): Promise<Finding[]> {
+  const { url, timeLimit } = options;
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: timeLimit,
+    query_timeout: timeLimit,
+  });
+  // Without a listener, a connection that breaks would end the process.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await inspectDatabase(client, options);
+  } catch (error) {
+    const severity = isOutage(error) || isLate(error) ? 'unreachable' : 'error';
+    return [
+      { severity, name: 'DATABASE_URL', problem: `the database cannot be used: ${explainDatabaseFailure(error)}` },
+    ];
+  } finally {
+    // Not awaited, because Postgres may never confirm the end.
+    client.end().catch(() => undefined);
+  }
+}
+
+/** The message of pg for a query that exceeds `query_timeout`. */
+const isLate = (error: unknown) => error instanceof Error && error.message === 'Query read timeout';
+
+async function inspectDatabase(client: pg.Client, options: DatabaseCheckOptions): Promise<Finding[]> {
+  const facts = await readFacts(client);
+  const state = await inspectSchema(client, options.directory);
+  const problems = [
+    ...serverProblems(facts, options.connections),
+    ...schemaProblems(state, facts.mayCreate, options.owner),
+  ];
+  return [...problems, ...(state.kind === 'none' ? [] : ((await options.inspect?.(client)) ?? []))];
+}
+
+interface Facts {
+  version: number;
+  isStandby: boolean;
+  mayCreate: boolean;
+  /** Connections that the server, the database and the role allow. */
+  connections: number;
+}
+
+/** -1 means no limit in Postgres. */
+const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS version,
+  pg_is_in_recovery() AS "isStandby",
+  coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+  least(current_setting('max_connections')::int, nullif(d.datconnlimit, -1), nullif(r.rolconnlimit, -1)) AS connections
+FROM pg_database d, pg_roles r WHERE d.datname = current_database() AND r.rolname = current_user`;
+
+async function readFacts(client: pg.Client): Promise<Facts> {
+  const { rows } = await client.query<Facts>(factsSql);
+  const [facts] = rows;
+  if (!facts) throw new Error('it does not describe itself');
+  return facts;
+}
+
+function serverProblems({ version, isStandby, connections }: Facts, needed: number): Finding[] {
+  const problems: Finding[] = [];
+  const add = (name: string, problem: string) => problems.push({ severity: 'error', name, problem });
+  if (version < oldestVersion)
+    add('DATABASE_URL', `Postgres ${version} is too old: ${oldestVersion} or newer is needed`);
+  if (isStandby) add('DATABASE_URL', 'the database is a standby, which refuses writes');
+  if (connections < needed)
+    add('DATABASE_POOL_SIZE', `one process opens up to ${needed} connections, but the database allows ${connections}`);
+  return problems;
+}
+
+function schemaProblems(state: SchemaState, mayCreate: boolean, owner: string | undefined): Finding[] {
+  const name = 'DATABASE_URL';
+  if (state.kind === 'none' && owner !== undefined) {
+    const problem = `the database has no tables of ${owner}, which creates them; check DATABASE_URL`;
+    return [{ severity: 'error', name, problem }];
+  }
+  if (state.kind === 'newer') {
+    const problem = `the schema is newer (migration ${state.version}) than this release: right only after a rollback`;
+    return [{ severity: 'warning', name, problem }];
+  }
+  if (state.kind === 'current' || mayCreate) return [];
+  return [{ severity: 'error', name, problem: 'the role may not create tables, which a pending migration needs' }];
+}

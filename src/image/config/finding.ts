@@ -1,0 +1,48 @@
+// What the command `config` finds, and how it prints findings. A finding never contains the value of a setting.
+
+/**
+ * - `error`: a setting is wrong, or a dependency proves that it is
+ * - `unreachable`: a dependency gave no usable response in time, so nothing is proven
+ * - `warning`: the process starts, but an operator should know
+ */
+export type Severity = 'error' | 'unreachable' | 'warning';
+
+export interface Finding {
+  severity: Severity;
+  /** A setting, such as `LOCK_AFTER`. */
+  name: string;
+  problem: string;
+}
+
+export interface Report {
+  process: string;
+  /** What was checked: `settings`, and the dependencies. */
+  checked: string[];
+  findings: Finding[];
+}
+
+/** Returns 0 without errors, 1 if a setting is wrong, 3 if a dependency could not be reached. */
+export function exitCodeOf(reports: readonly Report[]): number {
+  const severities = reports.flatMap(({ findings }) => findings.map(({ severity }) => severity));
+  if (severities.includes('error')) return 1;
+  return severities.includes('unreachable') ? 3 : 0;
+}
+
+export function printText(reports: readonly Report[]): string {
+  return reports
+    .flatMap(({ process, checked, findings }) => [
+      `${process}: ${summary(findings)} (checked: ${checked.join(', ')})`,
+      ...findings.map(({ severity, name, problem }) => `  ${severity}: ${name}: ${problem}`),
+    ])
+    .join('\n');
+}
+
+export function printJson(reports: readonly Report[]): string {
+  return JSON.stringify({ ok: exitCodeOf(reports) === 0, processes: reports });
+}
+
+function summary(findings: readonly Finding[]): string {
+  const problems = findings.filter(({ severity }) => severity !== 'warning').length;
+  if (problems === 0) return 'no problems';
+  return problems === 1 ? '1 problem' : `${problems} problems`;
+}

@@ -1,0 +1,92 @@
+// Checks of what processes reach over HTTP: the identity provider and the directory.
+import { directoryOverrides } from '../../platform/directory-variables.ts';
+import { createPlatform, type Platform, type PlatformConfig } from '../../platform/platform.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { checkIssuer, type IdentityProviderConfig } from '../../service/auth/identity-provider.ts';
+import { ConfigError } from '../../service/operations/config.ts';
+import { createLogger } from '../../service/operations/log.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
+import { WrongSetting } from '../../service/operations/startup-check.ts';
+import { createUrns } from '../../service/urn.ts';
+import type { Finding } from './finding.ts';
+
+export type AccountConfig = PlatformConfig & { URN_PREFIX: string };
+
+/** Checks that the identity provider has the realm core with the configured issuer. */
+export function checkProvider(config: IdentityProviderConfig): Promise<Finding[]> {
+  return explained('ACCESS_SERVICE_URL', () => checkIssuer(config));
+}
+
+/** Checks that the identity provider accepts an account. `secretName` is the setting with the account's secret. */
+export function checkAccount(
+  platform: Platform,
+  secretName: string,
+  account: Pick<Platform['account'], 'authenticate'> = platform.account,
+): Promise<Finding[]> {
+  return explained(secretName, () => account.authenticate());
+}
+
+/** Checks that the directory knows the services that the process calls: `<service>:<version>` of the platform. */
+export async function checkDirectory(
+  platform: Platform,
+  { config, services }: { config: AccountConfig; services: readonly string[] },
+): Promise<Finding[]> {
+  const urns = createUrns(config.URN_PREFIX);
+  const findings: Finding[] = [];
+  for (const service of services) {
+    const urn = urns.service(service);
+    const [finding] = await explained('DIRECTORY_URL', () => platform.directory.resolve(urn));
+    if (!finding) continue;
+    const isUnknown = finding.severity === 'error';
+    findings.push(isUnknown ? { ...finding, problem: `the directory has no usable entry for ${urn}` } : finding);
+    // An outage concerns all services alike.
+    if (!isUnknown) break;
+  }
+  return findings;
+}
+
+/** Creates clients that log nothing: findings say what failed. */
+export function openPlatform(config: AccountConfig, service: string, env: NodeJS.ProcessEnv): Platform {
+  const log = createLogger({ name: 'config', level: 'silent' });
+  const urns = createUrns(config.URN_PREFIX);
+  return createPlatform({ config, service, urns, metrics: createMetrics(), log, env: withUsableOverrides(env) });
+}
+
+/** The check of the settings has reported an invalid `DIR_…` variable. */
+function withUsableOverrides(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  try {
+    return directoryOverrides(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return {};
+    throw error;
+  }
+}
+
+async function explained(name: string, work: () => Promise<unknown>): Promise<Finding[]> {
+  try {
+    await work();
+    return [];
+  } catch (error) {
+    return [explain(name, error)];
+  }
+}
+
+function explain(name: string, error: unknown): Finding {
+  if (error instanceof WrongSetting) {
+    const facts = Object.entries(error.facts).filter(([, value]) => value !== undefined);
+    const suffix = facts.length > 0 ? ` (${facts.map(([fact, value]) => `${fact} ${value}`).join(', ')})` : '';
+    return { severity: 'error', name, problem: error.message + suffix };
+  }
+  if (error instanceof PlatformError) {
+    const isWrong = error.service === 'directory' && ['absent', 'unusable'].includes(error.reason ?? '');
+    const details = [error.upstreamStatus, error.reason].filter((part) => part !== undefined);
+    const suffix = details.length > 0 ? ` (${details.join(', ')})` : '';
+    return { severity: isWrong ? 'error' : 'unreachable', name, problem: plain(error) + suffix };
+  }
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+  return { severity: 'unreachable', name, problem: `the identity provider cannot be reached${code}` };
+}
+
+const plain = ({ service, kind }: PlatformError) =>
+  `the ${service === 'access' ? 'identity provider' : service} did not respond as expected: ${kind}`;

@@ -1,0 +1,27 @@
+// Settings that choose the behaviour of the reference implementation, for tests only.
+import { z } from 'zod';
+import { isoDuration, parseConfig } from '../../service/operations/config.ts';
+
+const settings = z.object({
+  PLATFORM_BEHAVIOUR: z.literal(['default', 'reference']).default('default'),
+  /** Time for which the event service and the notification service keep core configuration. */
+  REFERENCE_CACHE: isoDuration('PT10H'),
+  /** Time that an event of a tenant without `fromEmail` takes. */
+  REFERENCE_EVENT_TIME: isoDuration('PT10.9S'),
+  /** Time between the reading and the writing of one operation. */
+  REFERENCE_DELAY: isoDuration('PT0.02S'),
+});
+
+/** Times in milliseconds. */
+export interface ReferenceTimes {
+  cache: number;
+  event: number;
+  delay: number;
+}
+
+/** Returns undefined for this server's own behaviour. Throws ConfigError for an invalid setting. */
+export function readReference(env: NodeJS.ProcessEnv): ReferenceTimes | undefined {
+  const { PLATFORM_BEHAVIOUR, REFERENCE_CACHE, REFERENCE_EVENT_TIME, REFERENCE_DELAY } = parseConfig(settings, env);
+  if (PLATFORM_BEHAVIOUR === 'default') return undefined;
+  return { cache: REFERENCE_CACHE, event: REFERENCE_EVENT_TIME, delay: REFERENCE_DELAY };
+}

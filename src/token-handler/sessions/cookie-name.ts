@@ -1,0 +1,3 @@
+// Names of cookies that browsers accept over https only (RFC 6265bis section 4.1.3).
+
+export const requiresHttps = (name: string): boolean => /^__(?:Host|Secure)-/.test(name);

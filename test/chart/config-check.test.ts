@@ -1,0 +1,153 @@
+// The hook that checks the configuration before an installation or upgrade: what it brings, and what it may reach.
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { settings as reconciler } from '../../reconciler/config.ts';
+import { settings as forms } from '../../src/forms/config.ts';
+import { parseCheckArguments } from '../../src/image/config/arguments.ts';
+import { settings as platformServer } from '../../src/platform-server/config.ts';
+import { type ConfigError, type ProcessSettings, parseConfig } from '../../src/service/operations/config.ts';
+import { settings as tokenHandler } from '../../src/token-handler/config.ts';
+import { chart, helms, type KubeObject, pick, podTemplates, render, template } from './helm.ts';
+
+const [helm = ''] = helms();
+const files = [join(chart, 'ci/checked-values.yaml')];
+const name = 'formgate-config-check';
+const processes: Record<string, ProcessSettings> = {
+  forms,
+  'token-handler': tokenHandler,
+  'platform-server': platformServer,
+  reconciler,
+};
+
+let all: KubeObject[];
+let hooks: KubeObject[];
+beforeAll(async () => {
+  all = await render(helm, { files });
+  hooks = all.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook']?.includes('pre-upgrade'));
+});
+
+const jobPod = (objects: KubeObject[]) => {
+  const pod = podTemplates(objects).find(({ of }) => of === `Job ${name}`);
+  if (!pod) throw new Error('There is no Job.');
+  return pod;
+};
+
+test('without checks.enabled, the chart has no such hook', async () => {
+  const objects = await render(helm, { files, set: { 'checks.enabled': false } });
+  expect(objects.filter(({ metadata }) => metadata.name.includes('config-check'))).toEqual([]);
+});
+
+test('every object of the check is a hook, and is made before the Job', () => {
+  expect(all.filter(({ metadata }) => metadata.name.startsWith(name))).toEqual(hooks);
+  expect(hooks.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort()).toEqual(
+    [
+      `ConfigMap ${name}`,
+      `Job ${name}`,
+      `NetworkPolicy ${name}`,
+      `NetworkPolicy ${name}-platform-server`,
+      `NetworkPolicy ${name}-postgres`,
+      `NetworkPolicy ${name}-redis`,
+      `Secret ${name}`,
+      `ServiceAccount ${name}`,
+    ].sort(),
+  );
+  for (const { kind, metadata } of hooks)
+    expect(metadata.annotations, kind).toMatchObject({
+      'helm.sh/hook': 'pre-install,pre-upgrade',
+      'helm.sh/hook-weight': kind === 'Job' ? '0' : '-10',
+      'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
+    });
+});
+
+test('the Job refers to no object that only the new release creates', () => {
+  const { spec } = jobPod(all);
+  const made = new Set(hooks.map((object) => `${object.kind} ${object.metadata.name}`));
+  const isOurs = (text: string) => text.startsWith('formgate-');
+  const used = [
+    `ServiceAccount ${spec.serviceAccountName}`,
+    ...(spec.volumes ?? []).flatMap(({ configMap }) => (configMap ? [`ConfigMap ${configMap.name}`] : [])),
+    ...spec.containers.flatMap(({ env = [] }) =>
+      env.flatMap(({ valueFrom }) => (valueFrom ? [`Secret ${valueFrom.secretKeyRef.name}`] : [])),
+    ),
+  ];
+  expect(used.filter((one) => isOurs(one.split(' ')[1] ?? '') && !made.has(one))).toEqual([]);
+  expect(used).toContain('Secret intake');
+});
+
+describe('the container of', () => {
+  test.each(Object.keys(processes))('%s has the environment of the process, and valid arguments', (component) => {
+    const container = jobPod(all).spec.containers.find((one) => one.name === component);
+    const own = podTemplates(all).find((pod) => pod.component === component)?.spec.containers[0];
+    const namesOf = ({ env = [] }: { env?: { name: string }[] } = {}) => env.map((one) => one.name).sort();
+    expect(namesOf(container)).toEqual(namesOf(own));
+    const [command, ...args] = container?.args ?? [];
+    expect(command).toBe('config');
+    expect(parseCheckArguments(args)).toMatchObject({ processes: [component], timeLimit: 30_000 });
+  });
+
+  test.each(Object.entries(processes))('%s finds its copies of secrets valid', (component, { schema }) => {
+    const { data } = pick<{ data: Record<string, string> }>(hooks, 'Secret', name);
+    const container = jobPod(all).spec.containers.find((one) => one.name === component);
+    const environment = (container?.env ?? []).map(({ name: variable, value, valueFrom }) => {
+      const encoded = valueFrom && data[valueFrom.secretKeyRef.key];
+      const isCopy = valueFrom?.secretKeyRef.name === name;
+      if (isCopy) expect(encoded, variable).toBeTruthy();
+      return [variable, isCopy ? Buffer.from(encoded ?? '', 'base64').toString() : (value ?? 'somebody’s secret')];
+    });
+    try {
+      parseConfig(schema, Object.fromEntries(environment));
+    } catch (error) {
+      expect((error as ConfigError).problems).toEqual([]);
+    }
+  });
+});
+
+test('what the release itself brings is not asked before it exists', async () => {
+  const skipped = (objects: KubeObject[], component: string) =>
+    parseCheckArguments(
+      jobPod(objects)
+        .spec.containers.find((one) => one.name === component)
+        ?.args?.slice(1) ?? [],
+    )?.skipped;
+  expect(skipped(all, 'forms')).toEqual(['postgres', 'redis', 'directory']);
+  const outside = await render(helm, {
+    files: [join(chart, 'ci/minimal-values.yaml')],
+    set: { 'checks.enabled': true },
+  });
+  expect(skipped(outside, 'forms')).toEqual([]);
+  expect(skipped(outside, 'reconciler')).toEqual(['postgres']);
+});
+
+test('its pods may reach the stores and the platform server, and nothing may reach them', () => {
+  const { spec } = pick<{ spec: { policyTypes: string[]; ingress?: object } }>(hooks, 'NetworkPolicy', name);
+  expect(spec.policyTypes).toEqual(['Ingress', 'Egress']);
+  expect(spec.ingress).toBeUndefined();
+  for (const [component, port] of Object.entries({ postgres: 'postgres', redis: 'redis', 'platform-server': 'http' })) {
+    const policy = pick<{ spec: unknown }>(hooks, 'NetworkPolicy', `${name}-${component}`);
+    expect(policy.spec).toMatchObject({
+      podSelector: { matchLabels: { 'app.kubernetes.io/component': component } },
+      ingress: [
+        {
+          ports: [{ protocol: 'TCP', port }],
+          from: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'config-check' } } }],
+        },
+      ],
+    });
+  }
+});
+
+test('volumes of all processes are mounted, and two different ones of the same name are refused', async () => {
+  const extended = { files: [join(chart, 'ci/extended-values.yaml')], set: { 'checks.enabled': true } };
+  const pod = jobPod(await render(helm, extended));
+  expect(pod.spec.volumes?.map((volume) => volume.name)).toEqual(['tmp', 'ca', 'scratch']);
+  const other = { 'forms.pods.extraVolumes': [{ name: 'scratch', emptyDir: {} }] };
+  const { code, stderr } = await template(helm, { ...extended, set: { ...extended.set, ...other } });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('checks.enabled: the processes have different volumes scratch');
+});
+
+test('invalid times are refused', async () => {
+  const { code, stderr } = await template(helm, { files, set: { 'checks.timeLimitSeconds': 0 } });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('timeLimitSeconds');
+});
