@@ -14,8 +14,9 @@ import { type CapturedLog, captureLog } from '../../../test/support/captured-log
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
-import { createRedis, defineScript, type Redis } from './redis.ts';
+import { createRedis, type Redis } from './redis.ts';
 import { type RedisSettings, redisFields, redisSettings } from './redis-fields.ts';
+import { defineScript } from './redis-script.ts';
 
 let servers: TestRedis[];
 let clients: Redis[];

@@ -1,6 +1,5 @@
 // Runs commands, scripts and tracked reads on Redis. A command fails within 2.5 s with Problem `unavailable`. Commands
 // are neither queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
-import { hash } from 'node:crypto';
 import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
 import type { Logger } from '../operations/log.ts';
@@ -8,18 +7,9 @@ import type { Metrics } from '../operations/metrics.ts';
 import { within } from '../time-limit.ts';
 import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
+import type { RedisScript } from './redis-script.ts';
 import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
-
-export interface RedisScript {
-  /** Source in Lua. All keys of a call must be in one slot of a Cluster. */
-  lua: string;
-  sha1: string;
-}
-
-export function defineScript(lua: string): RedisScript {
-  return { lua, sha1: hash('sha1', lua) };
-}
 
 export interface RedisReads {
   get(key: string): Promise<string | null>;

@@ -2,7 +2,8 @@
 // `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. While the key
 // `{sess:<handle>}:alive` exists, the attempt to refresh the session is running. The scripts change a session
 // atomically. Times are milliseconds of the caller's clock, except those of a refresh intent.
-import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import type { Redis } from '../../service/redis/redis.ts';
+import { defineScript } from '../../service/redis/redis-script.ts';
 import { recordKey } from './session.ts';
 import type { SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
