@@ -53,20 +53,7 @@ function environmentOf(name: Service): Record<string, string> {
   };
 }
 
-// Prints the time that the main thread has spent on a CPU when the process listens with both servers, or ends. On a busy
-// machine, that time varies much less than the time that passes.
-const meter = `
-import { readFileSync } from 'node:fs';
-import { Server } from 'node:http';
-const print = () => console.error('cpu', readFileSync('/proc/self/schedstat', 'utf8').split(' ')[0]);
-const { listen } = Server.prototype;
-let listening = 0;
-Server.prototype.listen = function (...values) {
-  this.once('listening', () => (listening += 1) === 2 && print());
-  return listen.apply(this, values);
-};
-process.once('exit', () => listening === 0 && print());`;
-const metered = ['--import', `data:text/javascript,${encodeURIComponent(meter)}`];
+const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')];
 
 /** Returns the milliseconds of the main thread, and the milliseconds that passed. Ends the process with SIGTERM. */
 async function start(args: string[], env: Record<string, string>): Promise<{ cpu: number; passed: number }> {
@@ -115,19 +102,11 @@ const late: Record<string, string[]> = {
   'src/platform-server': ['@redis/client', 'ajv', 'handlebars', 'nodemailer', 'postgrator'],
   reconciler: ['@kubernetes/client-node', '@redis/client', 'ajv', 'express', 'postgrator'],
 };
-const report = `
-import { registerHooks } from 'node:module';
-registerHooks({
-  load(url, context, next) {
-    console.log(url);
-    return next(url, context);
-  },
-});`;
+const printModules = ['--import', import.meta.resolve('../support/print-modules.ts')];
 
 it.each(Object.entries(late))('%s loads none of %j before it starts', async (folder, packages) => {
-  const hooks = `data:text/javascript,${encodeURIComponent(report)}`;
   const script = `await import(${JSON.stringify(join(source, '..', folder, 'start.ts'))})`;
-  const args = ['--import', hooks, '--input-type=module', '--eval', script];
+  const args = [...printModules, '--input-type=module', '--eval', script];
   const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 10_000_000 });
   expect(stdout).toContain('/node_modules/zod/');
   expect(packages.filter((name) => stdout.includes(`/node_modules/${name}/`))).toEqual([]);
