@@ -14,8 +14,8 @@ export default defineConfig({
     exclude: [
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
-      // Needs a real Keycloak: npm run test:keycloak.
-      ...(keycloakOfRun() ? [] : ['test/keycloak/setup.test.ts']),
+      // Need a real Keycloak: npm run test:keycloak.
+      ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts'],

@@ -40,7 +40,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const urns = createUrns(config.URN_PREFIX);
   // Uses the account of the form service, unless CLIENT_ID names another.
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
-  const { configuration } = platform;
+  const { configuration, tenants, directory } = platform;
   // One connection is for batches, the other for renewing the lease.
   const pool = createPool({ url: config.DATABASE_URL, size: 2, log, metrics });
   const defaults = {
@@ -49,7 +49,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
     deleteAfter: config.DELETE_AFTER,
   };
   const clients = createClientSync({
-    ...{ configuration, urns, clock, log },
+    ...{ configuration, tenants, directory, urns, clock, log },
     maintained: maintainedClients(config, urns),
     redirectUriRules: redirectUriRules(config),
     findCluster:

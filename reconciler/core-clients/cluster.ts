@@ -23,10 +23,17 @@ export interface Cluster {
   list(): Promise<CoreClientResource[]>;
   /** Returns `outdated` if the resource was changed, deleted or replaced after it was read. Throws ClusterError. */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
-  /** Throws ClusterError. */
-  createEvent(resource: CoreClientResource, event: ClientEvent, time: Date): Promise<void>;
+  /**
+   * Creates an Event about a resource, which need not exist any more. With `once`, creates none while the API server
+   * still has an Event of that name (an hour by default), and returns false. Throws ClusterError.
+   */
+  createEvent(about: EventSubject, event: ClientEvent, time: Date, once?: string): Promise<boolean>;
   close(): Promise<void>;
 }
+
+/** What an Event is about. */
+export type EventSubject = Pick<CoreClientResource, 'name'> &
+  Partial<Pick<CoreClientResource, 'uid' | 'resourceVersion'>>;
 
 export interface ClusterOptions {
   env: NodeJS.ProcessEnv;
@@ -87,8 +94,8 @@ function createCluster(
         throw error;
       }
     },
-    createEvent: (resource, event, time) =>
-      createEvent({ kubernetes, calls, events, namespace }, resource, event, time),
+    createEvent: (about, event, time, once) =>
+      createEvent({ kubernetes, calls, events, namespace }, about, event, { time, once }),
     close: calls.close,
   };
 }
@@ -142,15 +149,17 @@ interface EventOptions {
 
 async function createEvent(
   { kubernetes, calls, events, namespace }: EventOptions,
-  { name, uid, resourceVersion }: CoreClientResource,
+  { name, uid, resourceVersion }: EventSubject,
   { type, reason, note }: ClientEvent,
-  time: Date,
-): Promise<void> {
+  { time, once }: { time: Date; once: string | undefined },
+): Promise<boolean> {
+  const about = { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) };
+  // The name is chosen here so that a retry does not create a second Event. Names have at most 253 characters.
+  const eventName = `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${once ?? randomBytes(8).toString('hex')}`;
   const body = {
-    // The name is chosen here so that a retry does not create a second Event. Names have at most 253 characters.
-    metadata: { name: `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${randomBytes(8).toString('hex')}`, namespace },
+    metadata: { name: eventName, namespace },
     eventTime: new kubernetes.V1MicroTime(time),
-    regarding: { apiVersion: `${apiGroup}/${apiVersion}`, kind, name, namespace, uid, resourceVersion },
+    regarding: { apiVersion: `${apiGroup}/${apiVersion}`, kind, name, namespace, ...about },
     type,
     reason,
     note,
@@ -162,9 +171,12 @@ async function createEvent(
     await calls.call('create events.events.k8s.io', (options) =>
       events.createNamespacedEvent({ namespace, body }, options),
     );
+    return true;
   } catch (error) {
-    // A conflict means that an earlier attempt created the Event, and that its response was lost.
+    // A conflict means that the Event exists: from an earlier attempt whose response was lost or, with `once`, from an
+    // earlier run.
     if (!(error instanceof ClusterError && error.kind === 'conflict')) throw error;
+    return once === undefined;
   }
 }
 

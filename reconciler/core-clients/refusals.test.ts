@@ -55,7 +55,7 @@ const cluster: Cluster = {
     statuses.set(name, status);
     return 'applied';
   },
-  createEvent: async () => undefined,
+  createEvent: async () => true,
   close: async () => undefined,
 };
 
@@ -88,6 +88,8 @@ function sync() {
   return createClientSync({
     ...{
       configuration,
+      tenants: { all: async () => [] },
+      directory: { resolve: async () => 'http://upstream.example.org' },
       urns: createUrns('urn:example'),
       maintained: [],
       redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },

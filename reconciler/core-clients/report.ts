@@ -8,7 +8,7 @@ import { ClusterError } from './cluster-calls.ts';
 import type { Verdict } from './plan.ts';
 import type { Refusals } from './refusals.ts';
 import type { CoreClientStatus } from './resource.ts';
-import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
+import { type Checks, eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
 
 /** A decision on a resource, its next status, and whether that differs from its current status. */
 export interface Report {
@@ -38,10 +38,11 @@ const parallel = 8;
 export function makeReports(
   verdicts: readonly Verdict[],
   resultOf: (verdict: Verdict) => SyncResult | undefined,
+  checks: Checks,
   now: Date,
 ): Report[] {
   return verdicts.map((verdict) => {
-    const status = nextStatus(verdict, resultOf(verdict), now);
+    const status = nextStatus(verdict, resultOf(verdict), checks, now);
     return { verdict, status, differs: !isSameStatus(verdict.resource.status, status) };
   });
 }

@@ -7,9 +7,11 @@ export const apiVersion = 'v1alpha1';
 export const kind = 'CoreClient';
 export const plural = 'coreclients';
 
+export const conditionTypes = ['Accepted', 'Synced', 'TargetsResolved', 'Shadows', 'Ready'] as const;
+
 /** `metav1.Condition`. */
 export interface Condition {
-  type: 'Accepted' | 'Synced' | 'Ready';
+  type: (typeof conditionTypes)[number];
   status: 'True' | 'False' | 'Unknown';
   observedGeneration: number;
   /** ISO 8601 with whole seconds. */
@@ -25,6 +27,8 @@ export interface CoreClientStatus {
   revision?: number;
   /** SHA-256 of the entry that was last written, in hexadecimal. */
   syncedHash?: string;
+  /** Ids of tenants that have a client of their own with this id; at most `mostShadowedTenants`, sorted. */
+  shadowedTenants?: string[];
   conditions: Condition[];
 }
 
@@ -43,7 +47,7 @@ export interface CoreClientResource {
 const optional = <T extends z.ZodType>(type: T) => type.optional().catch(undefined);
 
 const condition = z.object({
-  type: z.enum(['Accepted', 'Synced', 'Ready']),
+  type: z.enum(conditionTypes),
   status: z.enum(['True', 'False', 'Unknown']),
   observedGeneration: z.number().catch(-1),
   lastTransitionTime: z.string(),
@@ -56,6 +60,7 @@ const status = z.looseObject({
   clientId: optional(z.string()),
   revision: optional(z.number()),
   syncedHash: optional(z.string()),
+  shadowedTenants: optional(z.array(z.string())),
   conditions: z
     .array(z.unknown())
     .catch([])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Change, Verdict } from './plan.ts';
 import { type CoreClientResource, parsePage } from './resource.ts';
-import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
+import { type Checks, eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
 
 const first = new Date('2026-11-21T12:00:00.500Z');
 const later = new Date('2026-11-21T13:00:00.500Z');
@@ -25,37 +25,43 @@ const refused = (status: CoreClientResource['status'] = {}): Verdict => ({
   clientId: 'a',
   refusal: { reason: 'Duplicate', message: 'The older resource b has the same client id.' },
 });
+const checked: Checks = { shadows: { affected: new Map(), unread: [] }, upstreams: new Map() };
 const told = (verdict: Verdict, result?: SyncResult) =>
-  eventsOf(verdict, nextStatus(verdict, result, later)).map(({ type, reason }) => `${type} ${reason}`);
+  eventsOf(verdict, nextStatus(verdict, result, checked, later)).map(({ type, reason }) => `${type} ${reason}`);
 
-const ready = nextStatus(accepted(), synced, first);
-const notReady = nextStatus(refused(), undefined, first);
-const failed = nextStatus(accepted(), { kind: 'failed' }, first);
+const ready = nextStatus(accepted(), synced, checked, first);
+const notReady = nextStatus(refused(), undefined, checked, first);
+const failed = nextStatus(accepted(), { kind: 'failed' }, checked, first);
 
 describe('a status', () => {
   it('changes the time of a condition only if its value changes', () => {
-    const next = nextStatus(accepted(ready, 'updated', 2), { kind: 'failed' }, later);
+    const next = nextStatus(accepted(ready, 'updated', 2), { kind: 'failed' }, checked, later);
     expect(next.conditions).toMatchObject([
       { type: 'Accepted', status: 'True', lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
       { type: 'Synced', status: 'False', lastTransitionTime: '2026-11-21T13:00:00Z', observedGeneration: 2 },
+      { type: 'TargetsResolved', status: 'True', lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
+      { type: 'Shadows', status: 'False', lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
       { type: 'Ready', status: 'False', lastTransitionTime: '2026-11-21T13:00:00Z', observedGeneration: 2 },
     ]);
   });
 
   it('keeps revision and hash of the last write while the client cannot be written', () => {
-    expect(nextStatus(accepted(ready), { kind: 'failed' }, later)).toMatchObject({ revision: 4, syncedHash: 'hash' });
+    expect(nextStatus(accepted(ready), { kind: 'failed' }, checked, later)).toMatchObject({
+      revision: 4,
+      syncedHash: 'hash',
+    });
   });
 
   it('has neither if the client belongs to others', () => {
-    expect(nextStatus(refused(ready), undefined, later)).not.toHaveProperty('syncedHash');
-    expect(nextStatus(refused(ready), undefined, later)).not.toHaveProperty('revision');
+    expect(nextStatus(refused(ready), undefined, checked, later)).not.toHaveProperty('syncedHash');
+    expect(nextStatus(refused(ready), undefined, checked, later)).not.toHaveProperty('revision');
   });
 
   it('equals the previous one only if nothing changed', () => {
     expect(
-      isSameStatus(ready, nextStatus(accepted(ready, 'none'), { kind: 'synced', revision: undefined }, later)),
+      isSameStatus(ready, nextStatus(accepted(ready, 'none'), { kind: 'synced', revision: undefined }, checked, later)),
     ).toBe(true);
-    expect(isSameStatus(ready, nextStatus(accepted(ready, 'none', 2), synced, later))).toBe(false);
+    expect(isSameStatus(ready, nextStatus(accepted(ready, 'none', 2), synced, checked, later))).toBe(false);
     expect(isSameStatus({ ...ready, revision: 5 }, ready)).toBe(false);
     expect(isSameStatus({ ...ready, conditions: ready.conditions.slice(1) }, ready)).toBe(false);
     expect(isSameStatus({}, ready)).toBe(false);

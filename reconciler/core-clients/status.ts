@@ -1,8 +1,12 @@
 // Computes a resource's status after a sync, and the Events for its transitions. Pure functions only. Messages contain
 // no times or counts, so that a status changes only if the outcome changes.
 import { isDeepStrictEqual } from 'node:util';
+import { mostShadowedTenants, type Outcome, shadowedTenants, shadowsOutcome, targetsOutcome } from './checks.ts';
+import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
 import type { Condition, CoreClientResource, CoreClientStatus } from './resource.ts';
+import type { Shadows } from './shadows.ts';
+import type { UpstreamState } from './upstreams.ts';
 
 /** The result of writing an accepted resource's client. */
 export type SyncResult =
@@ -13,30 +17,41 @@ export type SyncResult =
   /** The configuration service failed. */
   | { kind: 'failed' };
 
+/** The API server accepts notes of Events with at most 1,024 bytes. */
+export const eventNoteLimit = 1_024;
+
 export interface ClientEvent {
   type: 'Normal' | 'Warning';
   reason: string;
   note: string;
 }
 
-interface Outcome {
-  type: Condition['type'];
-  isTrue: boolean;
-  reason: string;
-  message: string;
+/** The results of the checks that do not concern the resource alone. */
+export interface Checks {
+  /** Undefined if the tenants cannot be listed. */
+  shadows: Pick<Shadows, 'affected' | 'unread'> | undefined;
+  /** The state of each upstream, by its URN. */
+  upstreams: ReadonlyMap<string, UpstreamState>;
 }
 
-export function nextStatus(verdict: Verdict, result: SyncResult | undefined, now: Date): CoreClientStatus {
+export function nextStatus(
+  verdict: Verdict,
+  result: SyncResult | undefined,
+  checks: Checks,
+  now: Date,
+): CoreClientStatus {
   const { resource, clientId, refusal, hash } = verdict;
   const accepted: Outcome = refusal
-    ? { type: 'Accepted', isTrue: false, ...refusal }
-    : { type: 'Accepted', isTrue: true, reason: 'Accepted', message: 'The resource describes a core client.' };
+    ? { type: 'Accepted', status: 'False', ...refusal }
+    : { type: 'Accepted', status: 'True', reason: 'Accepted', message: 'The resource describes a core client.' };
   const synced = syncedOutcome(verdict, result);
-  const isReady = accepted.isTrue && synced.isTrue;
-  const failing = accepted.isTrue ? synced : accepted;
-  const ready: Outcome = isReady
-    ? { type: 'Ready', isTrue: true, reason: 'Ready', message: 'Every tenant can register and use the client.' }
-    : { ...failing, type: 'Ready', isTrue: false };
+  const resolved = targetsOutcome(verdict, checks.upstreams);
+  const tenants = shadowedTenants(verdict, checks.shadows);
+  const shadows = shadowsOutcome(verdict, tenants, checks.shadows);
+  const failing = [accepted, synced, resolved].find(({ status }) => status === 'False');
+  const ready: Outcome = failing
+    ? { ...failing, type: 'Ready' }
+    : { type: 'Ready', status: 'True', reason: 'Ready', message: 'Every tenant can register and use the client.' };
   const { revision, syncedHash } = keptFields(verdict);
   return {
     observedGeneration: resource.generation,
@@ -44,8 +59,9 @@ export function nextStatus(verdict: Verdict, result: SyncResult | undefined, now
     ...defined({
       revision: result?.kind === 'synced' ? (result.revision ?? revision) : revision,
       syncedHash: result?.kind === 'synced' ? hash : syncedHash,
+      shadowedTenants: tenants.length > 0 ? tenants.map(({ id }) => id).slice(0, mostShadowedTenants) : undefined,
     }),
-    conditions: [accepted, synced, ready].map((outcome) => toCondition(outcome, resource, now)),
+    conditions: [accepted, synced, resolved, shadows, ready].map((outcome) => toCondition(outcome, resource, now)),
   };
 }
 
@@ -66,25 +82,26 @@ function syncedOutcome({ resource, refusal }: Verdict, result: SyncResult | unde
   if (result?.kind === 'synced')
     return {
       type,
-      isTrue: true,
+      status: 'True',
       reason: 'Synced',
       message: 'The core configuration contains the client as the resource describes it.',
     };
   const isEarlierThere = refusal?.reason === 'Invalid' && resource.status.syncedHash !== undefined;
   const earlier = isEarlierThere ? ' Its last accepted version stays in the core configuration.' : '';
-  if (refusal) return { type, isTrue: false, reason: 'NotAccepted', message: `The client is not accepted.${earlier}` };
+  if (refusal)
+    return { type, status: 'False', reason: 'NotAccepted', message: `The client is not accepted.${earlier}` };
   return result?.kind === 'refused'
-    ? { type, isTrue: false, reason: 'Refused', message: 'The configuration service refused the client.' }
+    ? { type, status: 'False', reason: 'Refused', message: 'The configuration service refused the client.' }
     : {
         type,
-        isTrue: false,
+        status: 'False',
         reason: 'WriteFailed',
         message: 'The configuration service failed. The next run tries again.',
       };
 }
 
 function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date): Condition {
-  const status = outcome.isTrue ? 'True' : 'False';
+  const { status } = outcome;
   const before = conditionOf(resource.status, outcome.type);
   return {
     type: outcome.type,
@@ -97,16 +114,13 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
   };
 }
 
-function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type']): Condition | undefined {
-  return status.conditions?.find((condition) => condition.type === type);
-}
-
 /** True if the status in the cluster equals the next one. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
   return isDeepStrictEqual(comparable(present), comparable(next));
 }
 
 function comparable(status: Partial<CoreClientStatus>) {
+  // Without shadowedTenants: the message of Shadows changes with it, and a cluster with an older definition drops it.
   const { observedGeneration, clientId, revision, syncedHash, conditions = [] } = status;
   const byType = Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
   return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };
@@ -127,12 +141,29 @@ export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus):
       reason: 'Repaired',
       note: 'Others had changed or removed the client in the core configuration. It was repaired.',
     });
-  return events;
+  return [
+    ...events,
+    ...findingEvents(resource.status, next, { type: 'TargetsResolved', bad: 'False' }),
+    ...findingEvents(resource.status, next, { type: 'Shadows', bad: 'True' }),
+  ];
+}
+
+/** A finding is reported when it appears or changes, such as with another tenant, and when it is gone. */
+function findingEvents(
+  present: Partial<CoreClientStatus>,
+  next: CoreClientStatus,
+  { type, bad }: { type: Condition['type']; bad: Condition['status'] },
+): ClientEvent[] {
+  const before = conditionOf(present, type);
+  const after = conditionOf(next, type);
+  if (after?.status === bad)
+    return before?.status === bad && before.message === after.message ? [] : [{ type: 'Warning', ...textOf(after) }];
+  const isGone = before?.status === bad && after && after.status !== 'Unknown';
+  return isGone ? [{ type: 'Normal', ...textOf(after) }] : [];
 }
 
 function textOf({ reason, message }: Condition) {
-  // The note of an Event may have at most 1,024 bytes.
-  return { reason, note: message.slice(0, 1_000) };
+  return { reason, note: cutToBytes(message, eventNoteLimit) };
 }
 
 function transition(
@@ -143,4 +174,10 @@ function transition(
   const before = conditionOf(present, type);
   const after = conditionOf(next, type);
   return after && (before?.status !== after.status || before.reason !== after.reason) ? after : undefined;
+}
+
+/** Cuts the text between two characters. */
+export function cutToBytes(text: string, limit: number): string {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));
+  return text.slice(0, read);
 }

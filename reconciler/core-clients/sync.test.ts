@@ -69,7 +69,7 @@ function sync(options: {
 }) {
   const { dryRun = false, renewLease = async () => undefined, env = {} } = options;
   return createClientSync({
-    configuration: platform.configuration,
+    ...{ configuration: platform.configuration, tenants: platform.tenants, directory: platform.directory },
     urns: test.access.urns,
     maintained: maintainedClients(
       { BUILDER_APP_URL: options.builderUrl, CONSOLE_URL: options.consoleUrl },

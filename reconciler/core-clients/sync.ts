@@ -2,20 +2,26 @@
 // builder-preview, and those that CoreClient resources describe. Does not change clients that it does not own. Stops
 // writing when the run has lost its lease.
 import type { Configuration } from '../../src/platform/configuration.ts';
+import type { Directory } from '../../src/platform/directory.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
+import type { TenantDirectory } from '../../src/platform/tenants.ts';
 import { builderPreviewId, type ClientEntry, consoleId } from '../../src/service/clients/client-rules.ts';
 import type { RedirectUriRules } from '../../src/service/clients/redirect-uri.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Urns } from '../../src/service/urn.ts';
+import { isInEffect } from './checks.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
 import { type ClientDocument, type CoreDocument, createClientDocument } from './document.ts';
+import { reportHeld } from './held-clients.ts';
 import { type Plan, planMaintained, planSync, type Verdict } from './plan.ts';
 import type { Refusals } from './refusals.ts';
 import { countConditions, makeReports, sendReports } from './report.ts';
 import type { CoreClientResource } from './resource.ts';
-import type { SyncResult } from './status.ts';
+import { findShadows } from './shadows.ts';
+import type { Checks, SyncResult } from './status.ts';
+import { checkUpstreams } from './upstreams.ts';
 import { type Written, writePlan } from './writes.ts';
 
 /** The result of one sync. With `dryRun`, the result that it would have. */
@@ -50,6 +56,8 @@ export interface ClientSync {
 
 export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
+  tenants: Pick<TenantDirectory, 'all'>;
+  directory: Pick<Directory, 'resolve'>;
   /** Called in each sync, which closes the cluster afterwards. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
@@ -125,7 +133,8 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   const plan = planSync(resources, document, { ...rules, ...sync, now: clock() });
   announce(sync, plan);
   const written = sync.dryRun ? undefined : await writePlan(plan, { ...sync, store, document });
-  const reports = makeReports(plan.verdicts, (verdict) => resultOf(verdict, document, written), clock());
+  const checks = await runChecks(sync, plan);
+  const reports = makeReports(plan.verdicts, (verdict) => resultOf(verdict, document, written), checks, clock());
   outcome.conditions = countConditions(reports);
   if (!written) return;
   if (written.failure !== undefined) outcome.failures.push(written.failure);
@@ -134,6 +143,29 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   outcome.failures.push(...sent.failures);
   outcome.counts.statuses = sent.statuses;
   outcome.counts.events = sent.events;
+  if (sent.failures.length > 0) return;
+  const held = await reportHeld(plan.held, { ...sync, cluster });
+  outcome.counts.events += held.events;
+  if (held.failure !== undefined) outcome.failures.push(held.failure);
+}
+
+/** Checks after the writes, so that slow tenants do not delay them. */
+async function runChecks(sync: Sync, { verdicts }: Plan): Promise<Checks> {
+  const entries = verdicts.flatMap(({ entry }) => entry ?? []);
+  const upstreams = await checkUpstreams(
+    entries.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)),
+    sync.directory,
+  );
+  const ids = [...verdicts.filter(isInEffect).map(({ clientId }) => clientId), ...sync.maintained.map(({ id }) => id)];
+  const shadows = await findShadows(new Set(ids.filter((id) => id !== undefined)), sync);
+  sync.outcome.counts.tenantsRead = shadows?.read ?? 0;
+  sync.outcome.counts.tenantsUnread = shadows?.unread.length ?? 0;
+  for (const [client, tenants] of shadows?.affected ?? [])
+    sync.log.warn(
+      { client, tenants: tenants.slice(0, 20).map(({ id }) => id), count: tenants.length },
+      'core client shadows clients of tenants',
+    );
+  return { shadows, upstreams };
 }
 
 async function readDocument(sync: Sync, store: ClientDocument): Promise<CoreDocument | undefined> {

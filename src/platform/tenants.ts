@@ -23,6 +23,8 @@ export interface TenantDirectory extends Tenants {
   preload(): Promise<void>;
   /** Returns one of the tenants. Undefined if there is none. Throws PlatformError. */
   any(): Promise<Tenant | undefined>;
+  /** Returns all active tenants. Throws PlatformError. */
+  all(): Promise<readonly Tenant[]>;
 }
 
 const answerSchema = z.looseObject({
@@ -59,6 +61,7 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
       return find((tenant) => nameKey(tenant.name) === key);
     },
     any: () => find(() => true),
+    all: () => cache.get('tenants', load),
     preload: async () => {
       await cache.get('tenants', load);
     },

@@ -86,5 +86,20 @@ test('settings that the chart does not set can be given in env as text', async (
     podTemplates(objects).map((pod) => [pod.component, pod.spec.containers[0]?.env]),
   );
   expect(environments.forms).toContainEqual({ name: 'CODE_LIFETIME', value: 'PT5M' });
-  expect(environments['token-handler']).toContainEqual({ name: 'DIR_EXAMPLE_API', value: 'https://api.example.org' });
+  const given = { name: 'DIR_EXAMPLE_API', value: 'https://api.example.org' };
+  expect(environments['token-handler']).toContainEqual(given);
+  // The reconciler checks whether the upstreams of the token handler are known.
+  expect(environments.reconciler).toContainEqual(given);
+  expect(environments.forms).not.toContainEqual(given);
+});
+
+test('a directory entry of the reconciler takes precedence over that of the token handler', async () => {
+  const objects = await render(helm, {
+    files: valueSets().filter((file) => file.endsWith('minimal-values.yaml')),
+    set: { 'tokenHandler.env.DIR_A_B': 'https://one.example.org', 'reconciler.env.DIR_A_B': 'https://two.example.org' },
+  });
+  const reconciler = podTemplates(objects).find(({ component }) => component === 'reconciler');
+  expect(reconciler?.spec.containers[0]?.env?.filter(({ name }) => name === 'DIR_A_B')).toEqual([
+    { name: 'DIR_A_B', value: 'https://two.example.org' },
+  ]);
 });

@@ -34,9 +34,10 @@ export function helms(): string[] {
   return programs;
 }
 
-/** Returns the paths of the sets of values in the chart's folder. */
+/** Returns the paths of the sets of values in the chart's folder, and of the trial of docs/operations.md. */
 export function valueSets(): string[] {
-  return readdirSync(join(chart, 'ci')).map((name) => join(chart, 'ci', name));
+  const inFolder = readdirSync(join(chart, 'ci')).map((name) => join(chart, 'ci', name));
+  return [...inFolder, join(chart, 'examples/trial.yaml')];
 }
 
 export function run(program: string, args: string[], input?: string): Promise<Finished> {

@@ -9,7 +9,7 @@ import { variables } from './keycloak-of-run.ts';
 
 const project = join(import.meta.dirname, '../..');
 
-/** Sign-in, registration and update, refresh, logout and back-channel logout, a client's whole life, and the setup. */
+/** Sign-in, registration and update, refresh, logout and back-channel logout, a client's whole life, the setup, and the trial. */
 const suites = [
   'src/token-handler/sign-in/sign-in-flow.test.ts',
   'src/token-handler/sign-in/lost-client.test.ts',
@@ -20,6 +20,7 @@ const suites = [
   'test/keycloak/whole-life.test.ts',
   'test/keycloak/refresh-together.test.ts',
   'test/keycloak/setup.test.ts',
+  'test/keycloak/trial.test.ts',
 ];
 
 interface Found extends KeycloakServer {

@@ -227,6 +227,8 @@ describe('the definition', () => {
       'Accepted',
       'Ready',
       'Reason',
+      'Shadows',
+      'Resolved',
       'Targets',
       'Revision',
       'Age',

@@ -327,6 +327,8 @@ describe('a failure of the configuration service', () => {
     expect(conditions).toEqual([
       ['Accepted', 'True', 'Accepted'],
       ['Synced', 'False', 'WriteFailed'],
+      ['TargetsResolved', 'True', 'Resolved'],
+      ['Shadows', 'False', 'NoTenantsAffected'],
       ['Ready', 'False', 'WriteFailed'],
     ]);
     await world.configurationProxy.heal();

@@ -28,7 +28,13 @@ describe('a thousand CoreClients', () => {
     const { writes, counts, conditions, failures, milliseconds } = await world.sync();
     expect(failures).toEqual([]);
     expect(counts).toMatchObject({ created: size, statuses: size, events: size });
-    expect(conditions).toEqual({ 'Accepted=True': size, 'Synced=True': size, 'Ready=True': size });
+    expect(conditions).toEqual({
+      'Accepted=True': size,
+      'Synced=True': size,
+      'TargetsResolved=True': size,
+      'Shadows=False': size,
+      'Ready=True': size,
+    });
     expect(writes.length).toBeLessThanOrEqual(4);
     expect(Object.keys(await world.clients())).toHaveLength(size);
     process.stdout.write(

@@ -47,8 +47,8 @@ export interface SyncWorld {
   sync(settings?: SyncSettings): Promise<Synced>;
   /** Returns the property `clients` of the core configuration. */
   clients(): Promise<Record<string, Record<string, unknown>>>;
-  /** Replaces the whole core configuration of the token handler, as an administrator would. */
-  configure(configuration: unknown): Promise<void>;
+  /** Replaces the whole configuration of the token handler, of core or of a tenant, as an administrator would. */
+  configure(configuration: unknown, tenantId?: string): Promise<void>;
   /** Replaces the definition of core clients at the configuration service, possibly with a stricter one. */
   define(rules: { maxDescription?: number }): Promise<void>;
   /** Returns the client ids that belong to the owner according to the record. */
@@ -65,6 +65,7 @@ interface CoreDefinition {
   };
 }
 
+const knownUpstreams = ['DIR_PLATFORM_FORM_SERVICE', 'DIR_PLATFORM_FILE_SERVICE'];
 const configurationPath = '/configuration/v2/configuration/platform';
 
 export async function startSyncWorld(): Promise<SyncWorld> {
@@ -84,14 +85,19 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     urns,
     metrics: createMetrics(),
     log: captureLog().log,
-    env: { DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2` },
+    env: {
+      DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2`,
+      // The services of the examples. No test calls them.
+      ...Object.fromEntries(knownUpstreams.map((name) => [name, 'http://upstream.example.org'])),
+    },
   });
   await platform.register(registered).done;
 
-  const administer = async (method: string, name: string, body?: unknown) => {
+  const administer = async (method: string, name: string, body?: unknown, tenantId?: string) => {
     const roles = { 'configuration-service': ['configuration-admin', 'configured-service'] };
     const token = await roleToken(test.access, roles);
-    return call(`${test.url}${configurationPath}/${name}`, { method, token, body });
+    const query = tenantId === undefined ? '' : `?${new URLSearchParams({ tenantId })}`;
+    return call(`${test.url}${configurationPath}/${name}${query}`, { method, token, body });
   };
   const latest = async (name: string) =>
     ((await administer('GET', `${name}/latest`)).body ?? {}) as Record<string, Record<string, Record<string, unknown>>>;
@@ -103,6 +109,8 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     const clientSync = createClientSync({
       openRefusals: noRefusals,
       configuration: platform.configuration,
+      tenants: platform.tenants,
+      directory: platform.directory,
       urns,
       maintained: maintainedClients({ BUILDER_APP_URL: builderUrl }, urns),
       redirectUriRules: { allowInsecure: settings.allowInsecureRedirectUris ?? false, allowWildcardPaths: false },
@@ -128,8 +136,8 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     return { ...outcome, log, writes, clusterWrites, milliseconds };
   }
 
-  const configure = async (configuration: unknown) => {
-    const response = await administer('PATCH', 'token-handler', { operation: 'REPLACE', configuration });
+  const configure = async (configuration: unknown, tenantId?: string) => {
+    const response = await administer('PATCH', 'token-handler', { operation: 'REPLACE', configuration }, tenantId);
     if (response.status !== 200)
       throw new Error(`The configuration service returned ${response.status}: ${response.text}`);
   };
@@ -154,7 +162,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
       lab.proxy.breakWith(undefined);
       await proxy.heal();
       await lab.removeAll();
-      await configure({});
+      for (const tenantId of [undefined, test.tenant.id, test.otherTenant.id]) await configure({}, tenantId);
       await administer('DELETE', recordName);
     },
     async close() {

@@ -42,14 +42,24 @@ describe('a new CoreClient', () => {
     expect(writes).toEqual(['PATCH token-handler-core-clients', 'PATCH token-handler']);
     expect(clusterWrites).toEqual(['PATCH coreclients/permits/status', 'POST events']);
     expect(counts).toMatchObject({ resources: 1, accepted: 1, created: 1, unchanged: 0, statuses: 1, events: 1 });
-    expect(counted).toEqual({ 'Accepted=True': 1, 'Synced=True': 1, 'Ready=True': 1 });
+    expect(counted).toEqual({
+      'Accepted=True': 1,
+      'Synced=True': 1,
+      'TargetsResolved=True': 1,
+      'Shadows=False': 1,
+      'Ready=True': 1,
+    });
     const { status, metadata } = await world.lab.read('permits');
     expect(status).toMatchObject({
       observedGeneration: 1,
       clientId: 'permits',
       revision: 0,
       syncedHash: hashEntry(entry),
-      conditions: ['Accepted', 'Synced', 'Ready'].map((type) => ({ type, status: 'True', observedGeneration: 1 })),
+      conditions: ['Accepted', 'Synced', 'TargetsResolved', 'Shadows', 'Ready'].map((type) => ({
+        type,
+        status: type === 'Shadows' ? 'False' : 'True',
+        observedGeneration: 1,
+      })),
     });
     expect(metadata.managedFields).toContainEqual(
       expect.objectContaining({ manager: 'formgate-reconciler', operation: 'Apply', subresource: 'status' }),
@@ -208,6 +218,9 @@ describe('a change of a CoreClient', () => {
     expect(await conditions('permits')).toEqual({
       Accepted: 'False Invalid',
       Synced: 'False NotAccepted',
+      TargetsResolved: 'Unknown NotAccepted',
+      // The last accepted version stays in the core configuration, and shadows like any other.
+      Shadows: 'False NoTenantsAffected',
       Ready: 'False Invalid',
     });
     expect((await conditionOf('permits', 'Accepted'))?.message).toMatch(/^targets\[0\]\.upstream: must be/);
@@ -241,7 +254,13 @@ describe('a CoreClient that is not accepted', () => {
     await world.lab.create('permits', { redirectUris: ['http://permits.example.org/cb'] });
     const { failures, conditions: counted } = await world.sync();
     expect(failures).toEqual([]);
-    expect(counted).toEqual({ 'Accepted=False': 1, 'Synced=False': 1, 'Ready=False': 1 });
+    expect(counted).toEqual({
+      'Accepted=False': 1,
+      'Synced=False': 1,
+      'TargetsResolved=Unknown': 1,
+      'Shadows=Unknown': 1,
+      'Ready=False': 1,
+    });
     expect(await conditionOf('permits', 'Accepted')).toMatchObject({
       status: 'False',
       reason: 'Invalid',

@@ -1,5 +1,6 @@
-// Tries the configurations of docs/frontends.md: the proxies of Vite and Angular, the page, nginx and the Ingress.
-import { execFileSync, spawnSync } from 'node:child_process';
+// Tries the configurations of docs/frontends.md: the proxies of Vite and Angular, the page and the Ingress.
+// test/faults/nginx.test.ts tries nginx.
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -104,14 +105,6 @@ it('the scripts and commands are valid', () => {
     execFileSync(process.execPath, ['--check', join(folder, 'script.mjs')]);
   }
   execFileSync('sh', ['-n'], { input: block('sh', '## Before you start') });
-});
-
-it('nginx accepts its configuration, if it is installed', () => {
-  const server = block('nginx', '### nginx').replace('formgate-token-handler.formgate.svc', '127.0.0.1');
-  expect(server).toContain('proxy_pass http://127.0.0.1:8080/token-handler/v1/;');
-  if (spawnSync('nginx', ['-v']).error) return;
-  writeFileSync(join(folder, 'nginx.conf'), `pid ${folder}/pid; events {} http { access_log off; ${server} }`);
-  execFileSync('nginx', ['-t', '-q', '-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')]);
 });
 
 it('the Ingress leads to both Services', () => {

@@ -1,4 +1,4 @@
-// Programs that a machine may lack because npm does not install them: Redis and Chromium. Test files that need a
+// Programs that a machine may lack because npm does not install them: Redis, Chromium and nginx. Test files that need a
 // missing program are skipped, with one line that says so. In CI nothing is skipped, so a missing program fails the
 // run.
 import { spawnSync } from 'node:child_process';
@@ -22,6 +22,7 @@ const parts: SystemPart[] = [
     support: 'test/support/chromium.ts',
     install: 'chromium',
   },
+  { name: 'nginx', programs: ['nginx'], support: 'test/support/nginx.ts', install: 'nginx-light' },
 ];
 
 /**

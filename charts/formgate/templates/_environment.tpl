@@ -256,6 +256,12 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{ include "formgate.environment.platform" (dict "root" . "account" $account) }}
 {{ include "formgate.environment.clients" . }}
 {{- include "formgate.environment.tracing" . }}
+{{- /* The reconciler checks whether the upstreams that the token handler will call are known. */}}
+{{- range $name, $value := .Values.tokenHandler.env }}
+{{- if hasPrefix "DIR_" $name }}
+{{ $name }}: {{ $value | quote }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* Settings of clients, which must be equal in the token handler and the reconciler: root */}}

@@ -13,6 +13,10 @@ export interface SetupCommand {
   admin: string | undefined;
   /** Client id of an intake application in each tenant's realm; undefined for none. */
   intake: string | undefined;
+  /** Client id of an account for scripts in each tenant's realm, with all administrator roles; undefined for none. */
+  script: string | undefined;
+  /** Email of a person without roles in each tenant's realm, for `helm test`; undefined for none. */
+  tester: string | undefined;
   /** Uses of the initial access token of each tenant's realm; 0 creates none. */
   registrations: number;
   /** Where the secrets are written. */
@@ -23,8 +27,7 @@ export interface SetupCommand {
 export class UsageError extends Error {}
 
 export const help = `Creates in Keycloak what Formgate needs: the realm core with the services' accounts, and for each tenant a realm with
-roles, audiences, and optionally an administrator, an intake application and a token to register clients. It adds what is
-missing, and changes and deletes nothing else, so it can be repeated. docs/keycloak.md describes what it creates.
+roles, audiences, and optionally an administrator, accounts and a token to register clients. It adds what is missing, and changes and deletes nothing else, so it can be repeated. docs/keycloak.md describes what it creates.
 
 Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --tenant REALM [--tenant REALM]…
 
@@ -34,6 +37,8 @@ Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --t
   --urn-prefix PREFIX  URN prefix of Formgate (urn:example)
   --admin EMAIL        a person with all administrator roles in each tenant's realm, with a temporary password
   --intake ID          an intake application in each tenant's realm, with this client id
+  --script ID          an account for scripts in each tenant's realm, with this client id and all administrator roles
+  --tester EMAIL       a person without roles in each tenant's realm, who can sign in at once, for helm test
   --registrations N    a token for N registrations of clients in each tenant's realm, valid for a day
   --output FILE        file for the secrets, as a Kubernetes Secret (formgate-keycloak.yaml). An existing file is not
                        overwritten
@@ -55,6 +60,8 @@ export function parseSetupArguments(args: string[]): SetupCommand | undefined {
     urnPrefix: values['urn-prefix'] ?? 'urn:example',
     admin: values.admin,
     intake: values.intake,
+    script: values.script,
+    tester: values.tester,
     registrations: Number(registrations),
     output: values.output ?? 'formgate-keycloak.yaml',
   };
@@ -64,6 +71,7 @@ function parse(args: string[]) {
   const text = { type: 'string' } as const;
   const options = {
     ...{ url: text, user: text, 'urn-prefix': text, admin: text, intake: text, registrations: text, output: text },
+    ...{ script: text, tester: text },
     tenant: { type: 'string', multiple: true },
     help: { type: 'boolean' },
   } as const;

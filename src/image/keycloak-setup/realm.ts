@@ -15,6 +15,12 @@ interface Named {
   name: string;
 }
 
+interface Person {
+  email: string;
+  password: string;
+  isTemporary: boolean;
+}
+
 /** A realm that Formgate uses. */
 export class Realm {
   readonly #api: AdminApi;
@@ -54,14 +60,14 @@ export class Realm {
     return (await this.#api.write<{ value: string }>('POST', `${path}/client-secret`, {})).value;
   }
 
-  /** Creates a person who must change this password. Returns false if the person exists already. */
-  async person(email: string, password: string, granted: ClientRoles): Promise<boolean> {
+  /** Creates a person, who must change a temporary password. Returns false if the person exists already. */
+  async person({ email, password, isTemporary }: Person, granted: ClientRoles): Promise<boolean> {
     const query = { username: email, exact: 'true' };
     const present = await this.#find<{ id: string }>('users', query);
     if (!present) {
       // Without both names, Keycloak asks for them at the first sign-in.
-      const names = { firstName: 'Formgate', lastName: 'Administrator' };
-      const credentials = [{ type: 'password', value: password, temporary: true }];
+      const names = { firstName: 'Formgate', lastName: isTemporary ? 'Administrator' : 'Tester' };
+      const credentials = [{ type: 'password', value: password, temporary: isTemporary }];
       const user = { username: email, email, emailVerified: true, enabled: true, ...names, credentials };
       await this.#api.write('POST', `${this.#path}/users`, user);
       this.#created(`the person ${email}`);

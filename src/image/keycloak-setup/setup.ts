@@ -5,7 +5,10 @@ import type { AdminApi } from './admin-api.ts';
 import type { SetupCommand } from './arguments.ts';
 import { type ClientRoles, Realm } from './realm.ts';
 
-export type SetupOptions = Pick<SetupCommand, 'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'registrations'>;
+export type SetupOptions = Pick<
+  SetupCommand,
+  'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
+>;
 
 /** Values by key of the Secret. */
 export type SetupSecrets = Record<string, string>;
@@ -43,7 +46,7 @@ interface TenantOptions extends SetupOptions {
 }
 
 async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions): Promise<SetupSecrets> {
-  const { urns, progress, admin, intake, registrations } = options;
+  const { urns, progress, admin, intake, script, tester, registrations } = options;
   const realm = new Realm(api, tenant, reporter(tenant, progress));
   const { [urns.service('tenant-service')]: _core, ...roles } = serviceRoles(urns);
   await realm.ensure();
@@ -55,14 +58,22 @@ async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions
     secrets[`${tenant}.intake`] = await realm.serviceAccount(intake, {
       [urns.service('form-service')]: ['intake-application'],
     });
+  if (script !== undefined) secrets[`${tenant}.script`] = await realm.serviceAccount(script, administratorRoles(urns));
   if (admin !== undefined) {
-    const password = randomBytes(15).toString('base64url');
-    const isNew = await realm.person(admin, password, administratorRoles(urns));
+    const password = newPassword();
+    const isNew = await realm.person({ email: admin, password, isTemporary: true }, administratorRoles(urns));
     if (isNew) secrets[`${tenant}.admin-password`] = password;
+  }
+  if (tester !== undefined) {
+    const password = newPassword();
+    const isNew = await realm.person({ email: tester, password, isTemporary: false }, {});
+    if (isNew) Object.assign(secrets, { [`${tenant}.tester`]: tester, [`${tenant}.tester-password`]: password });
   }
   if (registrations > 0) secrets[`${tenant}.registration-token`] = await realm.registrationToken(registrations);
   return secrets;
 }
+
+const newPassword = () => randomBytes(15).toString('base64url');
 
 const reporter = (realm: string, progress: (line: string) => void) => (what: string) =>
   progress(`${realm}: created ${what}`);

@@ -17,8 +17,8 @@ const loaded = [
 const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
-// Postgrator is loaded only when a database is migrated, as at the first start.
-await import('postgrator');
+// Postgrator is loaded only when a database is migrated, as at the first start, and nodemailer with the first mail.
+for (const name of ['postgrator', 'nodemailer']) await import(name);
 flushCompileCache();
 
 // Limited workers run with different V8 flags, and the cache keeps compiled code separately for each set of flags.

@@ -1,6 +1,7 @@
 // Adds the counts of one process to Redis and reads the totals of all processes. It sends only keys that have used at
 // least 1 % of their limit, so that a flood of keys that are used once does not reach Redis.
-import { defineScript, type Redis } from '../redis/redis.ts';
+import type { Redis } from '../redis/redis.ts';
+import { defineScript } from '../redis/redis-script.ts';
 import type { WindowCount } from './window-counts.ts';
 
 /** Most keys in one script call. */

@@ -15,8 +15,9 @@ import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { withRules } from '../operations/settings-rules.ts';
-import { createRedis, defineScript, type Redis } from './redis.ts';
+import { createRedis, type Redis } from './redis.ts';
 import { type RedisSettings, redisFields, redisRules, redisSettings } from './redis-fields.ts';
+import { defineScript } from './redis-script.ts';
 
 let servers: TestRedis[];
 let clients: Redis[];

@@ -1,6 +1,5 @@
 // Runs commands, scripts and tracked reads on Redis. A command fails within 2.5 s with Problem `unavailable`. Commands
 // are neither queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
-import { hash } from 'node:crypto';
 import type { PeerCertificate } from 'node:tls';
 import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
@@ -13,18 +12,9 @@ import { traced } from '../tracing/tracing.ts';
 import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { createRedisMetrics, type RedisMetrics } from './redis-metrics.ts';
+import type { RedisScript } from './redis-script.ts';
 import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
-
-export interface RedisScript {
-  /** Source in Lua. All keys of a call must be in one slot of a Cluster. */
-  lua: string;
-  sha1: string;
-}
-
-export function defineScript(lua: string): RedisScript {
-  return { lua, sha1: hash('sha1', lua) };
-}
 
 export interface RedisReads {
   get(key: string): Promise<string | null>;

@@ -3,10 +3,10 @@
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
+import { clientEntries } from '../../service/clients/client-entries.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
 import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { isObject } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -75,7 +75,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     if (known) return known;
     const entries = new Map<string, Client | undefined>();
     const rules = { urnPrefix: urns.prefix, redirectUriRules, core: tenantId === undefined };
-    for (const [id, entry] of rawEntries(revision.configuration)) {
+    for (const [id, entry] of clientEntries(revision.configuration)) {
       const parsed = parseClient(id, entry, rules);
       entries.set(id, parsed.client);
       report(tenantId, id, parsed);
@@ -102,14 +102,6 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
       return entriesOf(await latestWith(clientId), undefined).get(clientId);
     },
   };
-}
-
-/** Returns the entries of the property `clients`, and the top-level entries whose ids `clients` does not contain. */
-function rawEntries(document: unknown): Map<string, unknown> {
-  const top = new Map(Object.entries(isObject(document) ? document : {}));
-  const grouped = top.get('clients');
-  top.delete('clients');
-  return new Map([...top, ...Object.entries(isObject(grouped) ? grouped : {})]);
 }
 
 function createReport({ log, metrics }: CatalogOptions) {

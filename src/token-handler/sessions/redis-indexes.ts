@@ -1,6 +1,7 @@
 // Indexes of sessions in Redis: sorted sets of handles by expiry. Those of `SessionIndex` list the sessions of a tenant or a
 // person; without an entry in them, a session could not be revoked. Those of all sessions serve only to count them.
-import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import type { Redis } from '../../service/redis/redis.ts';
+import { defineScript } from '../../service/redis/redis-script.ts';
 import type { SessionIndex } from './store.ts';
 
 export function createIndex(redis: Redis): SessionIndex {

@@ -3,7 +3,8 @@
 // `{sess:<handle>}:alive` exists, the attempt to refresh the session is running. The scripts change a session
 // atomically. Times are milliseconds of the caller's clock, except those of a refresh intent. The indexes
 // `{sessions:open:<n>}` contain all sessions with their expiry, so that they can be counted (decision 0060).
-import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import type { Redis } from '../../service/redis/redis.ts';
+import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';
 import { recordKey } from './session.ts';
 import type { SessionStore, StoredSession, TokenStore } from './store.ts';

@@ -1,0 +1,118 @@
+// The conditions Shadows and TargetsResolved of a resource. Pure functions only. While a check cannot be completed, the
+// last result stays, so that an outage neither changes a thousand statuses nor hides a finding.
+import { conditionOf } from './condition.ts';
+import type { Verdict } from './plan.ts';
+import type { Condition } from './resource.ts';
+import type { Shadows } from './shadows.ts';
+import type { UpstreamState } from './upstreams.ts';
+
+/** A condition without its times. */
+export type Outcome = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+/** A shadowed tenant. The name is its id if the tenant's name is not known any more. */
+interface Affected {
+  id: string;
+  name: string;
+}
+
+/** Tenants that the status lists by id. */
+export const mostShadowedTenants = 50;
+/** Tenants and targets that a message lists. */
+const mostListed = 10;
+
+const notAccepted = { status: 'Unknown', reason: 'NotAccepted', message: 'The client is not accepted.' } as const;
+
+/** Returns the tenants with a client of their own that this resource's client shadows, sorted by name. */
+export function shadowedTenants(
+  verdict: Verdict,
+  shadows: Pick<Shadows, 'affected' | 'unread'> | undefined,
+): Affected[] {
+  const { clientId, resource } = verdict;
+  if (clientId === undefined || !isInEffect(verdict)) return [];
+  const before = resource.status.shadowedTenants ?? [];
+  if (!shadows) return before.map((id) => ({ id, name: id }));
+  const known = new Set(before);
+  // A tenant that was affected stays so until its configuration can be read.
+  const stillUnread = shadows.unread.filter(({ id }) => known.has(id));
+  const all = [...(shadows.affected.get(clientId) ?? []), ...stillUnread];
+  return all.sort((a, b) => compare(a.name, b.name) || compare(a.id, b.id));
+}
+
+export function shadowsOutcome(
+  verdict: Verdict,
+  tenants: readonly Affected[],
+  shadows: Pick<Shadows, 'unread'> | undefined,
+): Outcome {
+  const type = 'Shadows' as const;
+  if (!isInEffect(verdict)) return { type, ...notAccepted };
+  if (!shadows) return kept(verdict, { type, reason: 'TenantsUnread', message: 'The tenants could not be listed.' });
+  if (tenants.length > 0)
+    return {
+      type,
+      status: 'True',
+      reason: 'TenantsAffected',
+      message: `These tenants have a client of their own with this id, which the token handler ignores: ${listed(tenants.map(({ name }) => printable(name)))}.`,
+    };
+  const none = {
+    type,
+    status: 'False',
+    reason: 'NoTenantsAffected',
+    message: 'No tenant has a client with this id.',
+  } as const;
+  const wasChecked = (conditionOf(verdict.resource.status, type)?.status ?? 'Unknown') !== 'Unknown';
+  if (shadows.unread.length === 0 || wasChecked) return none;
+  return {
+    type,
+    status: 'Unknown',
+    reason: 'TenantsUnread',
+    message: 'The clients of some tenants could not be read.',
+  };
+}
+
+export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, UpstreamState>): Outcome {
+  const type = 'TargetsResolved' as const;
+  const { entry } = verdict;
+  if (!entry) return { type, ...notAccepted };
+  const inState = (state: UpstreamState) => entry.targets.filter(({ upstream }) => upstreams.get(upstream) === state);
+  const absent = inState('absent');
+  if (absent.length > 0)
+    return {
+      type,
+      status: 'False',
+      reason: 'UpstreamUnknown',
+      message: `The directory has no usable entry for the upstream of these targets: ${listed(absent.map(({ id, upstream }) => `${id} (${upstream})`))}.`,
+    };
+  if (inState('unknown').length > 0)
+    return kept(verdict, { type, reason: 'DirectoryUnread', message: 'The directory could not be read.' });
+  return { type, status: 'True', reason: 'Resolved', message: 'The directory knows the upstream of each target.' };
+}
+
+/** Returns the present condition, or an unknown one if there is none, or if it is about other targets. */
+function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
+  const before = conditionOf(resource.status, unknown.type);
+  // Shadows does not depend on the version of the resource, because the client id is immutable.
+  const isCurrent = unknown.type === 'Shadows' || before?.observedGeneration === resource.generation;
+  if (!before || before.reason === notAccepted.reason || !isCurrent) return { ...unknown, status: 'Unknown' };
+  const { type, status, reason, message } = before;
+  return { type, status, reason, message };
+}
+
+/** True if the core configuration has a client from this resource, perhaps an earlier version. */
+export function isInEffect({ resource, refusal }: Verdict): boolean {
+  return !refusal || (refusal.reason === 'Invalid' && resource.status.syncedHash !== undefined);
+}
+
+function listed(items: readonly string[]): string {
+  const some = items.slice(0, mostListed).join(', ');
+  return items.length > mostListed ? `${some} and ${items.length - mostListed} more` : some;
+}
+
+/** Tenants' administrators choose names, and messages are shown in terminals. */
+function printable(name: string): string {
+  return [...name.replaceAll(/\p{C}/gu, '')].slice(0, 60).join('');
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,58 @@
+// Reports in an Event that a sync kept clients without a resource, because it would have removed too many of them.
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../src/service/clock.ts';
+import type { Logger } from '../../src/service/operations/log.ts';
+import type { Cluster } from './cluster.ts';
+import { ClusterError } from './cluster-calls.ts';
+import { cutToBytes, eventNoteLimit } from './status.ts';
+
+export interface HeldClientsOptions {
+  cluster: Pick<Cluster, 'createEvent'>;
+  clock: Clock;
+  log: Logger;
+  renewLease(): Promise<void>;
+}
+
+/** Client ids that the note lists. */
+const mostListed = 20;
+
+/**
+ * Creates an Event about the first of the clients, unless the API server still has the Event of an earlier run about the
+ * same clients. It keeps Events for an hour by default, so a guard that stays in place is reported once an hour. Returns
+ * the number of created Events and the failure, if any. Rejects if `renewLease` does.
+ */
+export async function reportHeld(
+  held: readonly string[],
+  { cluster, clock, log, renewLease }: HeldClientsOptions,
+): Promise<{ events: number; failure?: string }> {
+  const ids = [...held].sort();
+  const [first] = ids;
+  if (first === undefined) return { events: 0 };
+  const listed = ids.slice(0, mostListed).join(', ');
+  const more = ids.length > mostListed ? ` and ${ids.length - mostListed} more` : '';
+  const note = `No resource describes these clients, but they are kept, because a run removes more than half of its clients only with --allow-prune: ${listed}${more}.`;
+  const event = { type: 'Warning', reason: 'PruneHeld', note: cutToBytes(note, eventNoteLimit) } as const;
+  await renewLease();
+  try {
+    const isNew = await cluster.createEvent({ name: resourceName(first) }, event, clock(), `held-${digest(ids)}`);
+    return { events: isNew ? 1 : 0 };
+  } catch (error) {
+    if (!(error instanceof ClusterError)) throw error;
+    log.error({ kind: error.kind }, error.message);
+    return { events: 0, failure: error.message };
+  }
+}
+
+/** Client ids may contain spaces and capitals; the name of the resource is unknown, because it does not exist. */
+function resourceName(clientId: string): string {
+  return (
+    clientId
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9-]/g, '-')
+      .replaceAll(/^-+|-+$/g, '') || 'client'
+  );
+}
+
+function digest(ids: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(ids)).digest('hex').slice(0, 16);
+}

@@ -1,0 +1,92 @@
+// Finds the tenants whose own clients a core client shadows: the token handler ignores a tenant's client if a core client
+// has the same id. Reads the configuration of each tenant, for a limited time. A tenant whose configuration cannot be read
+// is reported as unread, and does not affect the others.
+import type { Configuration } from '../../src/platform/configuration.ts';
+import { failureFields, PlatformError } from '../../src/platform/platform-error.ts';
+import type { TenantDirectory } from '../../src/platform/tenants.ts';
+import type { Tenant } from '../../src/service/auth/identity.ts';
+import { clientEntries } from '../../src/service/clients/client-entries.ts';
+import { clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
+import type { Logger } from '../../src/service/operations/log.ts';
+
+export interface Shadows {
+  /** The tenants that have a client of their own with this id, by the core client's id. */
+  affected: ReadonlyMap<string, readonly Tenant[]>;
+  /** The tenants whose configuration could not be read, or not in time. */
+  unread: readonly Tenant[];
+  /** Number of tenants whose configuration was read. */
+  read: number;
+}
+
+export interface ShadowsOptions {
+  tenants: Pick<TenantDirectory, 'all'>;
+  configuration: Pick<Configuration, 'read'>;
+  log: Logger;
+  signal?: AbortSignal | undefined;
+  /** Milliseconds for all tenants together. */
+  timeLimit?: number | undefined;
+}
+
+/** Concurrent reads. A thousand tenants take seconds, and the configuration service still serves others. */
+const parallel = 8;
+/** Milliseconds for one tenant, so that tenants that hang leave time for the others. */
+const readTimeout = 3_000;
+/** Failures that are logged one by one. The last line has the number of all. */
+const loggedFailures = 5;
+
+/** `ids` are those of all core clients. Returns undefined if the tenants cannot be listed. */
+export async function findShadows(ids: ReadonlySet<string>, options: ShadowsOptions): Promise<Shadows | undefined> {
+  const { tenants, log } = options;
+  if (ids.size === 0) return { affected: new Map(), unread: [], read: 0 };
+  try {
+    return await readTenants(ids, inRandomOrder(await tenants.all()), options);
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    log.warn({ kind: error.kind, dependency: error.service }, 'tenants cannot be listed: shadowed clients are unknown');
+    return undefined;
+  }
+}
+
+async function readTenants(ids: ReadonlySet<string>, waiting: Tenant[], options: ShadowsOptions): Promise<Shadows> {
+  const { configuration, log, signal, timeLimit = 60_000 } = options;
+  const affected = new Map<string, Tenant[]>();
+  const unread: Tenant[] = [];
+  const deadline = performance.now() + timeLimit;
+  const isOver = () => signal?.aborted || performance.now() >= deadline;
+  const add = (id: string, tenant: Tenant) => {
+    const tenants = affected.get(id);
+    if (tenants) tenants.push(tenant);
+    else affected.set(id, [tenant]);
+  };
+  let read = 0;
+
+  async function readOne(tenant: Tenant): Promise<void> {
+    try {
+      const owner = { tenantId: tenant.id, timeoutMs: readTimeout };
+      const { latest } = await configuration.read(clientsNamespace, clientsName, owner);
+      read += 1;
+      for (const id of clientEntries(latest?.configuration).keys()) if (ids.has(id)) add(id, tenant);
+    } catch (error) {
+      unread.push(tenant);
+      if (unread.length <= loggedFailures)
+        log.warn({ tenant: tenant.id, ...failureFields(error) }, 'clients of a tenant cannot be read');
+    }
+  }
+
+  const worker = async () => {
+    for (let tenant = isOver() ? undefined : waiting.pop(); tenant; tenant = isOver() ? undefined : waiting.pop())
+      await readOne(tenant);
+  };
+  await Promise.all(Array.from({ length: parallel }, worker));
+  unread.push(...waiting);
+  if (unread.length > 0) log.warn({ read, unread: unread.length }, 'clients of some tenants are unread');
+  return { affected, unread, read };
+}
+
+/** So that each tenant has its turn over several runs, even if the time of one run does not suffice for all. */
+function inRandomOrder<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, rank: Math.random() }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ item }) => item);
+}

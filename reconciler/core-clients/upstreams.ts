@@ -1,0 +1,33 @@
+// Checks whether the directory knows the upstreams of targets. Calls no upstream, and does not check whether the token
+// handler allows its address.
+import type { Directory } from '../../src/platform/directory.ts';
+import { PlatformError } from '../../src/platform/platform-error.ts';
+
+/**
+ * - `resolved`: the directory has an entry with a usable URL
+ * - `absent`: it has none
+ * - `unknown`: the directory cannot be read
+ */
+export type UpstreamState = 'resolved' | 'absent' | 'unknown';
+
+/** Returns the state of each upstream by its URN. */
+export async function checkUpstreams(
+  urns: Iterable<string>,
+  directory: Pick<Directory, 'resolve'>,
+): Promise<ReadonlyMap<string, UpstreamState>> {
+  const states = new Map<string, UpstreamState>();
+  // One after the other: only the first URN of a namespace causes a request.
+  for (const urn of new Set(urns)) states.set(urn, await check(urn, directory));
+  return states;
+}
+
+async function check(urn: string, directory: Pick<Directory, 'resolve'>): Promise<UpstreamState> {
+  try {
+    await directory.resolve(urn);
+    return 'resolved';
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    const isAbsent = error.service === 'directory' && (error.reason === 'absent' || error.reason === 'unusable');
+    return isAbsent ? 'absent' : 'unknown';
+  }
+}

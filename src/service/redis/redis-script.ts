@@ -1,0 +1,13 @@
+// Scripts that run in Redis. This file does not load the Redis client, because processes without Redis import it too, and
+// the client is a quarter of the modules that they would load.
+import { hash } from 'node:crypto';
+
+export interface RedisScript {
+  /** Source in Lua. All keys of a call must be in one slot of a Cluster. */
+  lua: string;
+  sha1: string;
+}
+
+export function defineScript(lua: string): RedisScript {
+  return { lua, sha1: hash('sha1', lua) };
+}

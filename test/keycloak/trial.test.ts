@@ -1,0 +1,198 @@
+// The steps of the trial in docs/operations.md, run as they are written there, with a real Keycloak. Processes of this
+// machine stand in for the cluster: kubectl only keeps the Secret, and the last step runs the script of `helm test`.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import express from 'express';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { platformSeed } from '../../dev/demo-data/demo-data.ts';
+import { createGateway } from '../../dev/gateway.ts';
+import { findFreePort, listen } from '../../dev/listen.ts';
+import { openMessageStore } from '../../dev/mailbox/message-store.ts';
+import { configSchema as formsSchema } from '../../src/forms/config.ts';
+import { startForms } from '../../src/forms/start.ts';
+import { configSchema as platformSchema } from '../../src/platform-server/config.ts';
+import { startPlatformServer } from '../../src/platform-server/start.ts';
+import { parseConfig } from '../../src/service/operations/config.ts';
+import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
+import { startTokenHandler } from '../../src/token-handler/start.ts';
+import { captureLog } from '../support/captured-log.ts';
+import { startTestMailbox } from '../support/mailbox.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { startTestRedis } from '../support/redis.ts';
+import { createAdminApi, type KeycloakServer } from './admin-api.ts';
+import { keycloakOfRun } from './keycloak-of-run.ts';
+import { ownMark } from './realm-representation.ts';
+
+const root = join(import.meta.dirname, '../..');
+const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+const section = page.slice(page.indexOf('### A trial'), page.indexOf('### Beside an existing platform'));
+const blocks = [...section.matchAll(/^ {3}```sh\n([\s\S]*?)^ {3}```$/gm)].map(([, text = '']) =>
+  text.replaceAll(/^ {3}/gm, ''),
+);
+const values = parse(readFileSync(join(root, 'charts/formgate/examples/trial.yaml'), 'utf8'));
+const keycloak = keycloakOfRun() as KeycloakServer;
+const realms = ['core', 'demo'];
+
+/** Released in the opposite order. */
+const opened: (() => unknown)[] = [];
+let folder: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'formgate-trial-'));
+  opened.push(() => rmSync(folder, { recursive: true }));
+  await removeRealms({ areOurs: false });
+  opened.push(() => removeRealms({ areOurs: true }));
+});
+afterAll(async () => {
+  for (const close of opened.reverse()) await close();
+});
+
+/** Deletes the realms of an earlier test. A Keycloak that is given by URL may contain others of these names. */
+async function removeRealms({ areOurs }: { areOurs: boolean }): Promise<void> {
+  const admin = createAdminApi(keycloak);
+  for (const realm of realms) {
+    const present = (await admin.find(`/${realm}`)) as { attributes?: Record<string, string> } | undefined;
+    if (present === undefined) continue;
+    if (!areOurs && present.attributes?.[ownMark] !== 'true')
+      throw new Error(`Tests did not create the realm ${realm}.`);
+    await admin.call('DELETE', `/${realm}`);
+  }
+}
+
+/** The part of kubectl that the page uses: it keeps the Secret that is applied, and prints a key of it. */
+const kubectl = `#!/usr/bin/env node
+const { existsSync, readFileSync, copyFileSync } = require('node:fs');
+const { parse } = require(${JSON.stringify(join(root, 'node_modules/yaml'))});
+const args = process.argv.slice(2).join(' ');
+const [, file] = /apply -f (\\S+)$/.exec(args) ?? [];
+const [, key] = /get secret formgate-keycloak .*index .data "([^"]+)"/.exec(args) ?? [];
+const kept = __dirname + '/secret.yaml';
+if (file) copyFileSync(file, kept);
+else if (key) process.stdout.write(parse(readFileSync(kept, 'utf8')).stringData[key]);
+else if (args !== 'create namespace formgate') throw new Error(args);
+`;
+
+/** Runs commands as one shell would: with the variables and functions of the steps before. */
+function createShell(site: string) {
+  writeFileSync(join(folder, 'kubectl'), kubectl, { mode: 0o755 });
+  const own = { SITE: site, KEYCLOAK: keycloak.url, KEYCLOAK_PASSWORD: keycloak.password };
+  const path = [folder, dirname(process.execPath), process.env.PATH].join(delimiter);
+  const env = { ...process.env, ...own, PATH: path };
+  let before = '';
+  return async (commands = '') => {
+    // Only assignments of tokens and functions are needed again; the other commands must run once.
+    const state = commands.match(/^(?:\w+\(\) \{[\s\S]*?^\}|[A-Z_]+=\$\(token .*\))$/gm) ?? [];
+    const { stdout } = await promisify(execFile)('bash', ['--norc', '-euc', before + commands], { cwd: root, env });
+    before += state.map((line) => `${line}\n`).join('');
+    return stdout;
+  };
+}
+
+const keycloakSecret = (key: string): string =>
+  parse(readFileSync(join(folder, 'secret.yaml'), 'utf8')).stringData[key] ?? '';
+
+async function startStack(port: number): Promise<{ forms: string; tokenHandler: string; codes(): Promise<unknown> }> {
+  const [mailbox, redis] = [await startTestMailbox(), await startTestRedis()];
+  opened.push(
+    () => mailbox.close(),
+    () => redis.close(),
+  );
+  const urls = {
+    platformServer: `http://127.0.0.1:${await findFreePort()}`,
+    forms: `http://127.0.0.1:${await findFreePort()}`,
+    tokenHandler: `http://127.0.0.1:${await findFreePort()}`,
+  };
+  const seed = join(folder, 'seed.json');
+  const { directory } = platformSeed(urls) as { directory: object[] };
+  writeFileSync(seed, JSON.stringify({ tenants: values.platformServer.seed.tenants, directory }));
+  const environment = async (url: string, secret: string, settings: Record<string, string>) => {
+    const database = await createTestDatabase();
+    opened.push(() => database.drop());
+    return {
+      ...{ HOST: '127.0.0.1', PORT: new URL(url).port, METRICS_PORT: '0', DATABASE_URL: database.url },
+      ACCESS_SERVICE_URL: keycloak.url,
+      DIRECTORY_URL: `${urls.platformServer}/directory/v2`,
+      CLIENT_SECRET: secret === '' ? 'none' : keycloakSecret(secret),
+      CODE_KEY: 'a key of tests with more than 32 characters',
+      KEY_RING: `one:${Buffer.alloc(32, 1).toString('base64')}`,
+      ...settings,
+    };
+  };
+  const { log } = captureLog();
+  const mail = { SMTP_URL: mailbox.url, MAIL_FROM: values.platformServer.mailFrom, SEED_FILE: seed };
+  const platformEnv = await environment(urls.platformServer, '', mail);
+  const started = await startPlatformServer({
+    config: parseConfig(platformSchema, platformEnv),
+    log,
+    env: platformEnv,
+  });
+  opened.push(() => started.close());
+  const formsEnv = await environment(urls.forms, 'forms', {});
+  const forms = await startForms({ config: parseConfig(formsSchema, formsEnv), log, env: formsEnv });
+  opened.push(() => forms.close());
+  const insecure = String(values.tokenHandler.allowInsecureRedirectUris);
+  const settings = { REDIS_URL: redis.url, SESSION_COOKIE: 'formgate_session', ALLOW_INSECURE_REDIRECT_URIS: insecure };
+  const handlerEnv = await environment(urls.tokenHandler, 'token-handler', settings);
+  const config = parseConfig(tokenHandlerSchema, handlerEnv);
+  const handler = await startTokenHandler({ config, log, env: handlerEnv });
+  opened.push(() => handler.close());
+  const gateway = createGateway({
+    ...{ access: express(), messages: await openMessageStore(undefined), targets: urls, parts: async () => ({}) },
+    publicUrl: `http://localhost:${port}`,
+  });
+  const listening = await listen(gateway.app, port);
+  opened.push(() => listening.close());
+  return {
+    forms: urls.forms,
+    tokenHandler: urls.tokenHandler,
+    codes: () => mailbox.waitFor(({ to, subject }) => to.includes('you@example.org') && subject.includes('code')),
+  };
+}
+
+it('every step does what the page says, from a Keycloak that knows nothing of Formgate', async () => {
+  const port = await findFreePort();
+  const site = `http://localhost:${port}`;
+  const run = createShell(site);
+  expect(blocks.length).toBe(6);
+  const [addresses, setup, install, client, definition, test] = blocks;
+  for (const name of ['SITE', 'KEYCLOAK', 'KEYCLOAK_PASSWORD']) expect(addresses).toContain(`export ${name}=`);
+
+  const output = join(root, 'formgate-keycloak.yaml');
+  opened.push(() => rmSync(output, { force: true }));
+  expect(await run(setup)).toContain('demo: created the client demo-script');
+  rmSync(output);
+
+  expect(install).toContain('-f charts/formgate/examples/trial.yaml');
+  const { codes, ...direct } = await startStack(port);
+  await run(client);
+  const drafted = await run(definition);
+  expect(drafted).toContain('"sent":true');
+  await codes();
+
+  expect(test).toBe('helm test formgate -n formgate --logs\n');
+  const { person, ...signIn } = values.tests.signIn;
+  const { usernameKey, passwordKey } = person.existingSecret;
+  const callbackUrl = signIn.callbackUrl.replace(`https://${values.ingress.hosts[0]}`, site);
+  const question = {
+    url: site,
+    host: '',
+    signIn: { ...signIn, callbackUrl },
+    register: {},
+    access: keycloak.url,
+    direct,
+  };
+  const file = join(folder, 'question.json');
+  writeFileSync(file, JSON.stringify(question));
+  const env = {
+    ...process.env,
+    TEST_USERNAME: keycloakSecret(usernameKey),
+    TEST_PASSWORD: keycloakSecret(passwordKey),
+  };
+  const script = join(root, 'charts/formgate/files/test.mjs');
+  const { stdout } = await promisify(execFile)(process.execPath, [script, file], { env });
+  expect(stdout).toContain('passed  tester@example.org signs in with permits-web and calls the target forms');
+  expect(stdout).not.toContain('failed');
+}, 240_000);

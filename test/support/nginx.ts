@@ -1,0 +1,43 @@
+// Starts the system's nginx with a configuration of the `http` context, on ports that the configuration names.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface TestNginx {
+  close(): Promise<void>;
+}
+
+/** Throws the words of `nginx -t` if nginx refuses the configuration. `url` is polled until nginx responds. */
+export async function startTestNginx(configuration: string, url: string): Promise<TestNginx> {
+  const folder = mkdtempSync(join(tmpdir(), 'formgate-nginx-'));
+  const file = join(folder, 'nginx.conf');
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  );
+  const http = `access_log off; ${paths.join(' ')} ${configuration}`;
+  writeFileSync(file, `daemon off; pid ${folder}/pid; events {} http { ${http} }`);
+  const common = ['-p', folder, '-e', 'stderr', '-c', file];
+  execFileSync('nginx', ['-t', '-q', ...common]);
+  const child = spawn('nginx', common, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const exit = once(child, 'exit');
+  for (let waited = 0; !(await isUp(url)); waited += 50) {
+    if (waited > 20_000 || child.exitCode !== null) throw new Error('nginx does not respond');
+    await delay(50);
+  }
+  return {
+    async close() {
+      child.kill('SIGTERM');
+      await exit;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+const isUp = (url: string) =>
+  fetch(url, { redirect: 'manual' }).then(
+    () => true,
+    () => false,
+  );
