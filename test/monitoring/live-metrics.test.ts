@@ -27,7 +27,7 @@ beforeAll(async () => {
   await chmod(directory, 0o755);
   redis = await startTestRedis();
   const options = { port: 0, directory, fresh: false, help: false, urnPrefix: 'urn:example', redisUrl: redis.url };
-  formgate = createFormgate(options, { done: () => undefined, warn: (text) => console.warn(text) });
+  formgate = createFormgate(options, { done: () => undefined, warn: () => undefined });
   const { publicUrl } = await formgate.start();
   await runLoad(publicUrl);
   const groups: { targets: string[]; labels: { job: string } }[] = JSON.parse(
