@@ -14,7 +14,13 @@ import { createFormgate, type Formgate } from '../../dev/start.ts';
 import { addOverdue } from '../support/overdue.ts';
 import { refuseFormChanges } from '../support/poison.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { dashboardFiles, type DashboardQuery, queriesOf, variableQueriesOf, withoutFallback } from './dashboard-files.ts';
+import {
+  type DashboardQuery,
+  dashboardFiles,
+  queriesOf,
+  variableQueriesOf,
+  withoutFallback,
+} from './dashboard-files.ts';
 import { runLoad } from './load.ts';
 import { type PrometheusServer, startPrometheus } from './prometheus-server.ts';
 import { ruleText } from './rules.ts';
@@ -40,7 +46,9 @@ beforeAll(async () => {
   prometheus = await startPrometheus({
     'prometheus.yml': await configuration(),
     'rules.yml': ruleText({
-      matchers: Object.entries(project).map(([label, value]) => `${label}="${value}"`).join(','),
+      matchers: Object.entries(project)
+        .map(([label, value]) => `${label}="${value}"`)
+        .join(','),
       evaluationSeconds: 1,
     }),
   });
@@ -112,7 +120,9 @@ async function untilScraped(): Promise<void> {
 }
 
 it('all targets are up', async () => {
-  const { activeTargets } = (await prometheus.get('targets')) as { activeTargets: { labels: object; health: string }[] };
+  const { activeTargets } = (await prometheus.get('targets')) as {
+    activeTargets: { labels: object; health: string }[];
+  };
   const states = activeTargets.map(({ labels, health }) => ({ ...labels, health }));
   expect(states).toEqual(
     expect.arrayContaining(
@@ -143,7 +153,11 @@ describe('the rules of the chart', () => {
     for (const name of recorded) {
       const samples = await prometheus.query(name);
       // A burning objective is an incident: this series exists in one only.
-      if (!isSignal(name)) expect(samples.flatMap(({ values }) => values), name).not.toEqual([]);
+      if (!isSignal(name))
+        expect(
+          samples.flatMap(({ values }) => values),
+          name,
+        ).not.toEqual([]);
     }
   });
 });
@@ -161,7 +175,10 @@ describe.each(dashboardFiles().map((file) => [file.title, file]))('%s', (_title,
   it('finds values for its variables', async () => {
     for (const { name, metric, label } of variableQueriesOf(dashboard)) {
       const samples = await prometheus.query(`group by (${label}) (${await chosen(metric)})`);
-      expect(samples.filter(({ metric: labels }) => labels[label]), name).not.toEqual([]);
+      expect(
+        samples.filter(({ metric: labels }) => labels[label]),
+        name,
+      ).not.toEqual([]);
     }
   });
 
