@@ -1,5 +1,5 @@
 // The dashboards of Grafana, made from the metrics catalogue. `npm run docs` writes them to charts/formgate/dashboards.
-// They are classic dashboards (schema 1), which the files and ConfigMaps of every current Grafana may contain.
+// They are classic dashboards (schema version 1), which the files and ConfigMaps of every current Grafana may contain.
 import * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
 import { background } from './background.ts';
 import { formService } from './form-service.ts';
