@@ -1,11 +1,14 @@
 // A short load of real requests against `npm start`, which touches everything that the dashboards show: forms, codes,
 // sign-ins, proxied requests, and refused and failing ones of each kind.
+import { request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createConversation } from '../../dev/demo/conversation.ts';
 import { runConsoleDemo } from '../../dev/demo/console-steps.ts';
 import { runDemo } from '../../dev/demo/steps.ts';
-import { createSiteBrowser } from '../support/site-browser.ts';
+import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
 
 const client = '/token-handler/clients/demo-console';
+const demoTenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 const formService = '/token-handler/targets/form-service/form/v1';
 
 /** Runs the demo, which checks each response, and the requests that are refused. */
@@ -16,6 +19,7 @@ export async function runLoad(publicUrl: string): Promise<void> {
   await refusedForms(publicUrl);
   await failedSignIns(publicUrl);
   await proxiedRequests(publicUrl);
+  await tooManyReads(publicUrl);
 }
 
 async function refusedForms(publicUrl: string): Promise<void> {
@@ -43,17 +47,16 @@ async function refusedForms(publicUrl: string): Promise<void> {
   await send('/00000000-0000-7000-8000-000000000000', 'GET');
 }
 
-/** A person who cancels, and one who comes back with a code that the identity provider did not issue. */
+/** A person who cancels, and one who opens a client that does not exist. */
 async function failedSignIns(publicUrl: string): Promise<void> {
-  for (const result of [{ error: 'access_denied' }, { code: 'invalid' }]) await failedSignIn(publicUrl, result);
-}
-
-async function failedSignIn(publicUrl: string, result: Record<string, string>): Promise<void> {
   const browser = createSiteBrowser();
-  const callback = `${publicUrl}${client}/callback`;
-  const begun = await browser.request(`${publicUrl}${client}/auth?${new URLSearchParams({ tenant: 'demo', callbackUrl: callback })}`);
-  const state = begun.location?.searchParams.get('state') ?? '';
-  await browser.request(`${callback}?${new URLSearchParams({ ...result, state })}`);
+  const begin = (path: string) => {
+    const callbackUrl = `${publicUrl}${path}/callback`;
+    return browser.request(`${publicUrl}${path}/auth?${new URLSearchParams({ tenant: 'demo', callbackUrl })}`);
+  };
+  const state = (await begin(client)).location?.searchParams.get('state') ?? '';
+  await browser.request(`${publicUrl}${client}/callback?${new URLSearchParams({ error: 'access_denied', state })}`);
+  await begin('/token-handler/clients/unknown');
 }
 
 async function proxiedRequests(publicUrl: string): Promise<void> {
@@ -67,4 +70,31 @@ async function proxiedRequests(publicUrl: string): Promise<void> {
   await get(`${formService}/forms/00000000-0000-7000-8000-000000000000`);
   await get(`${formService}/forms%2f..%2f`);
   await get('/token-handler/targets/other-service/');
+  await abortUpload(publicUrl, browser);
+}
+
+/** Sends the beginning of a body, and closes the connection. */
+async function abortUpload(publicUrl: string, browser: SiteBrowser): Promise<void> {
+  const url = `${publicUrl}${formService}/forms`;
+  const cookie = browser.cookies(url).map(({ name, value }) => `${name}=${value}`);
+  const upload = request(url, {
+    method: 'POST',
+    headers: {
+      Cookie: cookie.join('; '),
+      'X-XSRF-TOKEN': browser.cookie(url, 'XSRF-TOKEN') ?? '',
+      'Content-Type': 'application/json',
+      'Content-Length': 1_000,
+    },
+  });
+  upload.on('error', () => undefined);
+  upload.write('{"definitionId":');
+  await delay(500);
+  upload.destroy();
+}
+
+/** More reads of a register without a token than a minute allows for an address. */
+async function tooManyReads(publicUrl: string): Promise<void> {
+  const entries = `${publicUrl}/form/v1/registers/countries/entries?${new URLSearchParams({ tenantId: demoTenant })}`;
+  const read = async () => void (await (await fetch(entries)).arrayBuffer());
+  for (let count = 0; count < 16; count += 1) await Promise.all(Array.from({ length: 20 }, read));
 }

@@ -202,7 +202,7 @@ function processes(queries: Queries): RowText {
       {
         title: 'Ended child processes',
         question: 'Did a definition or template of a tenant take too much time or memory?',
-        queries: [queries.perMinute('formgate_worker_kills_total', { by: ['worker', 'reason'], quiet: true })],
+        queries: [queries.perMinute('formgate_worker_kills_total', { by: ['worker'], quiet: true })],
       },
       ...pods(queries),
     ],

@@ -79,7 +79,7 @@ function sessions(queries: Queries): RowText {
       {
         title: 'Token refreshes by outcome',
         question: 'Are access tokens renewed? If a refresh fails for good, the session ends.',
-        queries: [queries.perMinute('formgate_token_refreshes_total', { by: ['outcome'] })],
+        queries: [queries.perMinute('formgate_token_refreshes_total', { by: ['outcome'], quiet: true })],
         runbooks: ['refreshes-failing'],
       },
       {
@@ -203,12 +203,12 @@ function clients(queries: Queries): RowText {
       {
         title: 'Invalid clients',
         question: 'Does the configuration of a tenant contain clients that cannot be used? The log names them.',
-        queries: [queries.perMinute('formgate_invalid_clients_total', { legend: 'invalid' })],
+        queries: [queries.perMinute('formgate_invalid_clients_total', { by: ['place', 'field'], quiet: true })],
       },
       {
         title: 'Invalid redirect URIs',
         question: 'Do clients have redirect URIs that are not allowed?',
-        queries: [queries.perMinute('formgate_invalid_redirect_uris_total', { legend: 'invalid' })],
+        queries: [queries.perMinute('formgate_invalid_redirect_uris_total', { by: ['place'], quiet: true })],
       },
       {
         title: 'Registrations left behind',

@@ -19,14 +19,46 @@ export interface HttpMetrics {
 /** Every other method counts as `other`: Node.js knows 35 methods, and each would add series for each route. */
 const countedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-const statusClasses = ['1xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
+const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'];
+
+/** Returns the index in `statusClasses`. An upstream may invent statuses above 599. */
+const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;
+
+/** Plain numbers, because prom-client takes microseconds to find the labels of an increment. */
+function createTally() {
+  const routes = new Map<string, Map<string, number[]>>();
+  function addCounts(route: string, method: string): number[] {
+    const methods = routes.get(route) ?? new Map<string, number[]>();
+    const counts = statusClasses.map(() => 0);
+    routes.set(route, methods.set(method, counts));
+    return counts;
+  }
+  return {
+    add(route: string, method: string, status: number): void {
+      const counts = routes.get(route)?.get(method) ?? addCounts(route, method);
+      const index = classOf(status);
+      counts[index] = (counts[index] ?? 0) + 1;
+    },
+    forEach(found: (labels: Record<'method' | 'route' | 'status', string>, count: number) => void): void {
+      for (const [route, methods] of routes)
+        for (const [method, counts] of methods)
+          for (const [index, status] of statusClasses.entries())
+            if (counts[index]) found({ method, route, status }, counts[index]);
+    },
+  };
+}
 
 export function createHttpMetrics({ registry }: { registry: prom.Registry }): HttpMetrics {
+  const tally = createTally();
   const requests = new prom.Counter({
     name: 'formgate_http_requests_total',
     help: 'Requests by method, route pattern and class of the status; a client that went away counts as 4xx',
     labelNames: ['method', 'route', 'status'],
     registers: [registry],
+    collect() {
+      requests.reset();
+      tally.forEach((labels, count) => void requests.inc(labels, count));
+    },
   });
   // prom-client refuses exemplars in a registry of the plain text format, although it leaves them out there.
   const withExemplars = new prom.Registry<prom.OpenMetricsContentType>();
@@ -42,12 +74,7 @@ export function createHttpMetrics({ registry }: { registry: prom.Registry }): Ht
   registry.registerMetric(duration);
   return {
     record({ method, route, status, seconds, traceId }) {
-      requests.inc({
-        method: countedMethods.has(method) ? method : 'other',
-        route,
-        // An upstream may invent statuses above 599.
-        status: statusClasses[Math.trunc(status / 100)] ?? '5xx',
-      });
+      tally.add(route, countedMethods.has(method) ? method : 'other', status);
       const observed = { labels: { route }, value: seconds };
       duration.observe(traceId === undefined ? observed : { ...observed, exemplarLabels: { trace_id: traceId } });
     },

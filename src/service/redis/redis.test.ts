@@ -238,7 +238,10 @@ describe('one server', () => {
     const tls = ['--tls-port', String(tlsPort), '--tls-cert-file', file('cert'), '--tls-key-file', file('key')];
     await serve({ args: [...tls, '--tls-ca-cert-file', file('cert'), '--tls-auth-clients', 'no'] });
     const topology = { kind: 'server', url: `rediss://127.0.0.1:${tlsPort}` } as const;
-    await exercise(connect({ topology, tls: { ca: await readFile(file('cert'), 'utf8') } }));
+    const metrics = createMetrics();
+    await exercise(connect({ topology, tls: { ca: await readFile(file('cert'), 'utf8') } }, metrics));
+    const [, expiry] = /certificate="redis"\} (\d+)/.exec(await metrics.registry.metrics()) ?? [];
+    expect(Number(expiry) - Date.now() / 1_000).toBeGreaterThan(80_000);
     const distrusting = connect({ topology, tls: {} });
     await delay(500);
     expect(await distrusting.isReachable()).toBe(false);
