@@ -331,7 +331,14 @@ describe('what operators add', () => {
       spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv4'] },
     });
     expect(pick(objects, 'ServiceMonitor')).toMatchObject({
-      spec: { endpoints: [{ relabelings: [{ targetLabel: 'cluster' }], metricRelabelings: [{ regex: 'pod' }] }] },
+      spec: {
+        endpoints: [
+          {
+            relabelings: [{ targetLabel: 'release' }, { targetLabel: 'cluster' }],
+            metricRelabelings: [{ regex: 'pod' }],
+          },
+        ],
+      },
     });
   });
 

@@ -9,18 +9,16 @@ export interface Measured extends Pick<Incident, 'fault' | 'alert' | 'severity'>
   firing: number;
   /** Seconds after the fix. */
   resolved: number;
-  /** Other alerts that fired at that moment. */
-  also: string[];
 }
 
 const seconds = (value: number) => value.toFixed(1);
 
 export function report(measured: Measured[]): string {
-  const seen = new Set(measured.flatMap(({ alert, also }) => [alert, ...also]));
-  const rows = measured.map(({ fault, alert, severity, pending, firing, resolved, also }) => {
-    const others = also.map((name) => name.replace('Formgate', '')).join(', ');
-    return `| ${fault} | ${alert} (${severity}) | ${seconds(pending)} | ${seconds(firing)} | ${seconds(resolved)} | ${others || '–'} |`;
-  });
+  const seen = new Set(measured.map(({ alert }) => alert));
+  const rows = measured.map(
+    ({ fault, alert, severity, pending, firing, resolved }) =>
+      `| ${fault} | ${alert} (${severity}) | ${seconds(pending)} | ${seconds(firing)} | ${seconds(resolved)} |`,
+  );
   const unseen = alertNames().filter((alert) => !seen.has(alert));
   return `# Incidents
 
@@ -32,8 +30,8 @@ such as the one of the identity provider every 10 s, it is a second.
 
 \`FORMGATE_WRITE_INCIDENTS=1 npm run test:incidents\` writes this page.
 
-| fault | alert | pending after (s) | firing after (s) | ended after the fix (s) | also firing |
-| --- | --- | --- | --- | --- | --- |
+| fault | alert | pending after (s) | firing after (s) | ended after the fix (s) |
+| --- | --- | --- | --- | --- |
 ${rows.join('\n')}
 
 Alerts that no incident has raised; promtool's unit tests (test/monitoring) show that they fire and stay silent:
