@@ -10,7 +10,13 @@ import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
 import { auditEventOf } from '../operations/request-audit.ts';
-import { isTraceparent, newTraceparent, type RequestScope, traceIdOf } from '../operations/request-scope.ts';
+import {
+  isTraceparent,
+  newTraceparent,
+  type RequestScope,
+  traceIdOf,
+  traceparentOf,
+} from '../operations/request-scope.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
@@ -72,10 +78,10 @@ export function beginRequest(recorders: RequestRecorders) {
     finishRequest(this as HttpResponse, recorders, audited);
   }
   return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
-    const requestId = givenId(request, trust) ?? randomUUID();
     const { traceparent } = request.headers;
     const isTraced = isTraceparent(traceparent);
-    const scope = { requestId, traceparent: isTraced ? traceparent : newTraceparent(requestId) };
+    const scope = scopeOf(givenId(request, trust), isTraced ? traceparent : undefined);
+    const { requestId } = scope;
     const locals: Express.Locals = { requestId, scope, started: performance.now(), forwarded: forwardedOf(request) };
     if (isTraced) locals.traceparent = traceparent;
     const response = Object.assign(plainResponse, { locals });
@@ -87,6 +93,12 @@ export function beginRequest(recorders: RequestRecorders) {
     response.on('close', finish);
     return response;
   };
+}
+
+function scopeOf(givenId: string | undefined, traceparent: string | undefined) {
+  const requestId = givenId ?? randomUUID();
+  if (traceparent !== undefined) return { requestId, traceparent };
+  return { requestId, traceparent: givenId === undefined ? traceparentOf(requestId) : newTraceparent(requestId) };
 }
 
 /** Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of ours sent it. */
