@@ -10,7 +10,13 @@ import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
 import { auditEventOf } from '../operations/request-audit.ts';
-import { isTraceparent, newTraceparent, type RequestScope, traceIdOf } from '../operations/request-scope.ts';
+import {
+  isTraceparent,
+  newTraceparent,
+  type RequestScope,
+  traceIdOf,
+  traceparentOf,
+} from '../operations/request-scope.ts';
 import { requestEnd } from '../tracing/request-span.ts';
 import { startRequest } from '../tracing/tracing.ts';
 import { createForwarded, type Forwarded } from './forwarded.ts';
@@ -73,13 +79,10 @@ export function beginRequest(recorders: RequestRecorders) {
     finishRequest(this as HttpResponse, recorders, audited);
   }
   return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
-    const requestId = givenId(request, trust) ?? randomUUID();
     const { traceparent } = request.headers;
     const isTraced = isTraceparent(traceparent);
-    const span = startRequest(isTraced ? traceparent : undefined);
-    const scope = span
-      ? { requestId, traceparent: span.traceparent, span }
-      : { requestId, traceparent: isTraced ? traceparent : newTraceparent(requestId) };
+    const scope = scopeOf(givenId(request, trust), isTraced ? traceparent : undefined);
+    const { requestId } = scope;
     const locals: Express.Locals = { requestId, scope, started: performance.now(), forwarded: forwardedOf(request) };
     if (isTraced) locals.traceparent = traceparent;
     const response = Object.assign(plainResponse, { locals });
@@ -91,6 +94,14 @@ export function beginRequest(recorders: RequestRecorders) {
     response.on('close', finish);
     return response;
   };
+}
+
+function scopeOf(givenId: string | undefined, traceparent: string | undefined): RequestScope & { requestId: string } {
+  const requestId = givenId ?? randomUUID();
+  const span = startRequest(traceparent);
+  if (span) return { requestId, traceparent: span.traceparent, span };
+  if (traceparent !== undefined) return { requestId, traceparent };
+  return { requestId, traceparent: givenId === undefined ? traceparentOf(requestId) : newTraceparent(requestId) };
 }
 
 /** Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of ours sent it. */

@@ -56,10 +56,15 @@ export function isTraceparent(text: unknown): text is string {
  * trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
  */
 export function newTraceparent(requestId: string): string {
-  const hex = requestId.replaceAll('-', '');
+  return traceparentOf(uuidPattern.test(requestId) ? requestId : hash('sha256', requestId));
+}
+
+/** As `newTraceparent`, for a UUID of ours. Most requests call it, and slices are faster than a pattern. */
+export function traceparentOf(uuid: string): string {
+  const high = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18);
   // The second half of a UUID is never zero (RFC 9562 section 4.1).
-  const traceId = uuidPattern.test(requestId) ? hex : hash('sha256', requestId).slice(0, 32);
-  return `00-${traceId}-${traceId.slice(16)}-00`;
+  const low = uuid.slice(19, 23) + uuid.slice(24, 36);
+  return `00-${high}${low}-${low}-00`;
 }
 
 const uuidPattern = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
