@@ -8,9 +8,12 @@ it('by default, the port is 8080 and the data lies in .formgate in the project',
   expect(options.directory).toMatch(/\/\.formgate$/);
 });
 
-it('PORT, FORMGATE_DATA, URN_PREFIX, --fresh and --help are read', () => {
-  const env = { PORT: '9000', FORMGATE_DATA: '/tmp/data', URN_PREFIX: 'urn:ads' };
-  const expected = { port: 9000, directory: '/tmp/data', urnPrefix: 'urn:ads', fresh: true, help: true };
+it('PORT, FORMGATE_DATA, URN_PREFIX, REDIS_URL, --fresh and --help are read', () => {
+  const env = { PORT: '9000', FORMGATE_DATA: '/tmp/data', URN_PREFIX: 'urn:ads', REDIS_URL: 'redis://redis' };
+  const expected = {
+    ...{ port: 9000, directory: '/tmp/data', urnPrefix: 'urn:ads', redisUrl: 'redis://redis' },
+    ...{ fresh: true, help: true },
+  };
   expect(parseStartOptions(['--fresh', '--help'], env)).toEqual(expected);
 });
 

@@ -9,6 +9,8 @@ export interface StartOptions {
   fresh: boolean;
   help: boolean;
   urnPrefix: string;
+  /** Redis for the sessions. Without it, the token handler keeps them in memory. */
+  redisUrl?: string;
 }
 
 /** A mistake in the command line or environment, reported in one line without a stack. */
@@ -25,6 +27,7 @@ export function parseStartOptions(args: string[], env: NodeJS.ProcessEnv): Start
     port: parsePort(env),
     directory: resolve(env.FORMGATE_DATA || join(project, '.formgate')),
     urnPrefix: env.URN_PREFIX || 'urn:example',
+    ...(env.REDIS_URL && { redisUrl: env.REDIS_URL }),
   };
 }
 

@@ -14,6 +14,7 @@ Environment:
   PORT            port to listen on (8080)
   FORMGATE_DATA   folder of the data (.formgate in the project)
   URN_PREFIX      prefix of service ids and roles (urn:example)
+  REDIS_URL       Redis for the sessions, such as redis://127.0.0.1:6379 (in memory)
   LOG_LEVEL       log level of the services (info)`;
 
 /** Describes the addresses, the accounts and the next steps to try. */

@@ -13,6 +13,7 @@ import { createGateway, type Gateway, type Targets } from './gateway.ts';
 import { listenAt } from './gateway-port.ts';
 import { findFreePort } from './listen.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
+import { writeScrapeTargets } from './monitoring/scrape-targets.ts';
 import type { StartOptions } from './options.ts';
 import type { EmbeddedPostgres } from './postgres/ownership.ts';
 import { removePostgres, startPostgres } from './postgres/postgres.ts';
@@ -204,8 +205,10 @@ async function startChildren(run: ChildrenRun): Promise<Children> {
     publicUrl: run.publicUrl,
     smtpPort: run.mailbox.port,
     seedFile,
+    redisUrl: options.redisUrl,
   });
   await writeReconcilerEnvironment(run, environments.reconciler);
+  await run.stack.add(await writeScrapeTargets(options.directory, addresses));
   const { databaseUrl, metricsPort } = addresses.forms;
   return {
     targets,

@@ -3,6 +3,7 @@
 // fail, and skips and logs a definition that cannot be read.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { countForms } from '../src/forms/expiry/count-forms.ts';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
 import { type Purge, purgeBatch, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions } from '../src/forms/expiry/retention.ts';
@@ -44,6 +45,8 @@ export interface ExpiryOutcome {
   oldestOverdue: Date | undefined;
   /** Number of locked forms whose deletion is more than a day overdue; undefined if they were not counted. */
   overdueDeletions: number | undefined;
+  /** Number of forms by status; undefined if they were not counted. */
+  formsByStatus: Record<string, number> | undefined;
   /** Number of items that this run quarantined, plus those that others quarantined since the previous run. */
   quarantined: number;
 }
@@ -81,6 +84,7 @@ export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Pr
     options,
     outcome,
   );
+  if (!writer.dryRun && !signal.aborted) outcome.formsByStatus = await countForms(options);
   outcome.quarantined += await tidyAndCount(options);
   outcome.counts.quarantined = outcome.quarantined;
 }

@@ -128,6 +128,7 @@ describe('the lease', () => {
         conditions: null,
         oldestOverdue: null,
         overdueDeletions: null,
+        formsByStatus: null,
         retention: null,
       },
     };

@@ -56,7 +56,7 @@ const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long
 it('the form service exports no metrics of runs before the first run', async () => {
   const { text } = await call(`${forms.metricsUrl}/metrics`);
   expect(text).toContain('# TYPE formgate_reconciler_last_run_timestamp_seconds gauge');
-  expect(text).not.toMatch(/^reconciler_/m);
+  expect(text).not.toMatch(/^formgate_reconciler_/m);
 });
 
 describe('an applicant who does not come back', () => {

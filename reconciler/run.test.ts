@@ -1,13 +1,16 @@
 // Tests a whole run: its record, failures, an early stop, and dry runs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { countForms } from '../src/forms/expiry/count-forms.ts';
 import { readRunHistory } from '../src/forms/expiry/run-store.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
 import { createMetrics } from '../src/service/operations/metrics.ts';
 import { createPool } from '../src/service/postgres/postgres.ts';
+import { captureLog } from '../test/support/captured-log.ts';
 import { dumpDatabase } from '../test/support/database-dump.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
 import { startTransactionPool } from '../test/support/transaction-pool.ts';
 import type { ClientSync, SyncOptions } from './core-clients/sync.ts';
+
 import { exitCodeOf } from './summary.ts';
 
 let world: ExpiryWorld;
@@ -59,6 +62,31 @@ describe('a run', () => {
     expect(await lastRecord()).toMatchObject({ outcome: 'succeeded', clients_succeeded: null });
     await world.run({ clients: syncOf({ skipped: 'the resources cannot be read', failures: ['no list'] }).clients });
     expect(await lastRecord()).toMatchObject({ outcome: 'failed', clients_succeeded: false });
+  });
+
+  it('records the number of forms by status, and goes on without it if the count takes too long', async () => {
+    await world.pool.query('TRUNCATE forms CASCADE');
+    await Promise.all([world.add({ age: 16 * day }), world.add(), world.add()]);
+    await world.run();
+    expect(await lastRecord()).toMatchObject({
+      forms_by_status: { Draft: 2, Locked: 1, Submitted: 0, Archived: 0 },
+    });
+    const blocker = await world.pool.connect();
+    await blocker.query('BEGIN; LOCK TABLE forms IN ACCESS EXCLUSIVE MODE');
+    const { log, lines } = captureLog();
+    expect(await countForms({ pool: world.pool, log, limit: 200 })).toBeUndefined();
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    expect(lines()).toMatchObject([{ level: 'warn', msg: 'forms not counted' }]);
+  });
+
+  it('that turns a part off ends the record of its last success after 20 runs', async () => {
+    await world.run({ clients: syncOf({ conditions: {} }).clients });
+    const off = { clients: syncOf({ skipped: 'CORE_CLIENTS is off' }).clients };
+    await world.run(off);
+    expect(await readRunHistory(world.pool)).toMatchObject({ clientsSuccess: world.now(), expirySuccess: world.now() });
+    for (let runs = 1; runs < 20; runs += 1) await world.run(off);
+    expect(await readRunHistory(world.pool)).toMatchObject({ clientsSuccess: null, expirySuccess: world.now() });
   });
 
   it('records how long the most overdue draft is overdue, including those of skipped definitions', async () => {

@@ -50,6 +50,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     failures: [],
     oldestOverdue: undefined,
     overdueDeletions: undefined,
+    formsByStatus: undefined,
     quarantined: 0,
     conditions: undefined,
     expirySucceeded: null,
@@ -141,6 +142,7 @@ async function finish(lease: Lease, work: Work, options: RunOptions): Promise<vo
       conditions: conditions ?? null,
       oldestOverdue: oldestOverdue ?? null,
       overdueDeletions: overdueDeletions ?? null,
+      formsByStatus: work.formsByStatus ?? null,
       retention: options.defaults,
     }),
   );

@@ -16,6 +16,8 @@ export interface Surroundings {
   /** Address of the gateway. */
   publicUrl: string;
   seedFile: string;
+  /** Redis for the sessions of the token handler, instead of its memory. */
+  redisUrl: string | undefined;
 }
 
 export interface Place {
@@ -58,7 +60,7 @@ export async function processEnvironments(
       // Uses the gateway's address, because it is registered with each client and must stay the same after a restart.
       PUBLIC_URL: around.publicUrl,
       CONSOLE_URL: around.publicUrl,
-      SESSION_STORE: 'memory',
+      ...(around.redisUrl === undefined ? { SESSION_STORE: 'memory' } : { REDIS_URL: around.redisUrl }),
     },
     reconciler: {
       URN_PREFIX: urns.prefix,

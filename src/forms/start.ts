@@ -17,26 +17,27 @@ import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
-import { type SharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
-import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
+import type { SharedPool } from '../service/postgres/shared-pool.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { startAddressIndex } from './addresses/index-walk.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
 import { createIntakeApplication, noticeLinksOf } from './apply/intake-application.ts';
 import { presentNoticeProblem } from './apply/notice-page.ts';
 import { createCodeHashes } from './codes/code.ts';
+import { createCodeMetrics } from './codes/code-metrics.ts';
 import { createCodeStore } from './codes/store.ts';
 import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
+import { createDatabaseMetrics } from './database-metrics.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionServices } from './definitions/services.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { createExpiryDates, createFindPolicy, type FindPolicy } from './expiry/dates.ts';
-import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
 import { createFormAccess, largeCreates } from './forms/access.ts';
 import { createCreationStore } from './forms/creation-store.ts';
 import { createDataStore } from './forms/data-store.ts';
+import { createFormMetrics } from './forms/form-metrics.ts';
 import { createPseudonyms } from './forms/history.ts';
 import { createFindResponse } from './forms/idempotency.ts';
 import { createFormList } from './forms/list-store.ts';
@@ -93,15 +94,14 @@ export async function startForms(options: StartOptions): Promise<RunningService>
     ...{ config, log, clock, metrics, urns, platform, pools, validator, definitions, findPolicy, refusals, addresses },
   };
   const outbox = startOutbox(base, pace);
-  registerRunMetrics({ metrics, pool: pools.outbox, clock });
-  const quarantine = createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock });
-  createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
+  createDatabaseMetrics({ metrics, pool: pools.outbox, clock });
   platform.register(registered);
   void platform.preload();
   let ownUrl = '';
   const pool = shareRequestPool(base);
   const apply = createIntakeApplication({ ...base, pool, ownUrl: () => ownUrl });
   const readiness = watchReadiness({
+    env,
     ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup },
   });
   const running = await serve({
@@ -166,7 +166,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
   const dispatcher = startDispatcher({
     ...{ ...common, log, pace },
-    metrics: createOutboxMetrics({ metrics, store, clock }),
+    metrics: createOutboxMetrics({ registry: metrics.registry, store, clock }),
   });
   return { ...dispatcher, subscribeNow: createSubscribeNow(common) };
 }
@@ -222,20 +222,22 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
 function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outbox) {
   const { config, platform, validator, urns, metrics, clock } = base;
   const { notifications } = platform;
-  const forms = createFormStore(pool);
+  const onTransition = createFormMetrics(metrics);
+  const forms = createFormStore(pool, onTransition);
   const codes = createCodeStore(pool);
   const hashes = createCodeHashes(config.CODE_KEY);
   const codeLifetime = config.CODE_LIFETIME;
   return {
     forms,
     formData: createDataStore(pool),
-    creation: createCreationStore(pool, createNoticeMetrics(metrics)),
+    creation: createCreationStore(pool, { onTransition, onSuppressed: createNoticeMetrics(metrics) }),
     list: createFormList(pool),
     expiryDates: createExpiryDates(base.findPolicy),
     access: createFormAccess({ forms, definitions: base.definitions, clock }),
     findResponse: createFindResponse(pool),
     verification: createVerification({
       ...{ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock, channels: config.CODE_CHANNELS },
+      count: createCodeMetrics(metrics),
     }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,

@@ -105,7 +105,7 @@ export async function startPlatformServer(options: {
     staleAfter: config.WORKER_STALE_AFTER,
   });
   // This process has no service account: it calls no other service, and only verifies tokens.
-  const readiness = watchReadiness({ config, pool, log, metrics, pace: startup });
+  const readiness = watchReadiness({ config, pool, env, log, metrics, pace: startup });
   return serve({
     app: createHttpApp({
       ...{ log, metrics, routes: behaviour.routes(platformRoutes(createRouteOptions(base))) },

@@ -197,7 +197,7 @@ function createAges(now: () => number, times: CacheTimes) {
 function staleReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return () => {
-    metrics.staleServes.inc({ service });
+    metrics.staleServes.inc({ dependency: service });
     const now = clock().getTime();
     if (now - warnedAt < minutes) return;
     warnedAt = now;

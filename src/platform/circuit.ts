@@ -35,18 +35,18 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
   let outcomes: ('ok' | 'failed')[] = [];
   /** Time at which the next probe may start. Undefined while the circuit is closed. */
   let probeAt: number | undefined;
-  metrics.circuitOpen.set({ service }, 0);
+  metrics.circuitOpen.set({ dependency: service }, 0);
 
   function open(): void {
     if (probeAt === undefined) log.warn({ dependency: service }, 'circuit opened');
     probeAt = performance.now() + resetMs;
     outcomes = [];
-    metrics.circuitOpen.set({ service }, 1);
+    metrics.circuitOpen.set({ dependency: service }, 1);
   }
 
   function close(): void {
     probeAt = undefined;
-    metrics.circuitOpen.set({ service }, 0);
+    metrics.circuitOpen.set({ dependency: service }, 0);
     log.info({ dependency: service }, 'circuit closed');
   }
 

@@ -49,12 +49,12 @@ export function createKnownType(options: {
   const { metrics, log } = options;
   let state: State = 'current';
   let codeChannels: readonly string[] | undefined;
-  metrics.registrationUnknown.set({ service }, 0);
+  metrics.registrationUnknown.set({ dependency: service }, 0);
   const change = (next: State) => {
     if (next === state) return;
     state = next;
     log[next === 'current' ? 'info' : 'warn']({ dependency: service }, messages[next]);
-    metrics.registrationUnknown.set({ service }, next === 'current' ? 0 : 1);
+    metrics.registrationUnknown.set({ dependency: service }, next === 'current' ? 0 : 1);
   };
   return {
     missing() {

@@ -50,7 +50,7 @@ export function createMissBudget(clock: Clock, { missReads }: Pick<PlatformMetri
         own.left -= 1;
         total.left -= 1;
       }
-      missReads.inc({ service, outcome: isAllowed ? 'read' : 'refused' });
+      missReads.inc({ dependency: service, outcome: isAllowed ? 'read' : 'refused' });
       return isAllowed;
     },
   };

@@ -99,11 +99,11 @@ describe('while the service does not know the type', () => {
     expect(await text()).toMatch(
       /formgate_dependency_failures_total\{dependency="notifications",kind="unregistered"[^}]*\} 3/,
     );
-    expect(await text()).toContain('formgate_platform_registration_unknown{service="notifications"} 1');
+    expect(await text()).toContain('formgate_platform_registration_unknown{dependency="notifications"} 1');
     server.behave(answerJson({ subscriberId: id, typeId: 'form-status-updates', subscriber }));
     await notifications.subscribe(request);
     expect(lines('registration known to the service')).toBe(1);
-    expect(await text()).toContain('formgate_platform_registration_unknown{service="notifications"} 0');
+    expect(await text()).toContain('formgate_platform_registration_unknown{dependency="notifications"} 0');
   });
 
   it('a watch asks again until the service has every event of the type, then less often', async () => {
@@ -130,7 +130,7 @@ describe('while the service does not know the type', () => {
     expect(lines('registration outdated at the service')).toBe(1);
     expect(known.codeChannels()).toEqual(['email']);
     expect(sent()).toMatchObject({ method: 'GET', path: '/types/form-status-updates', query: { tenantId } });
-    expect(await text()).toContain('formgate_platform_registration_unknown{service="notifications"} 0');
+    expect(await text()).toContain('formgate_platform_registration_unknown{dependency="notifications"} 0');
     stopping.abort();
     await watch;
   });

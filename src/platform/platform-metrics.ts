@@ -13,17 +13,17 @@ export interface PlatformMetrics {
   /** Returns the counts of a cache. Every read of the cache adds to one of them. */
   cacheReads(cache: string): CacheReads;
   /** Counts reads that were served with an old response because the service fails. */
-  staleServes: prom.Counter<'service'>;
+  staleServes: prom.Counter<'dependency'>;
   /** Reads because a caller named something unknown. The outcome is `read`, or `refused` beyond the budget. */
-  missReads: prom.Counter<'service' | 'outcome'>;
+  missReads: prom.Counter<'dependency' | 'outcome'>;
   /** 1 while the circuit of the service is open. */
-  circuitOpen: prom.Gauge<'service'>;
+  circuitOpen: prom.Gauge<'dependency'>;
   /** 1 while a registration document has not been written. */
   registrationPending: prom.Gauge<'document'>;
   /** Counts registrations that another writer had undone, and that were written again. */
   registrationRepairs: prom.Counter<'document'>;
   /** 1 while a service of the platform does not know what this process has registered. */
-  registrationUnknown: prom.Gauge<'service'>;
+  registrationUnknown: prom.Gauge<'dependency'>;
 }
 
 /** Plain numbers, which are exported at each scrape: nearly every request reads several caches. */
@@ -51,19 +51,19 @@ export function createPlatformMetrics(
     staleServes: new prom.Counter({
       name: 'formgate_platform_stale_serves_total',
       help: 'Reads served with an old response because the service fails',
-      labelNames: ['service'],
+      labelNames: ['dependency'],
       registers,
     }),
     missReads: new prom.Counter({
       name: 'formgate_platform_miss_reads_total',
       help: 'Reads because a caller named something unknown, by outcome: read, or refused beyond the budget',
-      labelNames: ['service', 'outcome'],
+      labelNames: ['dependency', 'outcome'],
       registers,
     }),
     circuitOpen: new prom.Gauge({
       name: 'formgate_platform_circuit_open',
       help: '1 while the circuit to a platform service is open',
-      labelNames: ['service'],
+      labelNames: ['dependency'],
       registers,
     }),
     registrationPending: new prom.Gauge({
@@ -81,7 +81,7 @@ export function createPlatformMetrics(
     registrationUnknown: new prom.Gauge({
       name: 'formgate_platform_registration_unknown',
       help: '1 while a platform service works with an old configuration, without what this service has registered',
-      labelNames: ['service'],
+      labelNames: ['dependency'],
       registers,
     }),
   };

@@ -100,10 +100,10 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
 
 /** Throws ConfigError for an invalid `DIR_…` override or session store. */
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
-  const { config, log, startup: pace } = options;
+  const { config, log, env, startup: pace } = options;
   const tokenHandler = await assembleTokenHandler(options);
   const { metrics, pool, platform, redis } = tokenHandler;
-  const { conditions, stop } = watchReadiness({ config, pool, account: platform.account, log, metrics, pace });
+  const { conditions, stop } = watchReadiness({ config, pool, env, account: platform.account, log, metrics, pace });
   return serve({
     app: createTokenHandlerListener(tokenHandler),
     mayUpgrade: isTargetRequest,

@@ -19,6 +19,7 @@ describe('by default, the chart leaves out', () => {
     ['Ingress', { 'ingress.enabled': true }],
     ['HTTPRoute', { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] }],
     ['ServiceMonitor', { 'serviceMonitor.enabled': true }],
+    ['PrometheusRule', { 'prometheusRule.enabled': true, 'serviceMonitor.enabled': true }],
     ['HorizontalPodAutoscaler', { 'forms.autoscaling.enabled': true }],
     ['StatefulSet', { 'bundled.enabled': true, 'redis.url.existingSecret.name': '' }],
   ])('%s', async (kind, set) => {

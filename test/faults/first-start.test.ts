@@ -27,12 +27,12 @@ it('codes are 503 with the reason, and what waits is sent when the service has r
     body: { detail: expect.stringContaining('has not read the registration of this service yet') },
   });
   const metrics = async () => (await call(`${forms.metricsUrl}/metrics`)).text;
-  expect(await metrics()).toContain('formgate_platform_registration_unknown{service="notifications"} 1');
+  expect(await metrics()).toContain('formgate_platform_registration_unknown{dependency="notifications"} 1');
   expect(forms.logText()).toContain('registration unknown to the service');
 
   shift = cache + 1_000;
   await expect.poll(async () => (await send()).status).toBe(202);
-  expect(await metrics()).toContain('formgate_platform_registration_unknown{service="notifications"} 0');
+  expect(await metrics()).toContain('formgate_platform_registration_unknown{dependency="notifications"} 0');
   await mailbox.waitFor(({ to, subject }) => to.includes('ana@example.org') && subject.includes('draft is saved'));
   expect((await world.pool.query('SELECT FROM quarantine')).rowCount).toBe(0);
 });

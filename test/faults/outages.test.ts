@@ -192,10 +192,10 @@ describe('while the notification service is stopped', () => {
     for (let nth = 0; nth < 14; nth += 1) responses.push(await operate(id, 'send-code'));
     for (const response of responses) expectProblem(response, [502]);
     expect(Number(responses.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(await metric('formgate_platform_circuit_open', { service: 'notifications' })).toBe(1);
+    expect(await metric('formgate_platform_circuit_open', { dependency: 'notifications' })).toBe(1);
     await gates.notifications.open();
     await recovers(() => operate(id, 'send-code'), 202);
-    expect(await metric('formgate_platform_circuit_open', { service: 'notifications' })).toBe(0);
+    expect(await metric('formgate_platform_circuit_open', { dependency: 'notifications' })).toBe(0);
   }, 30_000);
 
   it('calls to a service that hangs get 504 after the time limit', async () => {
@@ -228,7 +228,7 @@ describe('while the configuration service is stopped', () => {
     moved += 60 * minute;
     expectProblem(await create(), [502, 503]);
     expect((await operate(id, 'submit')).status).toBe(200);
-    expect(await metric('formgate_platform_stale_serves_total', { service: 'configuration' })).toBeGreaterThan(0);
+    expect(await metric('formgate_platform_stale_serves_total', { dependency: 'configuration' })).toBeGreaterThan(0);
     expect(linesSince(from)).toContainEqual(
       expect.objectContaining({
         msg: 'platform service fails; its last responses are served',

@@ -70,6 +70,7 @@ export function tokenHandlerApiRoutes(): Route[] {
       browserSession: browser,
       cookieScheme: cookieScheme('session'),
       signInLimit: addressLimit(limiter('sign-in')),
+      outcomes: { observe: (_step: string, item: Route) => item },
     },
     logout: { browserSession: browser, backchannelLimit: addressLimit(limiter('backchannel-logout')) },
     sessions: { ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },

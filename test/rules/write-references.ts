@@ -1,6 +1,8 @@
 // `npm run docs`: rewrites the pages that are generated from code, and the generated parts of the chart.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createCatalogue } from '../../dev/monitoring/catalogue.ts';
+import { metricsPage } from '../../dev/monitoring/metrics-page.ts';
 import { frenchOverride } from '../../src/forms/notices/notification-type.ts';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
@@ -26,6 +28,7 @@ rewrite('docs/notices.md', (page) => withEventTable(page, events));
 writeFileSync(join(root, 'docs/errors.md'), errorPage);
 writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 writeFileSync(join(root, 'docs/routes.md'), routesReference(routedProcesses));
+writeFileSync(join(root, 'docs/metrics.md'), metricsPage(createCatalogue()));
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));
 writeFileSync(

@@ -78,7 +78,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
   const dispatcher = startDispatcher({
     store,
     deliver,
-    metrics: createOutboxMetrics({ metrics, store, clock }),
+    metrics: createOutboxMetrics({ registry: metrics.registry, store, clock }),
     clock,
     log,
     callTimeout: 10_000,

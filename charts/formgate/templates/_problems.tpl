@@ -89,6 +89,12 @@
 {{- if and .Values.serviceMonitor.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
 {{- $problems = append $problems "serviceMonitor.enabled: the cluster has no ServiceMonitor; install the Prometheus Operator first" -}}
 {{- end -}}
+{{- if and .Values.prometheusRule.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- $problems = append $problems "prometheusRule.enabled: the cluster has no PrometheusRule; install the Prometheus Operator first" -}}
+{{- end -}}
+{{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) (not .Values.prometheusRule.matchers) -}}
+{{- $problems = append $problems "prometheusRule.matchers: without serviceMonitor.enabled, set the labels that select the series of this release" -}}
+{{- end -}}
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}

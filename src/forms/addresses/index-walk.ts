@@ -6,8 +6,8 @@ import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
-import { createScrapedGauges } from '../scraped-metrics.ts';
 import { createAddressHashes } from './address.ts';
+import { createAddressMetrics } from './address-metrics.ts';
 import { type AddressIndexStore, createAddressIndexStore } from './index-store.ts';
 
 export interface AddressWalkOptions {
@@ -92,15 +92,6 @@ export function startAddressIndex({ secret, pool, metrics, clock, log }: Address
   const hashes = createAddressHashes(secret);
   const store = createAddressIndexStore(pool, hashes);
   const { isComplete } = store;
-  createScrapedGauges({
-    registry: metrics.registry,
-    read: isComplete,
-    gauges: {
-      formgate_address_index_complete: {
-        help: '1 if the search by address finds every form; 0 while the addresses of existing forms are being indexed',
-        samples: (complete) => [{ labels: {}, value: Number(complete) }],
-      },
-    },
-  });
+  createAddressMetrics({ registry: metrics.registry, isComplete });
   return { hashes, isComplete, ...startAddressWalk({ store, clock, log }) };
 }

@@ -9,6 +9,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { type Applicant, type Channel, codeChannel, type Form, type Language } from '../forms/form.ts';
 import type { SubscribeNow } from '../outbox/subscribe-now.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
+import type { CodeOutcome } from './code-metrics.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
 
 export interface CodeRequest {
@@ -25,6 +26,7 @@ export interface VerificationOptions {
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
+  count(outcome: CodeOutcome): void;
 }
 
 export type Verification = ReturnType<typeof createVerification>;
@@ -35,7 +37,7 @@ const mostPolls = 45;
 const pause = { first: 25, longest: 500 };
 
 export function createVerification(options: VerificationOptions) {
-  const { store, hashes, clock } = options;
+  const { store, hashes, clock, count } = options;
 
   function keysOf({ id, tenantId }: Form, { channel, address }: Channel): BudgetKeys {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
@@ -59,7 +61,7 @@ export function createVerification(options: VerificationOptions) {
       const { form, code } = request;
       const { issuer, subject } = request.account;
       const channel = codeChannel(form.applicant, usableChannels(options));
-      if (!channel) throw invalidCode();
+      if (!channel) throw rejected(options, invalidCode());
       const attempt: CodeAttempt = {
         ...keysOf(form, channel),
         ...{ issuer, subject, codeHash: hashes.code(form.id, code), now: clock() },
@@ -72,17 +74,14 @@ export function createVerification(options: VerificationOptions) {
           throw error;
         });
         const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
-        if (!isOpen) throw invalidCode();
+        if (!isOpen) throw rejected(options, invalidCode());
+        count('verified');
       };
       for (let poll = 0; poll < mostPolls; poll += 1) {
         const reservation = await store.reserveAttempt(attempt);
         if (reservation.outcome === 'session') return;
-        if (reservation.outcome === 'used') throw invalidCode();
-        if (reservation.outcome === 'spent')
-          throw tooMany(
-            'Too many wrong codes were tried. No code of this form works until the hour is over.',
-            reservation.waitMs,
-          );
+        if (reservation.outcome === 'used') throw rejected(options, invalidCode());
+        if (reservation.outcome === 'spent') throw rejected(options, tooManyWrong(reservation.waitMs));
         if (reservation.outcome === 'reserved') return settle(reservation.id);
         await sleep(Math.min(pause.first * 2 ** poll, pause.longest));
       }
@@ -101,9 +100,11 @@ export function createVerification(options: VerificationOptions) {
         const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
         await sendCode(options, form, { subscriberId, ...to });
       } catch (error) {
+        count('not-sent');
         await store.refundSend(reservation.id, keysOf(form, to));
         throw error;
       }
+      count('sent');
       return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
     },
   };
@@ -158,6 +159,15 @@ const reasons: Record<Language, string> = {
 
 function invalidCode(): Problem {
   return new Problem('invalid-code', 'The code is wrong, expired or used.');
+}
+
+function rejected({ count }: VerificationOptions, problem: Problem): Problem {
+  count('rejected');
+  return problem;
+}
+
+function tooManyWrong(waitMs: number): Problem {
+  return tooMany('Too many wrong codes were tried. No code of this form works until the hour is over.', waitMs);
 }
 
 // Retry-After has whole seconds (RFC 9110 section 10.2.3), rounded up so that the client does not retry too early.

@@ -2,9 +2,8 @@
 // recorded results of their runs.
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { Queryable } from '../../service/postgres/postgres.ts';
 import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
-import { type RunHistory, readRunHistory } from './run-store.ts';
+import type { RunHistory } from './run-store.ts';
 
 const seconds = (date: Date) => date.getTime() / 1_000;
 
@@ -12,7 +11,7 @@ type Reading = RunHistory & { now: number };
 
 const gauges: Record<string, ScrapedGauge<Reading>> = {
   formgate_reconciler_last_success_timestamp_seconds: {
-    help: 'End of the last run in which the part succeeded, in seconds since 1970',
+    help: 'End of the last run in which the part succeeded, in seconds since 1970; absent for a part that is turned off',
     label: 'part',
     samples: ({ expirySuccess, clientsSuccess }) =>
       Object.entries({ expire: expirySuccess, clients: clientsSuccess }).flatMap(([part, moment]) =>
@@ -51,6 +50,12 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
     help: 'Locked forms whose deletion is more than a day overdue after the last run',
     samples: ({ overdueDeletions }) => (overdueDeletions === null ? [] : [{ labels: {}, value: overdueDeletions }]),
   },
+  formgate_forms: {
+    help: 'Forms by status, counted by the last run of the reconciler that included the expiry',
+    label: 'status',
+    samples: ({ formsByStatus }) =>
+      Object.entries(formsByStatus ?? {}).map(([status, value]) => ({ labels: { status }, value })),
+  },
   formgate_reconciler_core_clients: {
     help: 'CoreClient resources by condition and status after the last run that read them',
     label: 'condition',
@@ -59,13 +64,18 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
   },
 };
 
-export function registerRunMetrics(options: { metrics: Metrics; pool: Queryable; clock: Clock }): void {
-  const { metrics, pool, clock } = options;
+export interface RunMetricsOptions extends Pick<Metrics, 'registry'> {
+  /** Returns undefined before the first run. */
+  readHistory(): Promise<RunHistory | undefined>;
+  clock: Clock;
+}
+
+export function createRunMetrics({ registry, readHistory, clock }: RunMetricsOptions): void {
   createScrapedGauges({
-    registry: metrics.registry,
+    registry,
     gauges,
     async read() {
-      const history = await readRunHistory(pool);
+      const history = await readHistory();
       return history && { ...history, now: seconds(clock()) };
     },
   });

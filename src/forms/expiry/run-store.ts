@@ -21,6 +21,8 @@ export interface RunRecord {
   oldestOverdue: Date | null;
   /** Number of locked forms whose deletion is more than a day overdue; null if the run did not count them. */
   overdueDeletions: number | null;
+  /** Number of forms by status; null if the run did not count them. */
+  formsByStatus: Record<string, number> | null;
   /** The default periods; null in records of older versions. */
   retention: Retention | null;
 }
@@ -28,7 +30,7 @@ export interface RunRecord {
 /** A summary of all runs. */
 export interface RunHistory {
   last: RunRecord;
-  /** The end of the last run in which the expiry succeeded. */
+  /** The end of the last run in which the expiry succeeded; null if none of the last runs included it. */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
   /** From the last run that read the resources. */
@@ -36,31 +38,43 @@ export interface RunHistory {
   /** From the last run that succeeded in the expiry or measured it. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
+  /** From the last run that counted the forms. */
+  formsByStatus: Record<string, number> | null;
 }
+
+/** A part that none of these runs included has been turned off. Its last success would seem late forever. */
+const lastRuns = 20;
 
 const writeSql = `
 INSERT INTO reconciler_runs
   (generation, started, finished, outcome, expiry_succeeded, clients_succeeded, counts, conditions, oldest_overdue,
-    overdue_deletions, retention)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
+    overdue_deletions, forms_by_status, retention)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
 
 const columns = `generation, started, finished, outcome, counts, conditions, retention,
   expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded", oldest_overdue AS "oldestOverdue",
-  overdue_deletions AS "overdueDeletions"`;
+  overdue_deletions AS "overdueDeletions", forms_by_status AS "formsByStatus"`;
+
+const lastSuccess = (part: string) => `
+  (SELECT max(finished) FROM reconciler_runs WHERE ${part}_succeeded AND EXISTS (
+    SELECT FROM (SELECT ${part}_succeeded AS result FROM reconciler_runs ORDER BY generation DESC LIMIT ${lastRuns}) AS last
+    WHERE result IS NOT NULL))`;
 
 const historySql = `
 SELECT generation, started, finished, outcome, counts, retention,
   expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded",
-  (SELECT max(finished) FROM reconciler_runs WHERE expiry_succeeded) AS "expirySuccess",
-  (SELECT max(finished) FROM reconciler_runs WHERE clients_succeeded) AS "clientsSuccess",
+  ${lastSuccess('expiry')} AS "expirySuccess",
+  ${lastSuccess('clients')} AS "clientsSuccess",
   (SELECT conditions FROM reconciler_runs WHERE conditions IS NOT NULL ORDER BY generation DESC LIMIT 1) AS conditions,
   (SELECT oldest_overdue FROM reconciler_runs WHERE expiry_succeeded OR oldest_overdue IS NOT NULL
     ORDER BY generation DESC LIMIT 1) AS "oldestOverdue",
   (SELECT overdue_deletions FROM reconciler_runs WHERE overdue_deletions IS NOT NULL
-    ORDER BY generation DESC LIMIT 1) AS "overdueDeletions"
+    ORDER BY generation DESC LIMIT 1) AS "overdueDeletions",
+  (SELECT forms_by_status FROM reconciler_runs WHERE forms_by_status IS NOT NULL
+    ORDER BY generation DESC LIMIT 1) AS "formsByStatus"
 FROM reconciler_runs ORDER BY generation DESC LIMIT 1`;
 
-type HistoryRow = Omit<RunRecord, 'conditions' | 'oldestOverdue' | 'overdueDeletions'> & Omit<RunHistory, 'last'>;
+type HistoryRow = Omit<RunRecord, keyof RunHistory> & Omit<RunHistory, 'last'>;
 
 export async function writeRun(db: Queryable, record: RunRecord): Promise<void> {
   await db.query(writeSql, [
@@ -74,6 +88,7 @@ export async function writeRun(db: Queryable, record: RunRecord): Promise<void> 
     record.conditions,
     record.oldestOverdue,
     record.overdueDeletions,
+    record.formsByStatus,
     record.retention,
   ]);
 }
@@ -94,6 +109,6 @@ export async function readRecentRuns(db: Queryable, count: number): Promise<RunR
 export async function readRunHistory(db: Queryable): Promise<RunHistory | undefined> {
   const [row] = (await db.query<HistoryRow>(historySql)).rows;
   if (!row) return undefined;
-  const { expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions } = row;
-  return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions };
+  const { expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions, formsByStatus } = row;
+  return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions, formsByStatus };
 }

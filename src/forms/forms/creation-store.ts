@@ -3,6 +3,7 @@
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import type { Form } from './form.ts';
+import type { Transition } from './form-metrics.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
 import { recordSql, recordValues } from './store.ts';
 
@@ -91,7 +92,12 @@ SELECT suppressed FROM judged`;
 export type CreationStore = ReturnType<typeof createCreationStore>;
 
 /** `onSuppressed` is called for each created draft whose mail is suppressed. */
-export function createCreationStore(pool: SharedPool, onSuppressed: () => void = () => undefined) {
+export interface CreationCounts {
+  onSuppressed?(): void;
+  onTransition?(transition: Transition): void;
+}
+
+export function createCreationStore(pool: SharedPool, { onSuppressed, onTransition }: CreationCounts = {}) {
   return {
     /**
      * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created` or
@@ -111,8 +117,11 @@ export function createCreationStore(pool: SharedPool, onSuppressed: () => void =
       try {
         const claim = { tenant: tenantId, member: id };
         const { rows } = await pool.query<{ suppressed: boolean }>(claim, createSql, values);
-        if (rows[0]?.suppressed) onSuppressed();
-        return rows.length === 1;
+        if (rows.length === 0) return false;
+        onTransition?.('created');
+        if (form.status === 'Submitted') onTransition?.('submitted');
+        if (rows[0]?.suppressed) onSuppressed?.();
+        return true;
       } catch (error) {
         // A concurrent create by the same creator has won: the unique index admits only one form.
         if (error instanceof Error && 'constraint' in error && error.constraint === 'forms_one_per_applicant')

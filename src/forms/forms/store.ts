@@ -14,6 +14,7 @@ import {
   statuses,
 } from './catalogue.ts';
 import type { Form, Person, Tombstone } from './form.ts';
+import type { Transition } from './form-metrics.ts';
 import { type Author, appendSql, type HistoryRow } from './history.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
 
@@ -107,7 +108,8 @@ SELECT id FROM gone`;
 
 export type FormStore = ReturnType<typeof createFormStore>;
 
-export function createFormStore(pool: SharedPool) {
+/** `onTransition` is called after each change of status and each deletion that was committed. */
+export function createFormStore(pool: SharedPool, onTransition: (transition: Transition) => void = () => undefined) {
   const claimOf = ({ tenantId, formId }: FormKey) => ({ tenant: tenantId, member: formId });
 
   return {
@@ -141,12 +143,14 @@ export function createFormStore(pool: SharedPool) {
     async move(
       change: RecordedChange & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
     ): Promise<Form | undefined> {
-      const { move, event, recorded }: { move: StatusMove; event: EventKind; recorded: string } =
+      const { move, event, recorded }: { move: StatusMove; event: EventKind; recorded: Transition } =
         operations[change.operation];
       const record = recordValues(change.record, change, change.now);
       const values = [...record, change.actor, move.from, move.to, event, move.sets, change.revision];
       values.push(recorded, change.by.role, change.by.account, storedTraceparent());
-      return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
+      const [moved] = (await pool.query<Form>(claimOf(change), moveSql, values)).rows;
+      if (moved) onTransition(recorded);
+      return moved;
     },
 
     /** Sets lastAccessed of a draft. Returns undefined if the form is no draft. */
@@ -186,7 +190,9 @@ export function createFormStore(pool: SharedPool) {
      */
     async remove({ actor, now, statuses, ...key }: Change & { statuses: readonly FormStatus[] }): Promise<boolean> {
       const values = [key.formId, key.tenantId, now, statuses, actor, storedTraceparent()];
-      return (await pool.query(claimOf(key), removeSql, values)).rowCount === 1;
+      const isRemoved = (await pool.query(claimOf(key), removeSql, values)).rowCount === 1;
+      if (isRemoved) onTransition('deleted');
+      return isRemoved;
     },
   };
 }

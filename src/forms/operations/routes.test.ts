@@ -33,7 +33,7 @@ async function addRun(generation: string, changes: object = {}): Promise<void> {
   await writeRun(forms.pool, {
     ...{ generation, started: new Date(finished.getTime() - 60_000), finished, outcome: 'succeeded' },
     ...{ expirySucceeded: true, clientsSucceeded: true, counts: { locked: 3 }, conditions: { 'Ready=True': 2 } },
-    ...{ oldestOverdue: null, overdueDeletions: 0, retention: null, ...changes },
+    ...{ oldestOverdue: null, overdueDeletions: 0, formsByStatus: null, retention: null, ...changes },
   });
 }
 

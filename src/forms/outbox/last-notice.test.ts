@@ -78,7 +78,7 @@ function start(canTell: boolean): void {
   const metrics = createMetrics();
   dispatcher = startDispatcher({
     ...{ store, deliver, clock, log: captureLog().log, callTimeout: 10_000 },
-    metrics: createOutboxMetrics({ metrics, store, clock }),
+    metrics: createOutboxMetrics({ registry: metrics.registry, store, clock }),
     traffic: { isServing: () => false, close: () => undefined },
     pace: { ...quick, rate: 100_000 },
   });

@@ -34,12 +34,12 @@ const gauges = {
   ),
 };
 
-export function createOutboxMetrics(options: {
-  metrics: Metrics;
+export interface OutboxMetricsOptions extends Pick<Metrics, 'registry'> {
   store: Pick<OutboxStore, 'backlog'>;
   clock: Clock;
-}): OutboxMetrics {
-  const { registry } = options.metrics;
+}
+
+export function createOutboxMetrics({ registry, store, clock }: OutboxMetricsOptions): OutboxMetrics {
   const outcomes = new prom.Counter({
     name: 'formgate_outbox_deliveries_total',
     help: 'Attempted deliveries by kind and outcome (accepted, skipped, postponed, failed, rejected)',
@@ -53,7 +53,7 @@ export function createOutboxMetrics(options: {
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [registry],
   });
-  createScrapedGauges({ registry, gauges, read: () => options.store.backlog(options.clock()) });
+  createScrapedGauges({ registry, gauges, read: () => store.backlog(clock()) });
   return {
     delivered(kind, outcome, duration) {
       outcomes.inc({ kind, outcome });

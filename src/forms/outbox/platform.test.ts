@@ -68,7 +68,7 @@ beforeAll(async () => {
     clock,
     recheck: 60_000,
   });
-  const outboxMetrics = createOutboxMetrics({ metrics, store, clock });
+  const outboxMetrics = createOutboxMetrics({ registry: metrics.registry, store, clock });
   dispatcher = startDispatcher({
     store,
     deliver,

@@ -3,6 +3,7 @@ import prom from 'prom-client';
 import { createHttpMetrics, type HttpMetrics } from '../http/http-metrics.ts';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
 import { createTracingMetrics } from '../tracing/tracing-metrics.ts';
+import { type Certificates, createCertificateMetrics } from './certificate-metrics.ts';
 import { productVersion } from './product-version.ts';
 
 export interface Metrics {
@@ -15,6 +16,7 @@ export interface Metrics {
   dependencyUp: prom.Gauge<'dependency'>;
   rateLimited: prom.Counter<'limit'>;
   postgresPools: PoolMetrics;
+  certificates: Certificates;
 }
 
 /** Creates the metrics in a new registry. `service` is the name of the process in `formgate_build_info`. */
@@ -34,6 +36,7 @@ export function createMetrics(service = 'formgate'): Metrics {
       registers: [registry],
     }),
     postgresPools: createPoolMetrics({ registry }),
+    certificates: createCertificateMetrics({ registry }),
   };
 }
 

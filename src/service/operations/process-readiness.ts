@@ -1,16 +1,20 @@
 // Defines the readiness conditions of all services: the identity provider before the pod first becomes ready, and the
-// database pool at any time.
+// database pool at any time. Also watches what is only reported: the identity provider later on, and certificates.
 import type pg from 'pg';
 import {
   checkIdentityProvider,
   type IdentityProviderConfig,
   type IdentityProviderOptions,
 } from '../auth/identity-provider.ts';
+import { watchIdentityProvider } from '../auth/identity-provider-watch.ts';
 import { type PoolWatchOptions, watchPool } from '../postgres/pool-watch.ts';
+import { createDependencyState } from './dependency-state.ts';
+import { type GivenCertificates, noteGivenCertificates } from './given-certificates.ts';
 import type { Conditions } from './readiness.ts';
 
 export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config'> {
-  config: IdentityProviderConfig & { DATABASE_URL: string };
+  config: IdentityProviderConfig & GivenCertificates;
+  env: NodeJS.ProcessEnv;
   /** The pool that requests use. */
   pool: pg.Pool;
   /** Overrides of the times of the pool's watch. */
@@ -22,9 +26,11 @@ export interface ProcessReadiness {
   stop(): void;
 }
 
-export function watchReadiness({ pool, watch, ...options }: ProcessReadinessOptions): ProcessReadiness {
+export function watchReadiness({ pool, watch, env, ...options }: ProcessReadinessOptions): ProcessReadiness {
   const identityProvider = checkIdentityProvider(options);
   const showUp = (isUp: boolean) => options.metrics.dependencyUp.set({ dependency: 'postgres' }, Number(isUp));
+  const stopWatch = watchIdentityProviderState(options);
+  void noteGivenCertificates(options.metrics.certificates, options.config, env.NODE_EXTRA_CA_CERTS);
   const requests = watchPool({ pool, url: options.config.DATABASE_URL, onChecked: showUp, ...watch });
   return {
     conditions: {
@@ -33,7 +39,22 @@ export function watchReadiness({ pool, watch, ...options }: ProcessReadinessOpti
     },
     stop() {
       identityProvider.stop();
+      stopWatch();
       requests.stop();
     },
   };
+}
+
+function watchIdentityProviderState({
+  config,
+  log,
+  metrics,
+}: Omit<ProcessReadinessOptions, 'pool' | 'env'>): () => void {
+  const name = 'the identity provider';
+  const state = createDependencyState({ dependency: 'identity-provider', name, log, metrics });
+  return watchIdentityProvider({
+    accessUrl: config.ACCESS_SERVICE_URL,
+    state,
+    certificates: metrics.certificates,
+  });
 }

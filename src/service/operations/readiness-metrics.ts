@@ -1,12 +1,11 @@
 // Tells why a pod gets no requests.
 import prom from 'prom-client';
-import type { ReadinessReport } from './readiness.ts';
 
 export interface ReadinessMetricsOptions {
   registry: prom.Registry;
   /** `draining` and the names of all conditions. */
   reasons: string[];
-  report(): Promise<Pick<ReadinessReport, 'draining' | 'waitingFor'>>;
+  report(): Promise<{ draining: boolean; waitingFor: Record<string, string> }>;
 }
 
 export function createReadinessMetrics({ registry, reasons, report }: ReadinessMetricsOptions): void {

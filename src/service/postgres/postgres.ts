@@ -1,6 +1,7 @@
 // Creates pools and transactions of Postgres, and maps database errors to problems. It uses no session state, so that
 // it works behind a transaction-pooling PgBouncer.
 import { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { parseJson } from '../http/json-parser.ts';
 import { Problem } from '../http/problem.ts';
@@ -41,6 +42,8 @@ export function createPool(options: {
   const longestSilence = options.longestSilence ?? 20_000;
   pool.on('connect', (client) => {
     endWhenSilent(client, longestSilence);
+    const { stream } = client.connection;
+    if (stream instanceof TLSSocket) options.metrics.certificates.presented('postgres', stream.getPeerCertificate());
     // Without a listener, the event would end the process. The next statement on this connection fails anyway.
     client.on('error', () => undefined);
   });

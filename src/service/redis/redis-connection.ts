@@ -1,6 +1,7 @@
 // One connection to Redis: a single server, a Sentinel group or a Cluster. It connects and reconnects in the background
 // and pings Redis. It queues no commands while disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
   type BasicPooledClientSideCache,
   createCluster,
@@ -33,8 +34,15 @@ type CommonOptions = Pick<
   'RESP' | 'username' | 'password' | 'pingInterval' | 'disableOfflineQueue' | 'maintNotifications'
 >;
 
-/** Pass `tracking` for a connection that reads tracked keys. Such a connection needs Redis 6. */
-export function createRawClient(settings: RedisSettings, tracking?: BasicPooledClientSideCache): ClientKind {
+/**
+ * `onCertificate` gets the certificate of each server that was connected by TLS. Pass `tracking` for a connection that
+ * reads tracked keys. Such a connection needs Redis 6.
+ */
+export function createRawClient(
+  settings: RedisSettings,
+  onCertificate: (certificate: PeerCertificate) => void,
+  tracking?: BasicPooledClientSideCache,
+): ClientKind {
   const { topology } = settings;
   const RESP: RespVersions = tracking ? 3 : 2;
   const common: CommonOptions = {
@@ -44,7 +52,12 @@ export function createRawClient(settings: RedisSettings, tracking?: BasicPooledC
     disableOfflineQueue: true,
     maintNotifications: 'disabled',
   };
-  const socket = { ...tlsOptions(settings), socketTimeout, connectTimeout: socketTimeout, reconnectStrategy };
+  const socket = {
+    ...tlsOptions(settings, onCertificate),
+    socketTimeout,
+    connectTimeout: socketTimeout,
+    reconnectStrategy,
+  };
   const cache = tracking ? { clientSideCache: tracking } : {};
   if (topology.kind === 'server') {
     const client = new ServerClient({ ...common, ...cache, url: topology.url, socket });
@@ -88,8 +101,16 @@ function credentials(username: string | undefined, password: string | undefined)
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }
 
-function tlsOptions({ tls }: RedisSettings) {
-  return tls ? { tls: true as const, ...tls } : {};
+function tlsOptions({ tls }: RedisSettings, onCertificate: (certificate: PeerCertificate) => void) {
+  if (!tls) return {};
+  return {
+    ...{ tls: true as const, ...tls },
+    // node-redis does not show its sockets. This is called with each certificate that an authority has signed.
+    checkServerIdentity(host: string, certificate: PeerCertificate) {
+      onCertificate(certificate);
+      return checkServerIdentity(host, certificate);
+    },
+  };
 }
 
 /** Never gives up. */

@@ -35,8 +35,8 @@ async function serve(options: TestRedisOptions = {}): Promise<TestRedis> {
   servers.push(server);
   return server;
 }
-function connect(settings: RedisSettings): Redis {
-  const redis = createRedis({ settings, log: log.log, metrics: createMetrics() });
+function connect(settings: RedisSettings, metrics = createMetrics()): Redis {
+  const redis = createRedis({ settings, log: log.log, metrics });
   clients.push(redis);
   return redis;
 }
@@ -88,8 +88,8 @@ describe('one server', () => {
   ])('that refuses the password %s is logged once as that, and once when it is accepted', async (_whose, user) => {
     const server = await serve({ password: 'the default password' });
     const redis = connect({ ...byUrl(server), ...user, password: 'a later password' });
-    const said = () => log.lines().map(({ level, msg, connection }) => [level, msg, connection]);
-    const refused = ['error', 'Redis refuses the credentials', 'commands'];
+    const said = () => log.lines().map(({ level, msg, dependency }) => [level, msg, dependency]);
+    const refused = ['error', 'Redis refuses the credentials', 'redis'];
     await until(() => said().length > 0);
     // Several attempts to connect.
     await delay(600);
@@ -97,7 +97,7 @@ describe('one server', () => {
     await server.command('CONFIG', 'SET', 'requirepass', 'a later password');
     await server.command('ACL', 'SETUSER', 'handler', 'on', '>a later password', '~*', '+@all');
     await until(() => said().length > 1);
-    expect(said()[1]).toEqual(['info', 'Redis is reachable', 'commands']);
+    expect(said()[1]).toEqual(['info', 'Redis is reachable again', 'redis']);
     expect(log.text()).not.toMatch(/a later password|the default password/);
   });
 
@@ -136,11 +136,50 @@ describe('one server', () => {
     const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${port}` } });
     await delay(300);
     await expect(redis.commands.get('a')).rejects.toMatchObject({ status: 503 });
-    const said = () => log.lines().filter(({ connection }) => connection === 'commands');
+    const said = () => log.lines();
     expect(said()).toMatchObject([{ level: 'error', msg: 'Redis is unreachable', err: { code: 'ECONNREFUSED' } }]);
     await serve({ port });
     await exercise(redis);
-    expect(said().map(({ msg }) => msg)).toEqual(['Redis is unreachable', 'Redis is reachable']);
+    expect(said().map(({ msg }) => msg)).toEqual(['Redis is unreachable', 'Redis is reachable again']);
+  });
+
+  it('is reported in one line when it goes down and one when it is back, and in metrics', async () => {
+    const server = await serve();
+    const metrics = createMetrics();
+    const redis = connect(byUrl(server), metrics);
+    await exercise(redis);
+    const isUp = async () => (await metrics.dependencyUp.get()).values.map(({ labels, value }) => [labels, value]);
+    expect(await isUp()).toEqual([[{ dependency: 'redis' }, 1]]);
+    const before = log.lines().length;
+    server.pause();
+    await until(async () => !(await redis.isReachable()));
+    expect(await isUp()).toEqual([[{ dependency: 'redis' }, 0]]);
+    // Both connections notice the outage.
+    await delay(1_500);
+    server.resume();
+    await exercise(redis);
+    const said = log.lines().slice(before);
+    expect(said.map(({ msg }) => msg)).toEqual(['Redis is unreachable', 'Redis is reachable again']);
+    expect(await isUp()).toEqual([[{ dependency: 'redis' }, 1]]);
+    const text = await metrics.registry.metrics();
+    expect(text).toMatch(/^formgate_redis_command_duration_seconds_count [1-9]/m);
+  });
+
+  it('that loses only its tracked reads is reported once', async () => {
+    const server = await serve();
+    const redis = connect(byUrl(server));
+    await exercise(redis);
+    const before = log.lines().length;
+    // The connection of tracked reads uses RESP3. It cannot sign in again.
+    const list = String(await server.command('CLIENT', 'LIST'));
+    const tracked = list.split('\n').find((line) => line.includes('resp=3')) ?? '';
+    await server.command('ACL', 'SETUSER', 'default', '-client|tracking');
+    await server.command('CLIENT', 'KILL', 'ID', /id=(\d+)/.exec(tracked)?.[1] ?? '');
+    await until(() => log.lines().length > before);
+    await delay(1_000);
+    const said = log.lines().slice(before);
+    expect(said).toMatchObject([{ level: 'warn', msg: expect.stringContaining('reports no changes of sessions') }]);
+    expect([await redis.isReachable(), redis.tracked.isLive]).toEqual([true, false]);
   });
 
   it('is used again after a restart, with its scripts', async () => {
@@ -199,7 +238,10 @@ describe('one server', () => {
     const tls = ['--tls-port', String(tlsPort), '--tls-cert-file', file('cert'), '--tls-key-file', file('key')];
     await serve({ args: [...tls, '--tls-ca-cert-file', file('cert'), '--tls-auth-clients', 'no'] });
     const topology = { kind: 'server', url: `rediss://127.0.0.1:${tlsPort}` } as const;
-    await exercise(connect({ topology, tls: { ca: await readFile(file('cert'), 'utf8') } }));
+    const metrics = createMetrics();
+    await exercise(connect({ topology, tls: { ca: await readFile(file('cert'), 'utf8') } }, metrics));
+    const [, expiry] = /certificate="redis"\} (\d+)/.exec(await metrics.registry.metrics()) ?? [];
+    expect(Number(expiry) - Date.now() / 1_000).toBeGreaterThan(80_000);
     const distrusting = connect({ topology, tls: {} });
     await delay(500);
     expect(await distrusting.isReachable()).toBe(false);

@@ -1,6 +1,7 @@
 // Runs commands, scripts and tracked reads on Redis. A command fails within 2.5 s with Problem `unavailable`. Commands
 // are neither queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
 import { hash } from 'node:crypto';
+import type { PeerCertificate } from 'node:tls';
 import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
 import { createDependencyState, type DependencyStatus } from '../operations/dependency-state.ts';
@@ -76,9 +77,10 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   };
   const state = createDependencyState({ dependency: 'redis', name: 'Redis', log, metrics });
   const recorders = { dependencyFailures: metrics.dependencyFailures, ...createRedisMetrics(metrics) };
-  const main = createRawClient(settings);
+  const onCertificate = (certificate: PeerCertificate) => metrics.certificates.presented('redis', certificate);
+  const main = createRawClient(settings, onCertificate);
   const isUp = () => watch.isUp;
-  const tracking = createTracking({ settings, main, log, recorders, isRedisUp: isUp, tell });
+  const tracking = createTracking({ settings, onCertificate, main, log, recorders, isRedisUp: isUp, tell });
   // This connection decides whether Redis is up. That of tracked reads would log the same outage again.
   const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
     if (status !== 'up') state.down(status, { err: error });
@@ -131,6 +133,7 @@ function openConnection(kind: ClientKind, { dependencyFailures }: CommandRecorde
 }
 
 interface TrackingOptions extends Pick<RedisOptions, 'settings' | 'log'> {
+  onCertificate(certificate: PeerCertificate): void;
   main: ClientKind;
   recorders: CommandRecorders;
   isRedisUp(): boolean;
@@ -138,7 +141,7 @@ interface TrackingOptions extends Pick<RedisOptions, 'settings' | 'log'> {
 }
 
 /** Manages the second connection, over which Redis reports changes of the keys that were read. */
-function createTracking({ settings, main, log, recorders, isRedisUp, tell }: TrackingOptions) {
+function createTracking({ settings, onCertificate, main, log, recorders, isRedisUp, tell }: TrackingOptions) {
   let opened: { reads: RedisReads; watch: ConnectionWatch } | undefined;
   let isClosed = false;
   return {
@@ -150,7 +153,7 @@ function createTracking({ settings, main, log, recorders, isRedisUp, tell }: Tra
         return;
       }
       if (isClosed || opened) return;
-      const kind = createRawClient(settings, new Invalidations(tell));
+      const kind = createRawClient(settings, onCertificate, new Invalidations(tell));
       const report = reportLostTracking(log, isRedisUp);
       const watch = openConnection(kind, recorders, (status, error) => {
         tell(null);

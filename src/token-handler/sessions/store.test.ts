@@ -71,6 +71,44 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
     await store.tokens.start(handle, { sealed: 'set 1', limit }, now);
   };
 
+  describe('counts sessions', () => {
+    const count = async () => store.tokens.count(Date.now());
+    const change = (before: number, by: number) => expect.poll(count).toBe(before + by);
+
+    it('from their start to their end', async () => {
+      const before = await count();
+      await start();
+      await change(before, 1);
+      await store.tokens.end(handle);
+      await change(before, 0);
+    });
+
+    it('until they expire, and longer if requests postpone that', async () => {
+      const before = await count();
+      await put(signedIn());
+      // The session has been idle for almost an hour.
+      await store.tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now - hour + 400);
+      await change(before, 1);
+      await store.tokens.touch(handle, now - hour + 900, 100);
+      await delay(500);
+      expect(await count()).toBe(before + 1);
+      await delay(500);
+      expect(await count()).toBe(before);
+    });
+
+    it('once, although their tokens are refreshed', async () => {
+      const before = await count();
+      await start();
+      await store.tokens.claim(handle, 1, 'intent');
+      await store.tokens.conclude(handle, 'intent', Date.now(), { sealed: 'set 2', limit: now + hour });
+      await store.tokens.touch(handle, now + 1_000, 0);
+      await delay(100);
+      expect(await count()).toBe(before + 1);
+      await store.tokens.end(handle);
+      await change(before, 0);
+    });
+  });
+
   describe('of records', () => {
     it('returns the record that was stored under the id', async () => {
       await put(record());

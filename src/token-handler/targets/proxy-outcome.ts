@@ -38,7 +38,8 @@ export function failedOutcome(error: unknown, isForwarded: boolean): ProxyOutcom
   if (!(error instanceof Problem)) return isForwarded ? 'unreachable' : 'failed';
   if (isForwarded && error.slug === 'dependency-failed') return 'unreachable';
   if (isForwarded && error.slug === 'dependency-timeout') return 'timeout';
-  return error.status < 500 || error.slug === 'busy' ? 'refused' : 'failed';
+  const isRefusal = error.status < 500 || error.slug === 'busy' || rejectionOf(error) !== undefined;
+  return isRefusal ? 'refused' : 'failed';
 }
 
 const rejections: Partial<Record<ProblemSlug, Rejection>> = {

@@ -1,0 +1,156 @@
+// Turns the description of a panel into a panel of Grafana. The unit comes from the queries. The text of a panel is the
+// question that it answers, the meaning of its metrics, and the runbooks of the alerts about it.
+import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
+import * as common from '@grafana/grafana-foundation-sdk/common';
+import * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
+import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
+import * as stat from '@grafana/grafana-foundation-sdk/stat';
+import * as stateTimeline from '@grafana/grafana-foundation-sdk/statetimeline';
+import * as table from '@grafana/grafana-foundation-sdk/table';
+import * as timeSeries from '@grafana/grafana-foundation-sdk/timeseries';
+import type { Query } from './queries.ts';
+
+/**
+ * `lines` and `areas` show values over time, `areas` as parts of a sum. `number` shows the last value, `states` the times
+ * at which a value was 1 (good) or 0 (bad), and `table` the last value of each series with its labels.
+ */
+type Show = 'lines' | 'areas' | 'number' | 'states' | 'table';
+
+export interface PanelText {
+  title: string;
+  /** The question that the panel answers. */
+  question: string;
+  queries: readonly Query[];
+  /** By default `lines`. */
+  show?: Show;
+  /** Width in 24ths. By default 8, and 4 for a number. */
+  width?: number;
+  /** Values from which the panel is yellow and red. A `red` below `yellow` means that low values are bad. */
+  limits?: { yellow?: number; red: number };
+  /** File names of runbooks, without `.md`. */
+  runbooks?: readonly string[];
+}
+
+export interface RowText {
+  title: string;
+  panels: readonly PanelText[];
+}
+
+/** Explains the metrics of a query in Markdown. */
+export type Explain = (expressions: readonly string[]) => string;
+
+/** The data source that the reader has chosen. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a variable of Grafana
+export const dataSource: common.DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
+/** Address of the folder of runbooks. The chart replaces it by `prometheusRule.runbookUrl`. */
+export const runbookFolder = 'https://github.com/formgate/formgate/blob/main/docs/runbooks';
+
+export function buildPanel(text: PanelText, id: number, explain: Explain): Builder<grafana.Panel> {
+  const { show = 'lines', queries, runbooks = [] } = text;
+  const unit = queries[0]?.unit ?? 'short';
+  if (queries.some((query) => query.unit !== unit)) throw new Error(`The queries of "${text.title}" differ in unit.`);
+  const panel = kinds[show](text)
+    .id(id)
+    .title(text.title)
+    .description([text.question, explain(queries.map(({ expr }) => expr)), ...runbooks.map(linkOf)].join('\n\n'))
+    .datasource(dataSource)
+    .unit(unit)
+    .span(text.width ?? (show === 'number' ? 4 : 8))
+    .height(show === 'number' ? 4 : 8);
+  for (const [index, query] of queries.entries()) panel.withTarget(target(query, index, show));
+  return panel;
+}
+
+function linkOf(runbook: string): string {
+  return `Runbook: [${runbook}](${runbookFolder}/${runbook}.md)`;
+}
+
+function target({ expr, legend }: Query, index: number, show: Show): DataqueryBuilder {
+  const query = new DataqueryBuilder()
+    .refId(String.fromCharCode('A'.charCodeAt(0) + index))
+    .datasource(dataSource)
+    .expr(expr)
+    .legendFormat(legend);
+  if (show === 'table') return query.instant().format(PromQueryFormat.Table);
+  return show === 'number' ? query.instant() : query.range();
+}
+
+type AnyPanel =
+  | ReturnType<typeof lines>
+  | ReturnType<typeof number>
+  | ReturnType<typeof states>
+  | ReturnType<typeof rows>;
+
+const kinds: Record<Show, (text: PanelText) => AnyPanel> = {
+  lines,
+  areas: (text) =>
+    lines(text).fillOpacity(30).stacking(new common.StackingConfigBuilder().mode(common.StackingMode.Normal)),
+  number,
+  states,
+  table: rows,
+};
+
+function lines({ limits }: PanelText) {
+  const panel = new timeSeries.PanelBuilder()
+    .min(0)
+    .lineWidth(1)
+    .fillOpacity(0)
+    .showPoints(common.VisibilityMode.Never)
+    .legend(
+      new common.VizLegendOptionsBuilder()
+        .displayMode(common.LegendDisplayMode.Table)
+        .placement(common.LegendPlacement.Bottom)
+        .showLegend(true)
+        .calcs(['lastNotNull', 'max']),
+    )
+    .tooltip(
+      new common.VizTooltipOptionsBuilder().mode(common.TooltipDisplayMode.Multi).sort(common.SortOrder.Descending),
+    );
+  if (!limits) return panel;
+  return panel
+    .thresholds(thresholds(limits))
+    .thresholdsStyle(new common.GraphThresholdsStyleConfigBuilder().mode(common.GraphThresholdsStyleMode.Dashed));
+}
+
+function number({ limits }: PanelText) {
+  const panel = new stat.PanelBuilder()
+    .graphMode(common.BigValueGraphMode.None)
+    .colorMode(limits ? common.BigValueColorMode.Background : common.BigValueColorMode.None)
+    .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']));
+  return limits ? panel.thresholds(thresholds(limits)) : panel;
+}
+
+function states() {
+  return new stateTimeline.PanelBuilder()
+    .showValue(common.VisibilityMode.Never)
+    .mergeValues(true)
+    .colorScheme(new grafana.FieldColorBuilder().mode(grafana.FieldColorModeId.Thresholds))
+    .thresholds(steps([red, { value: 1, color: 'green' }]))
+    .mappings([
+      {
+        type: grafana.MappingType.ValueToText,
+        options: { 0: { text: 'down', color: 'red', index: 0 }, 1: { text: 'up', color: 'green', index: 1 } },
+      },
+    ]);
+}
+
+function rows() {
+  return new table.PanelBuilder().showHeader(true).withTransformation({
+    id: 'organize',
+    options: { excludeByName: { Time: true }, renameByName: { Value: 'value' }, indexByName: {} },
+  });
+}
+
+function thresholds({ yellow, red: limit }: NonNullable<PanelText['limits']>): grafana.ThresholdsConfigBuilder {
+  if (yellow !== undefined && limit < yellow)
+    return steps([red, { value: limit, color: 'yellow' }, { value: yellow, color: 'green' }]);
+  const middle = yellow === undefined ? [] : [{ value: yellow, color: 'yellow' }];
+  return steps([{ value: null, color: 'green' }, ...middle, { value: limit, color: 'red' }]);
+}
+
+/** The first step has no lower bound. */
+const red: grafana.Threshold = { value: null, color: 'red' };
+
+function steps(list: grafana.Threshold[]): grafana.ThresholdsConfigBuilder {
+  return new grafana.ThresholdsConfigBuilder().mode(grafana.ThresholdsMode.Absolute).steps(list);
+}

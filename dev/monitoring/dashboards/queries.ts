@@ -1,0 +1,133 @@
+// Builds PromQL from the metrics catalogue. A query is rejected unless its metric exists, has the type that the query
+// needs, and has the labels that the query uses: `npm run docs` fails when a metric is renamed and a dashboard is not.
+
+/** What a query must know about a metric; the catalogue has it. */
+export interface MetricFacts {
+  name: string;
+  type: string;
+  labels: readonly string[];
+}
+
+/** Units of Grafana: seconds, bytes (IEC), a share of 1, requests and events per second, events per minute, numbers. */
+export type Unit = 's' | 'bytes' | 'percentunit' | 'reqps' | 'cps' | 'cpm' | 'short';
+
+export interface Query {
+  expr: string;
+  unit: Unit;
+  /** Legend of each series, with labels as `{{label}}`. */
+  legend: string;
+}
+
+export interface Selection {
+  /** Labels that remain. Each combination of their values is a series. */
+  by?: readonly string[];
+  /** Further label matchers, such as `status="5xx"`. */
+  where?: string;
+  /** By default the labels in `by`. */
+  legend?: string;
+  /** The counter has no series before its first event, so that no series means none: the panel then shows 0. */
+  quiet?: boolean;
+}
+
+/** Selects the series of a release, by the variables of every dashboard. Recorded series have no other target labels. */
+export const ofRelease = 'namespace="$namespace", release="$release"';
+const ofPods = `${ofRelease}, job=~"$job", pod=~"$pod"`;
+/** Labels that the chart's ServiceMonitor or the scrape configuration adds to every series. */
+const targetLabels = ['namespace', 'release', 'job', 'pod'];
+const window = '$__rate_interval';
+
+/** A query of series that rules record, or that Prometheus itself writes. Rules keep only the release. */
+export function recorded(expr: string, unit: Unit, { by = [], legend, quiet }: Omit<Selection, 'where'> = {}): Query {
+  return finish(expr, unit, { by, quiet: quiet ?? false, ...(legend !== undefined && { legend }) }, expr);
+}
+
+export type Queries = ReturnType<typeof createQueries>;
+
+export function createQueries(metrics: readonly MetricFacts[]) {
+  const known = new Map(metrics.map((metric) => [metric.name, metric]));
+
+  function select(name: string, type: string, { by = [], where }: Selection, suffix = ''): string {
+    const metric = known.get(name);
+    if (metric?.type !== type) throw new Error(`${name} is ${metric ? `a ${metric.type}` : 'unknown'}, not a ${type}.`);
+    const used = [...by, ...[...(where ?? '').matchAll(/(\w+)\s*[!=]/g)].map(([, label = '']) => label)];
+    const missing = used.filter((label) => ![...metric.labels, ...targetLabels].includes(label));
+    if (missing.length > 0) throw new Error(`${name} has no label ${missing.join(', ')}.`);
+    return `${name}${suffix}{${ofPods}${where ? `, ${where}` : ''}}`;
+  }
+
+  function rateOf(name: string, selection: Selection): string {
+    return aggregate('sum', `rate(${select(name, 'counter', selection)}[${window}])`, selection.by);
+  }
+
+  function gaugeOf(operation: 'sum' | 'max' | 'min', name: string, selection: Selection): string {
+    return aggregate(operation, select(name, 'gauge', selection), selection.by);
+  }
+
+  return {
+    /** Events per second. */
+    perSecond: (name: string, selection: Selection = {}) =>
+      finish(rateOf(name, selection), name.includes('requests') ? 'reqps' : 'cps', selection, name),
+    /** Events per minute, for events that are rarer than requests. */
+    perMinute: (name: string, selection: Selection = {}) =>
+      finish(`60 * ${rateOf(name, selection)}`, 'cpm', selection, name),
+    /** Growth per second of a counter of seconds or bytes: processors in use, for example. */
+    growth: (name: string, selection: Selection = {}) => finish(rateOf(name, selection), 'short', selection, name),
+    /** Share of time that a histogram of durations has recorded. */
+    busy: (name: string, selection: Selection = {}) => {
+      const sums = `rate(${select(name, 'histogram', selection, '_sum')}[${window}])`;
+      return finish(aggregate('sum', sums, selection.by), 'percentunit', selection, name);
+    },
+    /** Share of events that match `where`; no value while there are no events. */
+    share: (name: string, selection: Selection & { where: string }) => {
+      const { where, ...all } = selection;
+      const part = `(${rateOf(name, selection)} or 0 * ${rateOf(name, all)})`;
+      return finish(`${part} / ${rateOf(name, all)}`, 'percentunit', all, where);
+    },
+    /** A quantile of a histogram, such as 0.99. */
+    quantile: (quantile: number, name: string, selection: Selection = {}) => {
+      const buckets = select(name, 'histogram', selection, '_bucket');
+      const rates = aggregate('sum', `rate(${buckets}[${window}])`, [...(selection.by ?? []), 'le']);
+      return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
+    },
+    /** Sum over pods, for gauges of which each pod has its own share. */
+    sum: (name: string, selection: Selection = {}) =>
+      finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
+    /** Maximum over pods, for gauges that all pods read from the same place. */
+    max: (name: string, selection: Selection = {}) =>
+      finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
+    min: (name: string, selection: Selection = {}) =>
+      finish(gaugeOf('min', name, selection), unitOf(name), selection, name),
+    /** Seconds since the time of a gauge that is a timestamp. */
+    since: (name: string, selection: Selection = {}) =>
+      finish(`time() - ${gaugeOf('max', name, selection)}`, 's', selection, name),
+    /** Seconds until the time of a gauge that is a timestamp. */
+    until: (name: string, selection: Selection = {}) =>
+      finish(`${gaugeOf('min', name, selection)} - time()`, 's', selection, name),
+    /** Number of series of a gauge. */
+    count: (name: string, selection: Selection = {}) =>
+      finish(aggregate('count', select(name, 'gauge', selection), selection.by), 'short', selection, name),
+  };
+}
+
+function aggregate(operation: string, vector: string, by: readonly string[] = []): string {
+  return by.length > 0 ? `${operation} by (${by.join(', ')}) (${vector})` : `${operation}(${vector})`;
+}
+
+function finish(expr: string, unit: Unit, { by = [], legend, quiet = false }: Selection, name: string): Query {
+  const labels = by.map((label) => `{{${label}}}`).join(' ');
+  return {
+    expr: quiet ? `(${expr}) or on() ${none(by)}` : expr,
+    unit,
+    legend: legend ?? (labels || name),
+  };
+}
+
+/** A series with the value 0 whose legend is `none`. */
+function none([label]: readonly string[]): string {
+  return label === undefined ? 'vector(0)' : `label_replace(vector(0), "${label}", "none", "", "")`;
+}
+
+function unitOf(name: string): Unit {
+  if (name.endsWith('_seconds')) return 's';
+  return name.endsWith('_bytes') ? 'bytes' : 'short';
+}

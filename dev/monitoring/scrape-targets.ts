@@ -1,0 +1,23 @@
+// Writes the addresses of the metrics of `npm start` for a Prometheus on the same machine, in the format of its file
+// based discovery. The labels are those that the chart's ServiceMonitor sets, because rules and dashboards use them.
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+export const scrapeTargetsFile = 'prometheus-targets.json';
+
+/** Returns a function that removes the file. */
+export async function writeScrapeTargets(
+  directory: string,
+  processes: Record<'forms' | 'tokenHandler' | 'platformServer', { metricsPort: number }>,
+): Promise<() => Promise<void>> {
+  const file = join(directory, scrapeTargetsFile);
+  const { forms, tokenHandler, platformServer } = processes;
+  // The names are those of the chart's components.
+  const jobs = Object.entries({ forms, 'token-handler': tokenHandler, 'platform-server': platformServer });
+  const targets = jobs.map(([job, { metricsPort }]) => ({
+    targets: [`127.0.0.1:${metricsPort}`],
+    labels: { job, namespace: 'local', release: 'npm-start', pod: `${job}-0` },
+  }));
+  await writeFile(file, JSON.stringify(targets, undefined, 2));
+  return () => rm(file, { force: true });
+}

@@ -1,0 +1,22 @@
+// The metrics whose values the form service reads from its database at each scrape: the runs of the reconciler, and the
+// quarantine.
+import type pg from 'pg';
+import type { Clock } from '../service/clock.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
+import { unsharedPool } from '../service/postgres/shared-pool.ts';
+import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
+import { createRunMetrics } from './expiry/metrics.ts';
+import { readRunHistory } from './expiry/run-store.ts';
+import { createFormsQuarantine } from './quarantine/store.ts';
+
+export interface DatabaseMetricsOptions {
+  metrics: Pick<Metrics, 'registry'>;
+  /** Not the pool of requests, so that scrapes do not wait for them. */
+  pool: pg.Pool;
+  clock: Clock;
+}
+
+export function createDatabaseMetrics({ metrics: { registry }, pool, clock }: DatabaseMetricsOptions): void {
+  createRunMetrics({ registry, readHistory: () => readRunHistory(pool), clock });
+  createQuarantineMetrics({ registry, store: createFormsQuarantine({ pool: unsharedPool(pool), clock }) });
+}

@@ -1,0 +1,20 @@
+// Counts what this process does with forms. What the expiry does is counted by the reconciler's runs.
+import prom from 'prom-client';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import { operations } from './catalogue.ts';
+
+const moves = [operations.submit, operations.unlock, operations.archive, operations['to-draft']] as const;
+export type Transition = 'created' | 'deleted' | (typeof moves)[number]['recorded'];
+
+/** Returns a function to call after each transition that was committed. */
+export function createFormMetrics({ registry }: Pick<Metrics, 'registry'>): (transition: Transition) => void {
+  const transitions = new prom.Counter({
+    name: 'formgate_form_transitions_total',
+    help: 'Forms that callers created, deleted or gave another status, by transition',
+    labelNames: ['transition'],
+    registers: [registry],
+  });
+  const names: Transition[] = ['created', ...moves.map(({ recorded }) => recorded), 'deleted'];
+  for (const transition of names) transitions.inc({ transition }, 0);
+  return (transition) => transitions.inc({ transition });
+}

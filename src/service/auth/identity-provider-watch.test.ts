@@ -1,0 +1,113 @@
+// Tests the watch of the identity provider with a real server that fails, hangs and goes away, by http and by https.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'node:tls';
+import { expect, it, onTestFinished } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { createDependencyState } from '../operations/dependency-state.ts';
+import { createMetrics } from '../operations/metrics.ts';
+import { watchIdentityProvider } from './identity-provider-watch.ts';
+
+const pace = { interval: 40, retry: 20, timeout: 300 };
+
+async function listen(server: Server, port = 0): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => void server.closeAllConnections());
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+function watch(accessUrl: string) {
+  const captured = captureLog();
+  const metrics = createMetrics();
+  const state = createDependencyState({
+    ...{ dependency: 'identity-provider', name: 'the identity provider', log: captured.log, metrics },
+  });
+  onTestFinished(watchIdentityProvider({ accessUrl, state, certificates: metrics.certificates, pace }));
+  return { state, metrics, messages: () => captured.lines().map(({ msg }) => msg), lines: captured.lines };
+}
+
+const works: RequestListener = (_request, response) => void response.end('{}');
+
+it('logs one line when the identity provider fails and one when it is back, however it fails', async () => {
+  let answer = works;
+  const server = createServer((request, response) => answer(request, response));
+  const port = await listen(server);
+  const { state, metrics, messages, lines } = watch(`http://127.0.0.1:${port}/auth`);
+  await expect.poll(() => state.status).toBe('up');
+  const failures: RequestListener[] = [
+    (_request, response) => void response.writeHead(503).end(),
+    (_request, response) => void response.writeHead(404).end(),
+    (request) => void request.socket.destroy(),
+    // Never responds.
+    () => undefined,
+  ];
+  for (const fail of failures) {
+    answer = fail;
+    await expect.poll(() => state.status, { timeout: 3_000 }).toBe('unreachable');
+    expect(await metrics.registry.metrics()).toContain('formgate_dependency_up{dependency="identity-provider"} 0');
+    answer = works;
+    await expect.poll(() => state.status).toBe('up');
+  }
+  const outage = ['the identity provider is unreachable', 'the identity provider is reachable again'];
+  expect(messages()).toEqual(['the identity provider is reachable', ...failures.flatMap(() => outage)]);
+  expect(lines()[1]).toMatchObject({ level: 'error', dependency: 'identity-provider', status: 503 });
+  expect(await metrics.registry.metrics()).toContain('formgate_dependency_up{dependency="identity-provider"} 1');
+});
+
+it('does not report a single failed request', async () => {
+  let requests = 0;
+  const port = await listen(
+    createServer((_request, response) => {
+      requests += 1;
+      response.writeHead(requests === 3 ? 503 : 200).end();
+    }),
+  );
+  const { state, messages } = watch(`http://127.0.0.1:${port}`);
+  await expect.poll(() => requests).toBeGreaterThan(5);
+  expect([state.status, messages()]).toEqual(['up', ['the identity provider is reachable']]);
+});
+
+it('asks for the discovery document of the realm core, and reads the certificate', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'formgate-watch-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
+  execFileSync(
+    'openssl',
+    ['req', '-x509', ...curve, '-nodes', '-days', '9', '-keyout', key, '-out', cert, ...subject],
+    {
+      stdio: 'ignore',
+    },
+  );
+  const pem = readFileSync(cert, 'utf8');
+  const trusted = getCACertificates();
+  setDefaultCACertificates([...trusted, pem]);
+  onTestFinished(() => setDefaultCACertificates(trusted));
+  const paths: (string | undefined)[] = [];
+  const server = createTlsServer({ key: readFileSync(key), cert: pem }, (request, response) => {
+    paths.push(request.url);
+    response.end();
+  });
+  const port = await listen(server as unknown as Server);
+  const { state, metrics } = watch(`https://127.0.0.1:${port}/auth`);
+  await expect.poll(() => state.status).toBe('up');
+  expect(paths[0]).toBe('/auth/realms/core/.well-known/openid-configuration');
+  // A bundle may contain other text, and its first certificate to expire counts.
+  const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
+  metrics.certificates.given('extra-ca', `# our authorities\n${rootCertificates[0]}\n${pem}\n${broken}`);
+  metrics.certificates.given('redis-ca', 'no certificate');
+  const text = await metrics.registry.metrics();
+  const daysOf = (name: string) => {
+    const seconds = Number(new RegExp(`certificate="${name}"\\} (\\d+)`).exec(text)?.[1]);
+    return Math.round((seconds * 1_000 - Date.now()) / 86_400_000);
+  };
+  expect([daysOf('identity-provider'), daysOf('extra-ca')]).toEqual([9, 9]);
+  expect(text).not.toContain('certificate="redis-ca"');
+});

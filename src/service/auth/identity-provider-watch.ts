@@ -1,0 +1,92 @@
+// Watches whether this process reaches its identity provider: requests the discovery document of the realm core every ten
+// seconds, and every two seconds after a failure. Calls on behalf of people would not tell: one realm, client or mapped
+// issuer may fail alone, and without traffic an outage and its end would go unnoticed.
+import type http from 'node:http';
+import { get as getByHttp } from 'node:http';
+import { get as getByHttps } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TLSSocket } from 'node:tls';
+import type { Certificates } from '../operations/certificate-metrics.ts';
+import type { DependencyState } from '../operations/dependency-state.ts';
+
+/** Times in milliseconds. */
+export interface WatchPace {
+  interval: number;
+  /** Until the next request after a failed one. */
+  retry: number;
+  timeout: number;
+}
+
+export interface IdentityProviderWatchOptions {
+  /** ACCESS_SERVICE_URL */
+  accessUrl: string;
+  state: DependencyState;
+  certificates: Certificates;
+  pace?: Partial<WatchPace> | undefined;
+}
+
+const usualPace: WatchPace = { interval: 10_000, retry: 2_000, timeout: 5_000 };
+/** Failed requests in a row after which the identity provider counts as unreachable. A restart of one replica causes one. */
+const mostFailures = 2;
+
+/** Returns a function that ends the watch. The first request follows after the interval: the start checks it, too. */
+export function watchIdentityProvider(options: IdentityProviderWatchOptions): () => void {
+  const { accessUrl, state, certificates } = options;
+  const pace = { ...usualPace, ...options.pace };
+  const url = `${accessUrl}/realms/core/.well-known/openid-configuration`;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let failures = 0;
+
+  async function look(): Promise<void> {
+    try {
+      const { status, certificate } = await request(url, pace.timeout, signal);
+      certificates.presented('identity-provider', certificate);
+      if (status !== 200) throw new UnexpectedStatus(status);
+      failures = 0;
+      state.up();
+    } catch (error) {
+      failures += 1;
+      if (signal.aborted || failures < mostFailures) return;
+      state.down('unreachable', error instanceof UnexpectedStatus ? { status: error.status } : { err: error });
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(failures > 0 ? pace.retry : pace.interval, undefined, { signal, ref: false });
+      await look();
+    }
+  }
+  run().catch(() => undefined);
+  return () => stopping.abort();
+}
+
+class UnexpectedStatus extends Error {
+  override name = 'UnexpectedStatus';
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the identity provider responded with ${status}`);
+    this.status = status;
+  }
+}
+
+interface Seen {
+  status: number;
+  certificate: { valid_to?: string } | undefined;
+}
+
+/** Opens a new connection, so that it also notices that none can be opened. Does not read the body. */
+function request(url: string, timeout: number, stop: AbortSignal): Promise<Seen> {
+  const { promise, resolve, reject } = Promise.withResolvers<Seen>();
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(timeout)]);
+  const get: typeof getByHttp = url.startsWith('https:') ? getByHttps : getByHttp;
+  const onResponse = (response: http.IncomingMessage) => {
+    const { socket, statusCode = 0 } = response;
+    resolve({ status: statusCode, certificate: socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined });
+    response.destroy();
+  };
+  get(url, { agent: false, signal }, onResponse).on('error', reject);
+  return promise;
+}

@@ -1,0 +1,42 @@
+// Exports when certificates expire: those that the process was given as files or settings, and those that servers present.
+import { X509Certificate } from 'node:crypto';
+import prom from 'prom-client';
+
+/** The value of the label. `…-ca` are the authorities that the process trusts; the others are servers. */
+export type CertificateName = 'extra-ca' | 'postgres-ca' | 'redis-ca' | 'identity-provider' | 'postgres' | 'redis';
+
+export interface Certificates {
+  /** Records what a server has presented. `validTo` is a text of Node's `PeerCertificate`, such as `Jan 1 00:00:00 2030 GMT`. */
+  presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
+  /** Records the certificate in a PEM text that expires first. Ignores a text without a certificate. */
+  given(name: CertificateName, pem: string): void;
+}
+
+export function createCertificateMetrics({ registry }: { registry: prom.Registry }): Certificates {
+  const gauge = new prom.Gauge<'certificate'>({
+    name: 'formgate_certificate_expiry_timestamp_seconds',
+    help: 'Expiry of certificates: of authorities that the process was given (extra-ca, postgres-ca, redis-ca; the first to expire), and of servers (identity-provider, postgres, redis)',
+    labelNames: ['certificate'],
+    registers: [registry],
+  });
+  const note = (certificate: CertificateName, milliseconds: number) => {
+    if (Number.isFinite(milliseconds)) gauge.set({ certificate }, milliseconds / 1_000);
+  };
+  return {
+    presented: (name, certificate) => note(name, Date.parse(certificate?.valid_to ?? '')),
+    given: (name, pem) => note(name, Math.min(...expiriesIn(pem))),
+  };
+}
+
+const block = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
+
+/** Returns milliseconds since 1970. Leaves out what is no certificate, because whoever uses the file reports that. */
+function expiriesIn(pem: string): number[] {
+  return [...pem.matchAll(block)].flatMap(([text]) => {
+    try {
+      return [Date.parse(new X509Certificate(text).validTo)];
+    } catch {
+      return [];
+    }
+  });
+}

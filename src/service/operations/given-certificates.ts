@@ -1,0 +1,25 @@
+// Reads the certificates of authorities that the process was given, so that their expiry can be exported. A file that cannot
+// be read is left out: whatever needs it fails with a reason of its own.
+import { readFile } from 'node:fs/promises';
+import type { Certificates } from './certificate-metrics.ts';
+
+export interface GivenCertificates {
+  DATABASE_URL: string;
+  /** PEM text. */
+  REDIS_TLS_CA?: string | undefined;
+}
+
+/** `extraCa`: NODE_EXTRA_CA_CERTS, the file that Node read when the process started. */
+export async function noteGivenCertificates(
+  certificates: Certificates,
+  { DATABASE_URL, REDIS_TLS_CA }: GivenCertificates,
+  extraCa: string | undefined,
+): Promise<void> {
+  if (REDIS_TLS_CA !== undefined) certificates.given('redis-ca', REDIS_TLS_CA);
+  const files = { 'extra-ca': extraCa, 'postgres-ca': new URL(DATABASE_URL).searchParams.get('sslrootcert') } as const;
+  for (const name of ['extra-ca', 'postgres-ca'] as const) {
+    const file = files[name];
+    const pem = file ? await readFile(file, 'utf8').catch(() => '') : '';
+    certificates.given(name, pem);
+  }
+}

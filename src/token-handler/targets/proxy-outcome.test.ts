@@ -1,0 +1,139 @@
+// Tests over HTTP how proxied requests are counted: by outcome, by rejection, by target if the operator asks for it.
+import { setTimeout as delay } from 'node:timers/promises';
+import prom from 'prom-client';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { growthOf, samplesOf } from '../../../test/support/metric-growth.ts';
+import { type Sending, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
+import { createProxyOutcomes } from './proxy-outcome-metrics.ts';
+
+let world: TargetWorld;
+beforeAll(async () => {
+  world = await startTargetWorld({
+    store: 'redis',
+    env: { UPSTREAM_TIMEOUT: 'PT0.2S', UPSTREAM_ALLOWED_DOMAINS: '127.0.0.1' },
+  });
+  await world.direct('other', 'http://forbidden.example/');
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  world.upstream.answer = (_request, response) => response.end('x');
+});
+
+const requests = 'formgate_proxied_requests_total';
+const rejections = 'formgate_rejected_requests_total';
+const counted = (work: () => Promise<unknown>, metric = requests) => growthOf(world.handler.metricsUrl, metric, work);
+const outcome = (name: string) => ({ [`outcome="${name}",target=""`]: 1 });
+const at = (target: string): Sending => ({ target: `/token-handler/v1/targets/${target}` });
+
+describe('a proxied request is counted as', () => {
+  it.each([
+    [200, 'succeeded'],
+    [304, 'succeeded'],
+    [404, 'client-error'],
+    [500, 'server-error'],
+    [503, 'server-error'],
+  ])('the status of the upstream: %i is %s', async (status, name) => {
+    world.upstream.answer = (_request, response) => response.writeHead(status).end();
+    expect(await counted(() => world.send())).toEqual(outcome(name));
+  });
+
+  it('unreachable, if the upstream is down or breaks off its response', async () => {
+    expect(await counted(() => world.send(at('dead/x')))).toEqual(outcome('unreachable'));
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(200, { 'Content-Length': '9' }).write('some');
+      setTimeout(() => response.destroy(), 50);
+    };
+    expect(await counted(() => world.send().catch(() => undefined))).toEqual(outcome('unreachable'));
+  });
+
+  it('timeout, if the upstream does not respond', async () => {
+    world.upstream.answer = () => undefined;
+    expect(await counted(() => world.send())).toEqual(outcome('timeout'));
+  });
+
+  it('aborted, if the client leaves before or during the response', async () => {
+    const begun = Promise.withResolvers<void>();
+    world.upstream.answer = (_request, response) => {
+      response.write('some');
+      begun.resolve();
+    };
+    const leave = async () => {
+      const { request, answer } = world.start();
+      request.end();
+      (await answer).on('error', () => undefined);
+      request.destroy();
+      await delay(200);
+    };
+    expect(await counted(leave)).toEqual(outcome('aborted'));
+  });
+
+  it('failed, if another service fails before the upstream is called', async () => {
+    const stopped = await world.handler.startReplica({ env: { DIRECTORY_URL: 'http://127.0.0.1:9' } });
+    onTestFinished(() => stopped.close());
+    const send = () => world.send({ url: stopped.url });
+    expect(await growthOf(stopped.metricsUrl, requests, send)).toEqual(outcome('failed'));
+  });
+});
+
+describe('a rejected request is counted as refused, and by reason', () => {
+  it.each<[string, Sending]>([
+    ['session', { as: null }],
+    ['csrf', { method: 'POST', unprotected: true }],
+    ['path', { path: '/a/../b' }],
+    ['host', at('other/x')],
+    ['target', at('unknown/x')],
+    ['target', at('nowhere/x')],
+    ['method', { method: 'TRACE' }],
+    ['service-worker', { headers: { 'Service-Worker': 'script' } }],
+  ])('%s', async (reason, sending) => {
+    const grown: Record<string, number>[] = [];
+    const refused = await counted(async () => {
+      grown.push(await counted(() => world.send(sending), rejections));
+    });
+    expect([refused, grown]).toEqual([outcome('refused'), [{ [`reason="${reason}"`]: 1 }]]);
+  });
+
+  it('except for a request that only the upstream refused', async () => {
+    world.upstream.answer = (_request, response) => response.writeHead(403).end();
+    expect(await counted(() => world.send(), rejections)).toEqual({});
+  });
+});
+
+it('the time of the upstream is measured to the head of its response, once per response', async () => {
+  world.upstream.answer = (_request, response) => {
+    setTimeout(() => response.write('some'), 100);
+    setTimeout(() => response.end('more'), 400);
+  };
+  const metric = 'formgate_upstream_duration_seconds';
+  const sums = await counted(() => world.send(), `${metric}_sum`);
+  expect(sums['']).toBeGreaterThan(0.09);
+  expect(sums['']).toBeLessThan(0.35);
+  expect(await counted(() => world.send(), `${metric}_count`)).toEqual({ '': 1 });
+  expect(await counted(() => world.send({ as: null }), `${metric}_count`)).toEqual({});
+});
+
+describe('METRICS_TARGETS', () => {
+  it('adds the target to the requests that name one of the client’s', async () => {
+    const replica = await world.replica({ METRICS_TARGETS: 'on' });
+    onTestFinished(() => replica.close());
+    await world.send({ url: replica.url });
+    await world.send({ url: replica.url, ...at('root/x') });
+    await world.send({ url: replica.url, ...at('invented/x') });
+    expect(await samplesOf(replica.metricsUrl, requests)).toMatchObject({
+      'outcome="succeeded",target="api"': 1,
+      'outcome="succeeded",target="root"': 1,
+      'outcome="refused",target=""': 1,
+    });
+  });
+
+  it('names a hundred targets, and counts further ones together', async () => {
+    const registry = new prom.Registry();
+    const outcomes = createProxyOutcomes({ registry, namesTargets: true });
+    for (let nth = 0; nth < 1_000; nth += 1) outcomes.of(`target-${nth}`).succeeded.inc();
+    outcomes.of('target-0').succeeded.inc();
+    const text = await registry.metrics();
+    expect(text.match(/target="target-/g)).toHaveLength(100);
+    expect(text).toContain('{outcome="succeeded",target="other"} 900');
+    expect(text).toContain('{outcome="succeeded",target="target-0"} 2');
+  });
+});

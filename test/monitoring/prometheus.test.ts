@@ -1,0 +1,230 @@
+// Runs Prometheus against `npm start` under load: it scrapes every process, loads the chart's rules, and has data for
+// every panel of every dashboard. The scrape configuration is the one in docs/operations.md.
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { scrapeTargetsFile } from '../../dev/monitoring/scrape-targets.ts';
+import { createFormgate, type Formgate } from '../../dev/start.ts';
+import { addOverdue } from '../support/overdue.ts';
+import { refuseFormChanges } from '../support/poison.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
+import {
+  type DashboardQuery,
+  dashboardFiles,
+  queriesOf,
+  variableQueriesOf,
+  withoutFallback,
+} from './dashboard-files.ts';
+import { runLoad } from './load.ts';
+import { type PrometheusServer, startPrometheus } from './prometheus-server.ts';
+import { ruleText } from './rules.ts';
+
+const root = join(import.meta.dirname, '../..');
+const project = { namespace: 'local', release: 'npm-start' };
+/** Seconds that a panel shows. */
+const shown = 120;
+
+let directory: string;
+let redis: TestRedis;
+let formgate: Formgate;
+let prometheus: PrometheusServer;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'formgate-monitoring-'));
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
+  await chmod(directory, 0o755);
+  redis = await startTestRedis();
+  const options = { port: 0, directory, fresh: false, help: false, urnPrefix: 'urn:example', redisUrl: redis.url };
+  formgate = createFormgate(options, { done: () => undefined, warn: (text) => console.warn(text) });
+  const { publicUrl, forms } = await formgate.start();
+  prometheus = await startPrometheus({
+    'prometheus.yml': await configuration(),
+    'rules.yml': ruleText({
+      matchers: Object.entries(project)
+        .map(([label, value]) => `${label}="${value}"`)
+        .join(','),
+      evaluationSeconds: 1,
+    }),
+  });
+  await untilScraped();
+  await runLoad(publicUrl);
+  await addBrokenForm(forms.databaseUrl);
+  await reconcile();
+  await stopRedis(publicUrl);
+  // A rate needs two scrapes with different values, so series that the first load created grow in the second one.
+  await untilScraped();
+  await runLoad(publicUrl);
+  await stopRedis(publicUrl);
+  await untilScraped();
+}, 300_000);
+
+afterAll(async () => {
+  await prometheus?.close();
+  await formgate?.stop();
+  await redis?.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** The documented configuration with the folder of this test, its rules, and a scrape each second. */
+async function configuration(): Promise<string> {
+  const page = await readFile(join(root, 'docs/operations.md'), 'utf8');
+  const documented = /```yaml\n(scrape_configs:[\s\S]*?)```/.exec(page)?.[1] ?? '';
+  expect(documented).toContain(`.formgate/${scrapeTargetsFile}`);
+  const { scrape_configs } = parse(documented.replaceAll('.formgate/', `${directory}/`));
+  const scrapes = scrape_configs.map((scrape: object) => ({ ...scrape, scrape_interval: '1s', scrape_timeout: '1s' }));
+  return JSON.stringify({ scrape_configs: scrapes, rule_files: ['rules.yml'] });
+}
+
+/** Creates an overdue draft that Postgres refuses to change, which the reconciler puts into quarantine. */
+async function addBrokenForm(databaseUrl: string): Promise<void> {
+  const pool = new pg.Pool({ connectionString: databaseUrl });
+  try {
+    const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
+    await refuseFormChanges(pool, await addOverdue(pool, { tenantId, count: 1, days: 400, name: 'broken' }));
+  } finally {
+    await pool.end();
+  }
+}
+
+async function reconcile(): Promise<void> {
+  const args = [`--env-file=${join(directory, 'reconciler.env')}`, join(root, 'reconciler/main.ts')];
+  await promisify(execFile)(process.execPath, [...args, '--accept-quarantine']);
+}
+
+/** Lets Redis hang until a request with a session has failed because of it. */
+async function stopRedis(publicUrl: string): Promise<void> {
+  redis.pause();
+  try {
+    const headers = { Cookie: `formgate_session=${'0'.repeat(43)}` };
+    await fetch(`${publicUrl}/token-handler/sessions`, { headers, signal: AbortSignal.timeout(20_000) });
+  } finally {
+    redis.resume();
+  }
+}
+
+/** Waits until each target was scraped three more times, and the rules were evaluated after that. */
+async function untilScraped(): Promise<void> {
+  const from = Date.now();
+  for (const deadline = from + 60_000; Date.now() < deadline; await delay(250)) {
+    const seconds = Math.floor((Date.now() - from) / 1_000);
+    const [sample] = seconds > 0 ? await prometheus.query(`min(count_over_time(up[${seconds}s]))`) : [];
+    if ((sample?.values[0] ?? 0) > 3) return;
+  }
+  throw new Error('Prometheus has not scraped npm start for 60 s.');
+}
+
+it('all targets are up', async () => {
+  const { activeTargets } = (await prometheus.get('targets')) as {
+    activeTargets: { labels: object; health: string }[];
+  };
+  const states = activeTargets.map(({ labels, health }) => ({ ...labels, health }));
+  expect(states).toEqual(
+    expect.arrayContaining(
+      ['forms', 'token-handler', 'platform-server'].map((job) =>
+        expect.objectContaining({ ...project, job, pod: `${job}-0`, health: 'up' }),
+      ),
+    ),
+  );
+  expect(states).toHaveLength(3);
+});
+
+describe('the rules of the chart', () => {
+  type Rule = { name: string; type: string; health: string; lastError: string };
+  const loaded = async () => {
+    const { groups } = (await prometheus.get('rules')) as { groups: { rules: Rule[] }[] };
+    return groups.flatMap(({ rules }) => rules);
+  };
+
+  it('load and are evaluated without an error', async () => {
+    const rules = await loaded();
+    expect(rules.length).toBeGreaterThan(20);
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+  });
+
+  it('record values', async () => {
+    const recorded = new Set((await loaded()).filter(({ type }) => type === 'recording').map(({ name }) => name));
+    const isSignal = (name: string) => name.startsWith('formgate:sli_burning:');
+    for (const name of recorded) {
+      const samples = await prometheus.query(name);
+      // A burning objective is an incident: this series exists in one only.
+      if (!isSignal(name))
+        expect(
+          samples.flatMap(({ values }) => values),
+          name,
+        ).not.toEqual([]);
+    }
+  });
+});
+
+describe.each(dashboardFiles().map((file) => [file.title, file]))('%s', (_title, dashboard) => {
+  /** Replaces Grafana's variables by what a reader would have chosen. */
+  async function chosen(expr: string): Promise<string> {
+    const variables: Record<string, string> = { ...project, __rate_interval: '30s', __range: `${shown}s`, pod: '.*' };
+    const [jobs] = variableQueriesOf(dashboard).filter(({ name }) => name === 'job');
+    const series = replaceVariables(jobs?.metric ?? '', variables);
+    const found = (await prometheus.query(`group by (job) (${series})`)).map(({ metric }) => metric.job);
+    return replaceVariables(expr, { ...variables, job: `(${found.join('|')})` });
+  }
+
+  it('finds values for its variables', async () => {
+    for (const { name, metric, label } of variableQueriesOf(dashboard)) {
+      const samples = await prometheus.query(`group by (${label}) (${await chosen(metric)})`);
+      expect(
+        samples.filter(({ metric: labels }) => labels[label]),
+        name,
+      ).not.toEqual([]);
+    }
+  });
+
+  it('has data in every panel', async () => {
+    const empty: string[] = [];
+    for (const query of queriesOf(dashboard)) if (!(await hasData(query))) empty.push(nameOf(query));
+    expect(empty).toEqual([]);
+  });
+
+  it('has data without the 0 of panels whose counters have no series before the first event', async () => {
+    const empty: string[] = [];
+    for (const query of queriesOf(dashboard).filter(({ expr }) => withoutFallback(expr) !== expr))
+      if (!(await hasData({ ...query, expr: withoutFallback(query.expr) }))) empty.push(nameOf(query));
+    expect(empty).toEqual(onlyInIncidents.filter((name) => name.startsWith(`${dashboard.uid}: `)));
+  });
+
+  const nameOf = ({ panel, refId }: DashboardQuery) => `${dashboard.uid}: ${panel} ${refId}`;
+
+  async function hasData({ expr, instant }: DashboardQuery): Promise<boolean> {
+    const text = await chosen(expr);
+    const samples = await (instant ? prometheus.query(text) : prometheus.queryRange(text, shown));
+    return samples.some(({ values }) => values.some(Number.isFinite));
+  }
+});
+
+function replaceVariables(expr: string, values: Record<string, string>): string {
+  return expr.replace(/\$(?:\{(\w+)\}|(\w+))/g, (text, braced, plain) => values[braced ?? plain] ?? text);
+}
+
+/** Panels that show 0, because nothing happens in this test that they count. */
+const onlyInIncidents: string[] = [
+  'formgate-background: Core clients by condition A',
+  'formgate-form-service: Server errors by route A',
+  'formgate-form-service: Old responses served A',
+  'formgate-form-service: Repaired registrations A',
+  'formgate-form-service: Waits for a connection A',
+  'formgate-form-service: Requests refused for lack of connections A',
+  'formgate-form-service: Ended child processes A',
+  'formgate-overview: Firing alerts A',
+  'formgate-overview: Certificates A',
+  'formgate-token-handler: Token refreshes by outcome A',
+  'formgate-token-handler: Refreshes that did not start A',
+  'formgate-token-handler: Bodies that were too slow A',
+  'formgate-token-handler: Requests refused for lack of connections to targets A',
+  'formgate-token-handler: Invalid clients A',
+  'formgate-token-handler: Invalid redirect URIs A',
+  'formgate-token-handler: Waits for a connection A',
+  'formgate-token-handler: Requests refused for lack of connections A',
+];

@@ -1,0 +1,75 @@
+// The chart's rules without Helm: files/alerts.yaml with the values that templates/prometheus-rule.yaml would insert.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+const chart = join(import.meta.dirname, '../../charts/formgate');
+
+export interface Rule {
+  /** Present if the rule is an alert. */
+  alert?: string;
+  /** Present if the rule records a series. */
+  record?: string;
+  expr: string;
+  for?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+}
+
+interface RuleSettings {
+  runbookUrl: string;
+  evaluationSeconds: number;
+  objectives: Record<string, number>;
+  thresholds: Record<string, number>;
+}
+
+/** The default values of the chart. */
+export const ruleSettings: RuleSettings = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')).prometheusRule;
+
+/** Returns the rules for the release `formgate` in the namespace `forms`. `replaced` wins over the chart's defaults. */
+export function ruleText(replaced: Record<string, string | number> = {}): string {
+  const { runbookUrl, evaluationSeconds, objectives, thresholds } = ruleSettings;
+  const values: Record<string, string | number> = {
+    ...{ matchers: 'namespace="forms",release="formgate"', runbookUrl, evaluationSeconds },
+    ...{ ...objectives, ...thresholds, ...replaced },
+  };
+  const text = readFileSync(join(chart, 'files/alerts.yaml'), 'utf8').replace(/^\s*#.*\n/gm, '');
+  return text.replace(/\$\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder));
+}
+
+interface RuleFile {
+  groups: { name: string; interval: string; rules: Rule[] }[];
+}
+
+/** Returns all rules, in order. */
+export function rules(): Rule[] {
+  const { groups }: RuleFile = parse(ruleText());
+  return groups.flatMap((group) => group.rules);
+}
+
+/** Returns a rule file with one alert and the recording rules that it needs. It runs much faster than all rules. */
+export function rulesOf(alert: string): RuleFile {
+  const file: RuleFile = parse(ruleText());
+  const [, sli] = /sli="([^"]+)"/.exec(rules().find((rule) => rule.alert === alert)?.expr ?? '') ?? [];
+  const needed = new Set([alert]);
+  for (const rule of rules().reverse()) {
+    const name = rule.alert ?? rule.record ?? '';
+    if (needed.has(name)) for (const [used] of rule.expr.matchAll(/formgate:[\w:]+/g)) needed.add(used);
+  }
+  const isNeeded = ({ alert: name, record = '', labels }: Rule) =>
+    needed.has(name ?? record) && (labels?.sli === undefined || labels.sli === sli);
+  return { groups: file.groups.map((group) => ({ ...group, rules: group.rules.filter(isNeeded) })) };
+}
+
+/** Returns the names of all alerts, each once. */
+export function alertNames(): string[] {
+  return [...new Set(rules().flatMap(({ alert }) => alert ?? []))];
+}
+
+/** Returns the name of the runbook of an alert, such as `store-down` for FormgateStoreDown. */
+export function runbookOf(alert: string): string {
+  return alert
+    .replace(/^Formgate/, '')
+    .replace(/(?<!^)[A-Z]/g, '-$&')
+    .toLowerCase();
+}
