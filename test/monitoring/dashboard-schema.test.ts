@@ -17,12 +17,20 @@ async function errorsIn(dashboards: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(cache, 'dashboards-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const types = JSON.stringify(join(import.meta.dirname, 'dashboard-types.ts'));
-  const files = Object.entries(dashboards).map(([name, json]) => [join(folder, `${name.replace(/\W/g, '-')}.ts`), json]);
+  const files = Object.entries(dashboards).map(([name, json]) => [
+    join(folder, `${name.replace(/\W/g, '-')}.ts`),
+    json,
+  ]);
   for (const [file = '', json] of files)
-    await writeFile(file, `import type { DashboardJson } from ${types};\nexport const dashboard: DashboardJson = ${json};\n`);
+    await writeFile(
+      file,
+      `import type { DashboardJson } from ${types};\nexport const dashboard: DashboardJson = ${json};\n`,
+    );
   const compiler = join(root, 'node_modules/typescript/bin/tsc');
   const args = [compiler, '--ignoreConfig', ...options, ...files.map(([file = '']) => file)];
-  return new Promise((done) => void execFile(process.execPath, args, (_error, stdout, stderr) => done(stdout + stderr)));
+  return new Promise(
+    (done) => void execFile(process.execPath, args, (_error, stdout, stderr) => done(stdout + stderr)),
+  );
 }
 
 const read = (name: string) => readFile(join(dashboardFolder, name), 'utf8');

@@ -9,7 +9,7 @@ import { leftOut } from '../../dev/monitoring/dashboards/left-out.ts';
 import { runbookFolder } from '../../dev/monitoring/dashboards/panels.ts';
 import { createQueries } from '../../dev/monitoring/dashboards/queries.ts';
 import { dashboardFiles, dashboardFolder, dashboardNames, type Panel, queriesOf } from './dashboard-files.ts';
-import { alertNames, rules, runbookOf, ruleSettings } from './rules.ts';
+import { alertNames, ruleSettings, rules, runbookOf } from './rules.ts';
 
 const root = join(import.meta.dirname, '../..');
 const catalogue = createCatalogue();
@@ -35,7 +35,11 @@ describe('every metric of the catalogue', () => {
   });
 
   it('that is listed as left out exists', () => {
-    for (const [pattern] of leftOut) expect(names.filter((name) => pattern.test(name)), `${pattern}`).not.toEqual([]);
+    for (const [pattern] of leftOut)
+      expect(
+        names.filter((name) => pattern.test(name)),
+        `${pattern}`,
+      ).not.toEqual([]);
   });
 });
 
@@ -47,7 +51,10 @@ it('every series that a query reads is of a metric, or recorded by a rule', () =
   for (const expr of expressions) {
     const series = [...expr.matchAll(/([a-zA-Z_:][\w:]*)\{/g)].map(([, name]) => name);
     expect(series.length, expr).toBeGreaterThan(0);
-    expect(series.filter((name) => !known.has(name ?? '')), expr).toEqual([]);
+    expect(
+      series.filter((name) => !known.has(name ?? '')),
+      expr,
+    ).toEqual([]);
   }
 });
 
@@ -115,7 +122,11 @@ describe('a query is rejected', () => {
     ['for the rate of a gauge', () => queries.perSecond('formgate_forms'), /is a gauge, not a counter/],
     ['for the value of a counter', () => queries.max('formgate_codes_total'), /is a counter, not a gauge/],
     ['for a quantile of a gauge', () => queries.quantile(0.5, 'formgate_forms'), /is a gauge, not a histogram/],
-    ['for a label that the metric lacks', () => queries.max('formgate_forms', { by: ['tenant'] }), /has no label tenant/],
+    [
+      'for a label that the metric lacks',
+      () => queries.max('formgate_forms', { by: ['tenant'] }),
+      /has no label tenant/,
+    ],
     [
       'for a matcher of such a label',
       () => queries.perSecond('formgate_codes_total', { where: 'kind="x"' }),

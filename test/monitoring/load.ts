@@ -2,8 +2,8 @@
 // sign-ins, proxied requests, and refused and failing ones of each kind.
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createConversation } from '../../dev/demo/conversation.ts';
 import { runConsoleDemo } from '../../dev/demo/console-steps.ts';
+import { createConversation } from '../../dev/demo/conversation.ts';
 import { runDemo } from '../../dev/demo/steps.ts';
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
 

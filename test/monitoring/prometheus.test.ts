@@ -47,7 +47,9 @@ beforeAll(async () => {
   prometheus = await startPrometheus({
     'prometheus.yml': await configuration(),
     'rules.yml': ruleText({
-      matchers: Object.entries(project).map(([label, value]) => `${label}="${value}"`).join(','),
+      matchers: Object.entries(project)
+        .map(([label, value]) => `${label}="${value}"`)
+        .join(','),
       evaluationSeconds: 1,
     }),
   });
@@ -106,7 +108,9 @@ async function untilScraped(): Promise<void> {
 }
 
 it('all targets are up', async () => {
-  const { activeTargets } = (await prometheus.get('targets')) as { activeTargets: { labels: object; health: string }[] };
+  const { activeTargets } = (await prometheus.get('targets')) as {
+    activeTargets: { labels: object; health: string }[];
+  };
   const states = activeTargets.map(({ labels, health }) => ({ ...labels, health }));
   expect(states).toEqual(
     expect.arrayContaining(
@@ -137,7 +141,11 @@ describe('the rules of the chart', () => {
     for (const name of recorded) {
       const samples = await prometheus.query(name);
       // A burning objective is an incident: this series exists in one only.
-      if (!isSignal(name)) expect(samples.flatMap(({ values }) => values), name).not.toEqual([]);
+      if (!isSignal(name))
+        expect(
+          samples.flatMap(({ values }) => values),
+          name,
+        ).not.toEqual([]);
     }
   });
 });
@@ -160,7 +168,10 @@ describe.each(dashboardFiles().map((file) => [file.title, file]))('%s', (_title,
   it('finds values for its variables', async () => {
     for (const { name, metric, label } of variableQueriesOf(dashboard)) {
       const samples = await prometheus.query(`group by (${label}) (${await chosen(metric)})`);
-      expect(samples.filter(({ metric: labels }) => labels[label]), name).not.toEqual([]);
+      expect(
+        samples.filter(({ metric: labels }) => labels[label]),
+        name,
+      ).not.toEqual([]);
     }
   });
 

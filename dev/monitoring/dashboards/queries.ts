@@ -90,10 +90,13 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
     },
     /** Sum over pods, for gauges of which each pod has its own share. */
-    sum: (name: string, selection: Selection = {}) => finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
+    sum: (name: string, selection: Selection = {}) =>
+      finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
     /** Maximum over pods, for gauges that all pods read from the same place. */
-    max: (name: string, selection: Selection = {}) => finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
-    min: (name: string, selection: Selection = {}) => finish(gaugeOf('min', name, selection), unitOf(name), selection, name),
+    max: (name: string, selection: Selection = {}) =>
+      finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
+    min: (name: string, selection: Selection = {}) =>
+      finish(gaugeOf('min', name, selection), unitOf(name), selection, name),
     /** Seconds since the time of a gauge that is a timestamp. */
     since: (name: string, selection: Selection = {}) =>
       finish(`time() - ${gaugeOf('max', name, selection)}`, 's', selection, name),

@@ -9,10 +9,13 @@ const names = { server: 'REDIS_URL', sentinel: 'REDIS_SENTINELS', cluster: 'REDI
 export async function checkRedis(settings: RedisSettings, timeLimit: number): Promise<Finding[]> {
   const name = names[settings.topology.kind];
   const { promise, resolve } = Promise.withResolvers<Finding[]>();
-  const watch = watchConnection(createRawClient(settings, () => undefined), (state) => {
-    if (state === 'up') resolve([]);
-    if (state === 'refused') resolve([{ severity: 'error', name, problem: 'Redis refuses the credentials' }]);
-  });
+  const watch = watchConnection(
+    createRawClient(settings, () => undefined),
+    (state) => {
+      if (state === 'up') resolve([]);
+      if (state === 'refused') resolve([{ severity: 'error', name, problem: 'Redis refuses the credentials' }]);
+    },
+  );
   const late = (): void => resolve([{ severity: 'unreachable', name, problem: 'Redis does not respond' }]);
   const timer = setTimeout(late, timeLimit);
   try {
