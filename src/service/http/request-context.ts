@@ -19,7 +19,7 @@ import {
 } from '../operations/request-scope.ts';
 import { requestEnd } from '../tracing/request-span.ts';
 import { startRequest } from '../tracing/tracing.ts';
-import { createForwarded, type Forwarded } from './forwarded.ts';
+import { createForwarded, type Forwarded } from './client-address.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 declare global {

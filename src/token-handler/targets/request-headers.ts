@@ -2,7 +2,7 @@
 // every header in which a client could claim an identity or an address. Adds the access token, the client's address, the
 // request id and the trace.
 import type { IncomingMessage } from 'node:http';
-import type { Forwarded } from '../../service/http/forwarded.ts';
+import type { Forwarded } from '../../service/http/client-address.ts';
 import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
 
 export interface AddedHeaders {
