@@ -2,8 +2,7 @@
 import { isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressOf, networkOf } from './client-address.ts';
-import { createTrust } from './trusted-proxies.ts';
+import { addressOf, createTrust, networkOf } from './client-address.ts';
 
 describe('the network of an address', () => {
   it.each([

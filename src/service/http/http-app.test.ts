@@ -6,9 +6,9 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { outsideRequests } from '../operations/request-scope.ts';
+import { parseTrustedProxies, type TrustedProxies } from './client-address.ts';
 import { anonymous, type Guard, type HttpAppOptions, isGuarded, type Route, route } from './http-app.ts';
 import { Problem } from './problem.ts';
-import { parseTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
 
 let app: ListeningApp | undefined;
 afterEach(async () => {

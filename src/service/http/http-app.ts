@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
 import { runInScope } from '../operations/request-scope.ts';
 import { bodyProblem } from './body-bytes.ts';
+import { createTrust } from './client-address.ts';
 import { allowOrigins } from './cross-origin.ts';
 import { issueMessage } from './issue-message.ts';
 import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
@@ -21,7 +22,6 @@ import {
 } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
 import { createBodyReaders } from './text-body.ts';
-import { createTrust } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'form' | 'none';
 

@@ -19,8 +19,7 @@ import {
 } from '../operations/request-scope.ts';
 import { requestEnd } from '../tracing/request-span.ts';
 import { startRequest } from '../tracing/tracing.ts';
-import { createForwarded, type Forwarded } from './client-address.ts';
-import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
+import { createForwarded, createTrust, type Forwarded, type TrustedProxies } from './client-address.ts';
 
 declare global {
   namespace Express {

@@ -1,9 +1,9 @@
 // The metrics that every process has. Each process object has its own registry, so that tests can start several.
 import prom from 'prom-client';
-import { createHttpMetrics, type HttpMetrics } from './http-metrics.ts';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
 import { createTracingMetrics } from '../tracing/tracing-metrics.ts';
 import { type Certificates, createCertificateMetrics } from './certificate-metrics.ts';
+import { createHttpMetrics, type HttpMetrics } from './http-metrics.ts';
 import { productVersion } from './product-version.ts';
 
 export interface Metrics {

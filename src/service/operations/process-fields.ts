@@ -1,7 +1,7 @@
 // Defines the settings that all processes share. Each process adds the settings that only it needs.
 import { z } from 'zod';
 import { type TenantIssuers, tenantIssuersSetting } from '../auth/tenant-issuers.ts';
-import { parseTrustedProxies } from '../http/trusted-proxies.ts';
+import { parseTrustedProxies } from '../http/client-address.ts';
 import { tracingRules } from '../tracing/tracing-fields.ts';
 import { csv, httpUrl, integer, isoDuration, isReadableUrl } from './config.ts';
 import { orderRule, type SettingsRule } from './settings-rules.ts';
