@@ -105,6 +105,10 @@ const cases: Record<string, Case> = {
     bad: [{ CONSOLE_URL: 'http://forms.example.org' }],
     good: [httpConsole, { CONSOLE_URL: 'http://localhost:8080' }, { CONSOLE_URL: 'https://forms.example.org' }],
   },
+  'OTEL_TRACES_SAMPLER_ARG needs OTEL_TRACES_SAMPLER traceidratio or parentbased_traceidratio': {
+    bad: [{ OTEL_TRACES_SAMPLER_ARG: '0.1' }, { OTEL_TRACES_SAMPLER_ARG: '0.1', OTEL_TRACES_SAMPLER: 'always_on' }],
+    good: [{ OTEL_TRACES_SAMPLER_ARG: '0.1', OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' }],
+  },
   'SESSION_COOKIE must not begin with __Host- or __Secure- if CONSOLE_URL is http': {
     bad: [{ ...httpConsole, SESSION_COOKIE: '__Host-session' }],
     good: [httpConsole, { SESSION_COOKIE: '__Host-session' }],

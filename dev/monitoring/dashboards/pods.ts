@@ -53,6 +53,11 @@ export function nodeProcesses(queries: Queries): PanelText[] {
       question: 'Does garbage collection take a large share of the time of a pod?',
       queries: [queries.busy('nodejs_gc_duration_seconds', { by: ['pod'] })],
     },
+    {
+      title: 'Failed exports of traces',
+      question: 'Do the traces reach the collector? Always 0 if none is configured.',
+      queries: [queries.perMinute('formgate_trace_export_failures_total', { by: ['pod'] })],
+    },
   ];
 }
 
