@@ -86,15 +86,14 @@ it('requests of one address are limited', async () => {
 it('while the form service cannot be reached, requests get 502 with a log line and a metric, and then work again', async () => {
   const page = apply.browser();
   apply.forms.advance(60 * 60_000);
-  const { status, body } = await start('203.0.113.200');
-  expect(status).toBe(201);
+  expect((await start('203.0.113.200')).status).toBe(201);
   await gate.shut();
   const ask = () => page.ask('GET', '/definitions/permit', { headers: { 'x-forwarded-for': '203.0.113.201' } });
   expect(await ask()).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
-  expect(apply.forms.log.lines()).toContainEqual(
-    expect.objectContaining({ msg: 'intake application call failed', kind: 'unreachable' }),
-  );
-  expect(apply.forms.log.text()).not.toContain(String(body.id));
+  const [line] = apply.forms.log.lines().filter(({ msg }) => msg === 'intake application call failed');
+  expect(line).toMatchObject({ kind: 'unreachable' });
+  // Neither the path, which contains ids, nor the address of the form service.
+  expect(JSON.stringify(line)).not.toContain('/');
   const metrics = await (await fetch(`${apply.forms.metricsUrl}/metrics`)).text();
   expect(metrics).toMatch(/formgate_dependency_failures_total{dependency="form-api",kind="unreachable"} 1/);
   await gate.open();
