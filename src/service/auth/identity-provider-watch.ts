@@ -2,10 +2,10 @@
 // seconds, and every two seconds after a failure. Calls on behalf of people would not tell: one realm, client or mapped
 // issuer may fail alone, and without traffic an outage and its end would go unnoticed.
 import type http from 'node:http';
-import { get as getByHttp } from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
+import { get as getByHttp } from '../http/node-http.ts';
 import type { Certificates } from '../operations/certificate-metrics.ts';
 import type { DependencyState } from '../operations/dependency-state.ts';
 
