@@ -1,12 +1,12 @@
 // Boxes, radio buttons, menus, and for long lists an input that searches.
-import { described, type FieldParts, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
+import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { isEqual } from '../model/json.ts';
 import type { Choice } from '../model/registers.ts';
 import { useChoices } from '../registers.ts';
 import type { Language } from '../texts/texts.ts';
 import { Combobox } from './combobox.tsx';
-import type { ControlProps } from './control.tsx';
+import type { ChoiceProps, ControlProps } from './control-props.ts';
 
 /** Longer lists can be searched. */
 const longestMenu = 25;
@@ -83,13 +83,6 @@ function withPresent(choices: Choice[], value: unknown, isList: boolean): Choice
   const present = isList ? (Array.isArray(value) ? value : []) : value === undefined || value === null ? [] : [value];
   const missing = present.filter((one) => !choices.some((choice) => isEqual(choice.value, one)));
   return [...choices, ...missing.map((one) => ({ value: one, label: String(one) }))];
-}
-
-export interface ChoiceProps {
-  parts: FieldParts;
-  choices: readonly Choice[];
-  value: unknown;
-  set(value: unknown): void;
 }
 
 function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoading: boolean }) {

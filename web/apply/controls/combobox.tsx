@@ -6,7 +6,7 @@ import { useForm } from '../form-context.ts';
 import { isEqual } from '../model/json.ts';
 import type { Choice } from '../model/registers.ts';
 import { found } from '../model/search.ts';
-import type { ChoiceProps } from './choice-control.tsx';
+import type { ChoiceProps } from './control-props.ts';
 
 export function Combobox({ parts, choices, value, set }: ChoiceProps) {
   const { texts } = useForm();

@@ -5,17 +5,11 @@ import type { Field } from '../model/fields.ts';
 import { type Path, pointerOf, valueAt } from '../model/json.ts';
 import type { Texts } from '../texts/texts.ts';
 import { ChoiceControl } from './choice-control.tsx';
+import type { ControlProps } from './control-props.ts';
 import { DateControl } from './date-control.tsx';
 import { FileControl } from './file-control.tsx';
 import { ListControl, ObjectControl } from './list-control.tsx';
 import { NumberControl, TextControl } from './text-controls.tsx';
-
-export interface ControlProps {
-  field: Field;
-  parts: FieldParts;
-  value: unknown;
-  set(value: unknown): void;
-}
 
 export function Control({ field }: { field: Field }) {
   const { data, errors, change, texts } = useForm();

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { GroupedField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
-import type { ControlProps } from './control.tsx';
+import type { ControlProps } from './control-props.ts';
 
 interface DateParts {
   day: string;

@@ -4,7 +4,7 @@ import { described, type FieldParts, GroupedField } from '../../shared/field.tsx
 import { ApiProblem } from '../api.ts';
 import { useForm } from '../form-context.ts';
 import { isObject } from '../model/json.ts';
-import type { ControlProps } from './control.tsx';
+import type { ControlProps } from './control-props.ts';
 
 export function FileControl({ field, parts, value, set: _set }: ControlProps) {
   const { texts, files, allowsFiles, change, announce } = useForm();

@@ -6,7 +6,7 @@ import { idOf, useForm } from '../form-context.ts';
 import type { Place } from '../model/elements.ts';
 import { type Field, itemPlace } from '../model/fields.ts';
 import { detailOf } from '../model/questions.ts';
-import type { ControlProps } from './control.tsx';
+import type { ControlProps } from './control-props.ts';
 
 export function ObjectControl({ field, parts }: ControlProps) {
   const { show } = useForm();

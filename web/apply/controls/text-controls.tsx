@@ -1,7 +1,7 @@
 // Texts, numbers and times.
 import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
-import type { ControlProps } from './control.tsx';
+import type { ControlProps } from './control-props.ts';
 
 /** What browsers fill in and which keyboard phones show, by format. */
 const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {

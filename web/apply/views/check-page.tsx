@@ -11,11 +11,11 @@ import { fieldAt, fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
 import { answered, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
 import { Answers } from './answers.tsx';
-import type { SharedProps } from './form-pages.tsx';
 import { Page } from './frame.tsx';
 import { LeaveButton } from './leave-button.tsx';
 import { problemText } from './problem-text.ts';
 import { SaveStateNote } from './save-state.tsx';
+import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
 
 interface CheckProps extends SharedProps {

@@ -10,7 +10,7 @@ import { fieldsOf, visiblePages } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
 import { createValidator } from '../model/validator.ts';
 import type { Registers } from '../registers.ts';
-import { type OpenDraft, useDraft } from '../saving/use-draft.ts';
+import { useDraft } from '../saving/use-draft.ts';
 import { textsOf } from '../texts/texts.ts';
 import { CheckPage } from './check-page.tsx';
 import { CodePage } from './code-page.tsx';
@@ -18,6 +18,7 @@ import { ConflictPage } from './conflict-page.tsx';
 import type { FrameProps } from './frame.tsx';
 import { QuestionPage } from './question-page.tsx';
 import { ReceiptPage } from './receipt-page.tsx';
+import type { FormModel, SharedProps } from './shared-props.ts';
 
 export interface FormPagesProps {
   frame: FrameProps;
@@ -87,25 +88,10 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
   return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
 }
 
-export interface FormModel {
-  place: Place;
-  pages: ReturnType<typeof pagesOf>;
-  validator: ReturnType<typeof createValidator>;
-}
-
 function useModel({ dataSchema, uiSchema }: Definition): FormModel {
   return useMemo(() => {
     const schema = isObject(dataSchema) ? dataSchema : {};
     const place: Place = { root: schema, schema, path: [] };
     return { place, pages: pagesOf(uiSchema, place), validator: createValidator(dataSchema) };
   }, [dataSchema, uiSchema]);
-}
-
-export interface SharedProps extends FormModel {
-  frame: FrameProps;
-  form: FormContext;
-  draft: OpenDraft;
-  announcement: string;
-  setErrors(errors: ReadonlyMap<string, string>): void;
-  go(page: Fragment['page'], how?: 'push' | 'replace'): void;
 }

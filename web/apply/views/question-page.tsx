@@ -8,10 +8,10 @@ import { pathOf, pointerOf } from '../model/json.ts';
 import { messageFor } from '../model/messages.ts';
 import { fieldsOf, findingsFor } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
-import type { SharedProps } from './form-pages.tsx';
 import { Page } from './frame.tsx';
 import { LeaveButton } from './leave-button.tsx';
 import { SaveStateNote } from './save-state.tsx';
+import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
 
 interface QuestionProps extends SharedProps {

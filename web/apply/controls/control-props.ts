@@ -1,0 +1,15 @@
+// What an input gets: its field or choices, its value, and how to change it.
+import type { FieldParts } from '../../shared/field.tsx';
+import type { Field } from '../model/fields.ts';
+import type { Choice } from '../model/registers.ts';
+
+export interface ControlProps {
+  field: Field;
+  parts: FieldParts;
+  value: unknown;
+  set(value: unknown): void;
+}
+
+export interface ChoiceProps extends Omit<ControlProps, 'field'> {
+  choices: readonly Choice[];
+}
