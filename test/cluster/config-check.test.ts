@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => world?.remove());
 
-/** The specifications of everything that runs, the settings in it, and the pods. */
+/** The specifications of everything that runs, the settings in it, and the pods that stay. */
 async function running(): Promise<string> {
   const kinds = 'deployments,statefulsets,cronjobs,secrets,configmaps,networkpolicies';
   const objects = await world.kubectl(
@@ -18,8 +18,12 @@ async function running(): Promise<string> {
     ...['-o', 'jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.generation}{.spec}{.data}{"\\n"}{end}'],
   );
   const selector = `app.kubernetes.io/component in (forms, token-handler, platform-server, postgres, redis)`;
-  return objects + (await world.kubectl('get', 'pods', '-l', selector, '-o', 'name'));
+  return objects + (await world.kubectl('get', 'pods', '-l', selector, '-o', `go-template=${stayingPods}`));
 }
+
+/** Without the pods that the upgrade before has replaced: they may take a while to stop. */
+const stayingPods =
+  '{{range .items}}{{if not .metadata.deletionTimestamp}}pod/{{.metadata.name}}{{"\\n"}}{{end}}{{end}}';
 
 const leftovers = () =>
   world.kubectl(
