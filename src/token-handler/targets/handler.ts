@@ -1,6 +1,6 @@
 // Handles requests for /token-handler/(v1/)targets/<id>/…: forwards them to the upstream of the target with the
-// session's access token. Supports every method but TRACE, every body, and WebSocket handshakes. The handler runs its
-// steps in the order of the specification. A step that rejects the request throws a Problem.
+// session's access token. Supports every method but TRACE, every body, and WebSocket handshakes. The steps before the
+// request is forwarded run in the order of the specification. A step that rejects the request throws a Problem.
 import type { IncomingMessage } from 'node:http';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -16,6 +16,7 @@ import type { Session } from '../sessions/session.ts';
 import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
 import { failedOutcome, outcomeOf, rejectionOf } from './proxy-outcome.ts';
+import type { OutcomeCounters } from './proxy-outcome-metrics.ts';
 import type { AddedHeaders, HeaderList } from './request-headers.ts';
 import type { TargetMetrics } from './target-metrics.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
@@ -40,43 +41,54 @@ export interface TargetHandlerOptions {
 export type TargetHandler = (request: IncomingMessage, response: HttpResponse) => Promise<void>;
 
 export function createTargetHandler(options: TargetHandlerOptions): TargetHandler {
-  const { guards, catalog, upstreams, requestHeaders, forward, metrics } = options;
+  const { forward, metrics } = options;
+  const prepare = createSteps(options);
   return async (request, response) => {
-    let counters = metrics.outcomes.ofNoTarget;
     let isForwarded = false;
     try {
-      guards.addressLimit.check(request, response);
-      await guards.liveSession.check(request, response);
-      await guards.sessionTenant.check(request, response);
-      guards.csrf.check(request, response);
-      guards.sessionLimit.check(request, response);
-      checkMethod(request);
-      checkNoServiceWorker(request);
-      checkRequestLength(request);
-      const live = sessionOf(response);
-      const address = addressOf(request);
-      const target = await findTarget(catalog, live.session, address);
-      response.locals.targetId = target.id;
-      counters = metrics.outcomes.of(target.id);
-      checkPath(address);
-      const upstream = await upstreams.find(target.upstream);
-      const path = pathAt(upstream, address);
-      const accessToken = await live.accessToken();
+      const prepared = await prepare(request, response);
       // Stops if the client has closed the connection during one of the steps.
-      if (response.destroyed) return counters.aborted.inc();
-      const { method = 'GET' } = request;
-      const span = response.locals.scope.span?.child(callSpan('upstream', method));
-      const headers = requestHeaders(request, addedHeaders(response, accessToken, span));
-      const outgoing = { method, origin: upstream.origin, path, headers, ...kindOf(request), session: live };
+      if (response.destroyed) return countersOf(metrics, response).aborted.inc();
       isForwarded = true;
+      const { span, ...outgoing } = prepared;
       await (span ? forwardIn(span, forward, request, response, outgoing) : forward(request, response, outgoing));
-      counters[outcomeOf(response)].inc();
+      countersOf(metrics, response)[outcomeOf(response)].inc();
     } catch (error) {
-      counters[failedOutcome(error, isForwarded)].inc();
+      countersOf(metrics, response)[failedOutcome(error, isForwarded)].inc();
       if (!isForwarded) countRejection(metrics, error, request);
       throw error;
     }
   };
+}
+
+/** Returns what runs before a request is forwarded. */
+function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandlerOptions) {
+  return async (request: IncomingMessage, response: HttpResponse) => {
+    guards.addressLimit.check(request, response);
+    await guards.liveSession.check(request, response);
+    await guards.sessionTenant.check(request, response);
+    guards.csrf.check(request, response);
+    guards.sessionLimit.check(request, response);
+    checkMethod(request);
+    checkNoServiceWorker(request);
+    checkRequestLength(request);
+    const live = sessionOf(response);
+    const address = addressOf(request);
+    const target = await findTarget(catalog, live.session, address);
+    response.locals.targetId = target.id;
+    checkPath(address);
+    const upstream = await upstreams.find(target.upstream);
+    const path = pathAt(upstream, address);
+    const accessToken = await live.accessToken();
+    const { method = 'GET' } = request;
+    const span = response.destroyed ? undefined : response.locals.scope.span?.child(callSpan('upstream', method));
+    const headers = requestHeaders(request, addedHeaders(response, accessToken, span));
+    return { method, origin: upstream.origin, path, headers, ...kindOf(request), session: live, span };
+  };
+}
+
+function countersOf({ outcomes }: Pick<TargetMetrics, 'outcomes'>, { locals }: HttpResponse): OutcomeCounters {
+  return locals.targetId === undefined ? outcomes.ofNoTarget : outcomes.of(locals.targetId);
 }
 
 function countRejection({ rejected }: Pick<TargetMetrics, 'rejected'>, error: unknown, request: IncomingMessage): void {
