@@ -1,11 +1,13 @@
 // Runs every alert through promtool: it fires in an incident, and stays silent in the normal case and in near misses.
 import { expect, test } from 'vitest';
-import { causeCases } from './cause-cases.ts';
+import { backgroundCases } from './background-cases.ts';
 import { objectiveCases } from './objective-cases.ts';
 import { runWithFiles } from './promtool.ts';
 import { alertNames, rulesOf, ruleText } from './rules.ts';
 import { type AlertCase, unitTests } from './series.ts';
+import { serviceCases } from './service-cases.ts';
 
+const causeCases = [...backgroundCases, ...serviceCases];
 const cases = [...objectiveCases, ...causeCases];
 
 const judge = (alert: string, chosen: AlertCase[]) =>

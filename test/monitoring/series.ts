@@ -82,3 +82,17 @@ function alertSeries(alertname: string, labels: Record<string, string>): string 
     .map(([label, value]) => `${label}="${value}"`)
     .join(',')}}`;
 }
+
+export const critical = { severity: 'critical' };
+export const warning = { severity: 'warning' };
+
+/** Seconds. */
+export const day = 86_400;
+
+/** Labels of a pod of the token handler. */
+export const handler = { job: 'token-handler', pod: 'token-handler-1' };
+
+export const flow = (minutes: number, perMinute: number): Part => ({ minutes, perMinute });
+
+/** A gauge without labels of its own. */
+export const plainGauge = (name: string, ...parts: Parameters<typeof gauge>) => ({ [series(name)]: gauge(...parts) });
