@@ -107,7 +107,8 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
     const { body, ...rest } = encodeBody(request);
     const headers: Record<string, string> = {
-      ...{ accept: 'application/json', 'user-agent': 'formgate' },
+      accept: 'application/json',
+      'user-agent': 'formgate',
       ...scopeHeaders(),
       ...rest,
     };

@@ -74,7 +74,7 @@ async function start(args: string[], env: Record<string, string>): Promise<{ cpu
   throw new Error(`it ended before it listened: ${said}`);
 }
 
-/** The most that a start may cost, in starts of an empty Node process; 7 are about 0.3 s on an idle machine. */
+/** The most that a start may cost, in starts of an empty Node process. */
 const most = 7;
 
 it.each(services)(`%s listens within the time of ${most} empty Node processes`, async (name) => {

@@ -1,5 +1,5 @@
-// Counts the forms by status for a metric. The statement reads an index of all forms: a few seconds for ten million. So
-// a run counts once, outside of the transactions that hold the lease, and gives up after ten seconds.
+// Counts the forms by status for a metric. The statement reads an index of all forms, so a run counts once, outside of the
+// transactions that hold the lease, and gives up after ten seconds.
 import type pg from 'pg';
 import type { Logger } from '../../service/operations/log.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';

@@ -1,6 +1,5 @@
 // Makes the audit event of a request from its route, its caller and its status. Requests of unknown callers that were
 // refused before they reached the handler have none: anybody can send them, and their log line says all that is known.
-
 import type { AuditEvent } from './audit.ts';
 import { type AuditAction, auditActions, objectParams } from './audit-actions.ts';
 
