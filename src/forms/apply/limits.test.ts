@@ -76,6 +76,24 @@ it('old counts are removed, and no address is stored', async () => {
   expect(left.rows[0].count).toBeLessThan(10);
 });
 
+it('drafts refused at one address leave the tenant its share, however many are tried at once', async () => {
+  const store = createApplyStore(unsharedPool(apply.forms.pool));
+  const begin = new Date(Date.UTC(2031, 0, 1));
+  const limits = (address: number) => [
+    { name: 'address', key: Buffer.from(`address ${address}`), most: 1 },
+    { name: 'shared', key: Buffer.from('shared'), most: 20 },
+  ];
+  for (let address = 0; address < 15; address += 1) {
+    const reached = await Promise.all([1, 2, 3, 4, 5].map(() => store.countDraft('tenant', limits(address), begin)));
+    expect(reached.filter((name) => name === undefined)).toHaveLength(1);
+  }
+  const { rows } = await apply.forms.pool.query(
+    "SELECT used FROM apply_counts WHERE name = 'shared' AND window_start = $1",
+    [begin],
+  );
+  expect(rows).toEqual([{ used: 15 }]);
+});
+
 it('requests of one address are limited', async () => {
   const page = apply.browser();
   const ask = () => page.ask('GET', `/forms/${randomUUID()}`, { headers: { 'x-forwarded-for': '203.0.113.99' } });

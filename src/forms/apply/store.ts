@@ -25,6 +25,9 @@ export interface LastSave {
   now: Date;
 }
 
+/** Ends the transaction of a draft. The message is the name of the limit. */
+class LimitReached extends Error {}
+
 export type ApplyStore = ReturnType<typeof createApplyStore>;
 
 /** Milliseconds after which codes and saves are removed. */
@@ -36,7 +39,7 @@ const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts for all limits or, if one of them is spent, for none. Rows are locked in one order, so that concurrent creates
+// Counts for all limits unless one of them is known to be spent. Rows are locked in one order, so that concurrent creates
 // do not deadlock.
 const countSql = `
 WITH wanted AS (
@@ -71,13 +74,23 @@ export function createApplyStore(pool: SharedPool) {
 
   return {
     /**
-     * Counts a draft. Returns the name of a limit that is reached, or undefined. `start` is the begin of the window, the
-     * same in all pods.
+     * Counts a draft for all limits. Returns the name of a limit that is reached, or undefined; a refused draft counts
+     * for none. `start` is the begin of the window, the same in all pods.
      */
     async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
       const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
-      const { rows } = await pool.query<{ name: string }>(claimOf(tenantId, 'apply'), countSql, [...columns, start]);
-      return rows[0]?.name;
+      try {
+        await pool.transaction(claimOf(tenantId, 'apply'), async (client) => {
+          const { rows } = await client.query<{ name: string }>(countSql, [...columns, start]);
+          // A concurrent create may have taken the last place after this statement began. Without the rollback, one
+          // person's refused drafts would use up the limits that all applicants share.
+          if (rows[0]) throw new LimitReached(rows[0].name);
+        });
+        return undefined;
+      } catch (error) {
+        if (error instanceof LimitReached) return error.message;
+        throw error;
+      }
     },
 
     /** Reserves a code for a browser. Returns false if another browser has entered it. */
