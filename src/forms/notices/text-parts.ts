@@ -21,5 +21,11 @@ export const ownLink = (member: string, before: string, text: string) =>
   `{{#if event.payload.${member}}}<p>${before} <a href="{{event.payload.${member}}}">${text}</a></p>{{/if}}`;
 export const reference = '{{event.payload.form.reference}}';
 
-export const onDate = (path: string, before: string, options = '') =>
-  `{{#if ${path}}} ${before} {{formatDate ${path} ${options}timeStyle="none"}}{{/if}}`;
+/**
+ * A date after a preposition, if there is one. `options` are those of our platform server. The public platform ignores
+ * them and knows only `format`, in tokens of Luxon and always in English.
+ */
+export const onDate = (path: string, before: string, options: string) =>
+  `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;
+export const englishDate = 'timeStyle="none" format="DDD"';
+export const frenchDate = 'locale="fr-CA" timeStyle="none" format="yyyy-MM-dd"';

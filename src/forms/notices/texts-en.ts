@@ -1,9 +1,19 @@
 // The texts of the notices in English.
-import { link, type NoticeName, type NoticeText, name, onDate, ownLink, plainLink, reference } from './text-parts.ts';
+import {
+  englishDate,
+  link,
+  type NoticeName,
+  type NoticeText,
+  name,
+  onDate,
+  ownLink,
+  plainLink,
+  reference,
+} from './text-parts.ts';
 
 const form = name('event.payload.form.definition', 'application');
 const deletedForm = `${name('event.payload.definition', 'application')}{{#if event.payload.wasDraft}} draft{{/if}}`;
-const on = (member: string) => onDate(`event.payload.${member}`, 'on');
+const on = (member: string) => onDate(`event.payload.${member}`, 'on', englishDate);
 
 export const english: Record<NoticeName, NoticeText> = {
   created: {
@@ -61,7 +71,7 @@ export const english: Record<NoticeName, NoticeText> = {
     subject: `We received your ${form}`,
     heading: 'Received',
     paragraphs: [
-      `<p>We received your ${form}${onDate('event.timestamp', 'on')}.</p>`,
+      `<p>We received your ${form}${onDate('event.timestamp', 'on', englishDate)}.</p>`,
       `<p>You do not have to do anything now. Your reference number is ${reference}.</p>`,
       link('View what you sent'),
     ],

@@ -1,10 +1,20 @@
 // The texts of the notices in French.
-import { link, type NoticeName, type NoticeText, name, onDate, ownLink, plainLink, reference } from './text-parts.ts';
+import {
+  frenchDate,
+  link,
+  type NoticeName,
+  type NoticeText,
+  name,
+  onDate,
+  ownLink,
+  plainLink,
+  reference,
+} from './text-parts.ts';
 
 const form = `« ${name('event.payload.form.definition', 'demande')} »`;
 const kind = '{{#if event.payload.wasDraft}}brouillon{{else}}formulaire{{/if}}';
 const deletedForm = `${kind} « ${name('event.payload.definition', 'demande')} »`;
-const on = (member: string) => onDate(`event.payload.${member}`, 'le', 'locale="fr-CA" ');
+const on = (member: string) => onDate(`event.payload.${member}`, 'le', frenchDate);
 
 export const french: Record<NoticeName, NoticeText> = {
   created: {
@@ -62,7 +72,7 @@ export const french: Record<NoticeName, NoticeText> = {
     subject: `Nous avons reçu votre formulaire ${form}`,
     heading: 'Reçu',
     paragraphs: [
-      `<p>Nous avons reçu votre formulaire ${form}${onDate('event.timestamp', 'le', 'locale="fr-CA" ')}.</p>`,
+      `<p>Nous avons reçu votre formulaire ${form}${onDate('event.timestamp', 'le', frenchDate)}.</p>`,
       `<p>Vous n’avez rien à faire pour le moment. Votre numéro de référence est ${reference}.</p>`,
       link('Voir ce que vous avez envoyé'),
     ],

@@ -86,6 +86,14 @@ describe('formatDate', () => {
     ).toBe('4 septembre 2026');
   });
 
+  it('accepts the format of the public platform, unless a style is given', () => {
+    expect(text('{{formatDate event.payload.deleteOn format="yyyy-MM-dd HH:mm"}}')).toBe('2026-09-04 17:00');
+    expect(
+      text('{{formatDate event.payload.deleteOn format="ff ZZZZ" timeZone="America/Edmonton" locale="en-US"}}'),
+    ).toBe('Sep 4, 2026, 11:00 AM MDT');
+    expect(text('{{formatDate event.payload.deleteOn format="yyyy" timeStyle="none"}}')).toBe('September 4, 2026');
+  });
+
   it('renders an invalid date as an empty text', () => {
     expect(text('[{{formatDate event.payload.name}}{{formatDate event.none}}{{formatDate event}}]')).toBe('[]');
   });

@@ -2,6 +2,7 @@
 // access to prototypes, partials or the console. This code runs only in a limited worker.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
+import { DateTime } from 'luxon';
 import type { Template } from './notification-type.ts';
 
 export interface NoticeData {
@@ -161,13 +162,18 @@ function tidy(text: string): string {
 
 /**
  * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options are `locale` (en-CA), `timeZone` (UTC),
- * `dateStyle` (long) and `timeStyle` (short; "none" omits the time). An invalid date renders as an empty text.
+ * `dateStyle` (long) and `timeStyle` (short; "none" omits the time), or else `format`, the only option of the public
+ * platform: tokens of Luxon, such as "DDD". An invalid date renders as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
   const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;
   if (!(date instanceof Date) || Number.isNaN(date.getTime())) return '';
-  const { locale = 'en-CA', timeZone = 'UTC', dateStyle = 'long', timeStyle = 'short' } = options.hash;
-  const time = timeStyle === 'none' ? {} : { timeStyle };
-  const text = new Intl.DateTimeFormat(locale, { dateStyle, timeZone, ...time }).format(date);
+  const { locale = 'en-CA', timeZone = 'UTC', dateStyle, timeStyle, format } = options.hash;
+  if (format !== undefined && dateStyle === undefined && timeStyle === undefined)
+    return DateTime.fromJSDate(date, { zone: String(timeZone) })
+      .setLocale(locale)
+      .toFormat(String(format));
+  const time = timeStyle === 'none' ? {} : { timeStyle: timeStyle ?? 'short' };
+  const text = new Intl.DateTimeFormat(locale, { dateStyle: dateStyle ?? 'long', timeZone, ...time }).format(date);
   return timeStyle === 'none' ? text : `${text} ${timeZone}`;
 }

@@ -10,7 +10,7 @@ import { createOneByOneJobs } from './jobs.ts';
 import { cachedCore, slowLists } from './reads.ts';
 import type { ReferenceTimes } from './reference-times.ts';
 import { createReferenceSubscribers, prepareSubscribers } from './subscribers.ts';
-import { withoutDateStyles } from './templates.ts';
+import { withReferenceDates } from './templates.ts';
 
 /** Prepares the database for the behaviour that was chosen, and returns the behaviour. */
 export async function createBehaviour(
@@ -36,7 +36,7 @@ function createReference({ cache, event, delay }: ReferenceTimes, clock: Clock):
     codesWorkOnce: false,
     pendingNotices: () => async () => undefined,
     jobs: (options, jobs) => createOneByOneJobs(options, jobs, event),
-    render: withoutDateStyles,
+    render: withReferenceDates,
     concurrency: () => 1,
   };
 }

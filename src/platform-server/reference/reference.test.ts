@@ -4,9 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { referenceBehaviour } from '../../../test/support/platform-behaviour.ts';
 import { ConfigError } from '../../service/operations/config.ts';
+import { createNoticeRenderer } from '../notifications/template.ts';
 import { asStored } from './changes.ts';
 import { readReference } from './reference-times.ts';
-import { withoutDateStyles } from './templates.ts';
+import { withReferenceDates } from './templates.ts';
 
 const type = 'updates';
 const notices = (events: string[]) => ({
@@ -115,15 +116,16 @@ describe('the notification service', () => {
     await expect.poll(() => mails('twice').length).toBe(2);
   });
 
-  it('formats dates without the styles that only this server knows', async () => {
-    let seen = '';
-    const render = withoutDateStyles(async (_tenant, { body }) => {
-      seen = body;
-      return { subject: '', text: '', html: '' };
-    });
-    const body = '{{formatDate a timeStyle="none" format="ff"}} {{{formatDate b dateStyle="long"}}} timeStyle="none"';
-    await render('tenant', { subject: '', body }, {} as never);
-    expect(seen).toBe('{{formatDate a format="ff"}} {{{formatDate b}}} timeStyle="none"');
+  it('formats dates with `format` only, in its own time zone and locale', async () => {
+    const render = withReferenceDates(async (_tenant, template, data) => createNoticeRenderer()(template, data));
+    const shown = async (call: string) => {
+      const data = { tenant: {}, event: { payload: { at: '2026-09-04T17:00:00Z' } }, subscriber: {} };
+      return (await render('tenant', { subject: '', body: call } as never, data as never)).text;
+    };
+    expect(await shown('{{formatDate event.payload.at timeStyle="none" format="DDD"}}')).toBe('September 4, 2026');
+    expect(await shown('{{{formatDate event.payload.at locale="fr-CA" format="yyyy-MM-dd"}}}')).toBe('2026-09-04');
+    expect(await shown('{{formatDate event.payload.at timeStyle="none"}}')).toBe('Sep 4, 2026, 11:00 AM MDT');
+    expect(await shown('timeStyle="none"')).toBe('timeStyle="none"');
   });
 });
 
