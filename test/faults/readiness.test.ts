@@ -5,10 +5,11 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type Answered, call } from '../support/platform.ts';
+import { sizeOf } from '../support/sizes.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
 
 /** Milliseconds of the outage of Postgres. */
-const outage = Number(process.env.OUTAGE_SECONDS || 3) * 1_000;
+const outage = sizeOf('POSTGRES_OUTAGE_SECONDS') * 1_000;
 const startup = { patience: 800, firstRetry: 50, longestRetry: 100 };
 let world: FormWorld;
 /** Each replica reaches Postgres through its own gate. */

@@ -13,16 +13,17 @@ import { call, roleToken, startTestPlatform, type TestPlatform } from '../suppor
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { cookieName } from '../support/sessions.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
+import { sizeOf } from '../support/sizes.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../support/token-handler.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
 
 const kibibyte = 1_024;
-const most = Number(process.env.TENANTS || 150);
+const most = sizeOf('TENANTS');
 /**
  * Tenants added together. After the first batch the code is warm, and everything that is kept once for all tenants
  * exists.
  */
-const batch = Math.max(75, most / 5);
+const batch = Math.max(30, Math.ceil(most / 5));
 /**
  * Limit of the live heap for each tenant, in KiB: its entry in the list of tenants, its configuration with the parsed
  * clients, the discovery document and the keys of its realm, and a verified token. Each cache except the list is an LRU
