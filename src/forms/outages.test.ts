@@ -14,7 +14,7 @@ beforeAll(async () => {
       return {
         DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `${notifications.url}/subscription/v1`,
         DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${configuration.url}/configuration/v2`,
-        PLATFORM_TIMEOUT: 'PT2S',
+        PLATFORM_TIMEOUT: 'PT5S',
       };
     },
   });

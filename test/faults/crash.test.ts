@@ -3,7 +3,7 @@
 // checked: the forms, and the events that the platform received. Requests are killed at every step in CRASH_STRIDE,
 // beginning with one of the first five; CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { randomOf } from '../support/abort-schedule.ts';
 import { codeFor, draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { anonymous, permit } from '../support/forms.ts';
@@ -18,7 +18,7 @@ let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await spawn();
-  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
+  await expect.poll(() => forms.logText()).toContain('registration written');
 });
 afterAll(() => world.close());
 
@@ -29,10 +29,11 @@ const spawn = () => world.spawn(env);
 /** Makes the claims of a dead process expire, after its last statement has ended. */
 async function expireClaims(): Promise<void> {
   const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
-  await vi.waitFor(async () => expect((await world.pool.query(running)).rowCount).toBe(0), {
-    timeout: 60_000,
-    interval: 10,
-  });
+  await expect
+    .poll(async () => (await world.pool.query(running)).rowCount, {
+      interval: 10,
+    })
+    .toBe(0);
   await world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
 }
 

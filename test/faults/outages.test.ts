@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { EmbeddedPostgres } from '../../dev/postgres/ownership.ts';
 import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
 import { codeFor, draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -60,7 +60,7 @@ beforeAll(async () => {
     PLATFORM_TIMEOUT: 'PT2S',
   };
   forms = await world.start({ env, clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
+  await expect.poll(() => forms.logText()).toContain('registration written');
 });
 afterAll(async () => {
   await world.close();
@@ -260,11 +260,8 @@ describe('while the event service is stopped', () => {
     const id = await draft(forms);
     expect((await save(id)).status).toBe(200);
     expect((await operate(id, 'submit')).status).toBe(200);
-    await vi.waitFor(async () => {
-      expect(
-        await metric('formgate_outbox_deliveries_total', { kind: 'form-created', outcome: 'failed' }),
-      ).toBeGreaterThan(0);
-    }, 10_000);
+    const failures = () => metric('formgate_outbox_deliveries_total', { kind: 'form-created', outcome: 'failed' });
+    await expect.poll(failures).toBeGreaterThan(0);
     expect(await metric('formgate_outbox_undelivered', { kind: 'form-created' })).toBe(1);
     expect(linesSince(from)).toContainEqual(
       expect.objectContaining({ level: 'warn', outbox: 'events', msg: 'outbox delivery failed' }),
@@ -321,7 +318,7 @@ describe('while the identity provider is stopped', () => {
       ).toBeGreaterThan(0);
       for (const name of away) await gates[name].open();
       await recovers(() => create(late), 201);
-      await vi.waitFor(() => expect(late.logText()).toContain('registration written'), 60_000);
+      await expect.poll(() => late.logText()).toContain('registration written');
     },
     40_000,
   );

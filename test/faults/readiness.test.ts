@@ -2,7 +2,7 @@
 // Postgres is down, busy, or unreachable for one of the pods.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type Answered, call } from '../support/platform.ts';
 import { sizeOf } from '../support/sizes.ts';
@@ -19,9 +19,7 @@ beforeAll(async () => {
   world = await startFormWorld();
   gates = await Promise.all([1, 2].map(() => startTcpGate(Number(new URL(world.databaseUrl).port))));
   replicas = await Promise.all(gates.map((gate) => world.start({ env: { DATABASE_URL: through(gate) } })));
-  await vi.waitFor(async () => {
-    for (const replica of replicas) expect(await readiness(replica)).toMatchObject({ ready: true });
-  }, 10_000);
+  for (const replica of replicas) await expect.poll(() => readiness(replica)).toMatchObject({ ready: true });
 });
 afterAll(async () => {
   await world.close();

@@ -47,9 +47,14 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await proxy.heal();
+  // What the test before interrupted may still become a leftover.
+  await settled();
   await handler.rows('TRUNCATE client_leftovers');
   expect((await handler.register('permits-web')).status).toBe(200);
   await settled();
+  const { oidcClientId } = await stored();
+  // A test that failed may have left others.
+  for (const id of access.registeredClients()) if (id !== oidcClientId) await removeAtAccess(id);
   await proxy.heal();
 });
 
