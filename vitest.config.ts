@@ -14,6 +14,8 @@ export default defineConfig({
     exclude: [
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
+      // CI runs its long form: npm run test:adversary.
+      ...(process.env.TEST_SIZES === 'full' ? ['test/adversary/**'] : []),
       // Need a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],
