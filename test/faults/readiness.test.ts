@@ -114,7 +114,7 @@ describe('a pod', () => {
     expect((await call(`${replica.metricsUrl}/metrics`)).text).toContain('formgate_unready{reason="database_pool"} 1');
     await expect.poll(() => readiness(replica)).toMatchObject({ ready: true });
     expect((await save(replica, id)).status).toBe(200);
-  }, 60_000);
+  });
 
   it.each([
     ['CLIENT_SECRET', () => ({ CLIENT_SECRET: 'a wrong secret' }), 'check CLIENT_ID and CLIENT_SECRET'],

@@ -135,7 +135,7 @@ describe('the personal data of a form', () => {
     expect((await put({ data: { name: lateFieldValue }, files: {} })).status).toBe(200);
     expect((await submit()).status).toBe(200);
     await settled();
-  }, 60_000);
+  });
 
   async function makeClientMistakes(): Promise<void> {
     const wrongType = { data: { name: { [fieldValue]: fieldValue } }, files: {} };
@@ -277,7 +277,7 @@ describe('the personal data of a form', () => {
     const { rowCount } = await world.platformPool.query('SELECT FROM subscribers WHERE user_id = $1', [urn]);
     expect(rowCount).toBe(0);
     expect((await forms.ask('GET', `/${id}/data`, { as: 'admin' })).status).toBe(410);
-  }, 30_000);
+  });
 });
 
 function withoutPlaces(key: string, value: unknown): unknown {

@@ -35,11 +35,14 @@ const sizes = {
   FUZZED_BODIES: { short: 10_000, full: 250_000 },
 } as const satisfies Record<string, { short: number; full: number }>;
 
-export type SizeName = keyof typeof sizes;
+type SizeName = keyof typeof sizes;
+
+/** True if this run uses the full sizes. */
+export const isFullRun = (env: NodeJS.ProcessEnv = process.env): boolean => env.TEST_SIZES === 'full';
 
 /** Returns the size of this run: a positive integer. Throws if the environment names an invalid one. */
 export function sizeOf(name: SizeName, env: NodeJS.ProcessEnv = process.env): number {
-  const size = Number(env[name] || sizes[name][env.TEST_SIZES === 'full' ? 'full' : 'short']);
+  const size = Number(env[name] || sizes[name][isFullRun(env) ? 'full' : 'short']);
   if (!Number.isInteger(size) || size < 1) throw new Error(`${name} must be a positive integer`);
   return size;
 }

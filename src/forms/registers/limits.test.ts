@@ -207,5 +207,5 @@ describe('The list of a tenant with many registers', () => {
       expect(results.reduce((sum, { entries }) => sum + JSON.stringify(entries).length, 0)).toBeLessThanOrEqual(
         8 * 1_048_576,
       );
-  }, 60_000);
+  });
 });
