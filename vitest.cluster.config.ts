@@ -1,13 +1,30 @@
 import { defineConfig } from 'vitest/config';
 
+/** These suites of the chart need a cluster; the others only render it. */
+const withCluster = ['test/chart/{api-server,release}.test.ts', 'test/cluster/**/*.test.ts'];
+
 // The suites that need a cluster or its tools. `npm run test:cluster` runs them.
 export default defineConfig({
   test: {
-    include: ['test/{chart,cluster}/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    // The suites share a cluster, and some generate load.
-    fileParallelism: false,
     testTimeout: 180_000,
     hookTimeout: 300_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'chart',
+          include: ['test/chart/**/*.test.ts'],
+          exclude: withCluster,
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        // The suites share a cluster, and some generate load.
+        test: { name: 'cluster', include: withCluster, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 });

@@ -4,6 +4,7 @@ import { keycloakOfRun } from './test/keycloak/keycloak-of-run.ts';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
+import { isFullRun } from './test/support/sizes.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
@@ -14,6 +15,8 @@ export default defineConfig({
     exclude: [
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
+      // CI runs its long form: npm run test:adversary.
+      ...(isFullRun() ? ['test/adversary/**'] : []),
       // Need a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],

@@ -219,7 +219,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     await until(
       async () => (await Promise.all(pids.map(isGone))).every(Boolean),
       () => 'children are left',
-      10_000,
+      longestStart,
     );
   });
 

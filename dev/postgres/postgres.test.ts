@@ -1,24 +1,41 @@
 // Tests that the embedded Postgres keeps its data, restarts after a kill, and refuses a second run in one folder.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { EmbeddedPostgres } from './ownership.ts';
 import { startPostgres } from './postgres.ts';
 
 const password = "p'a ss/w:rd";
+/** A stopped Postgres, which the tests copy: creating its files takes longer than starting it. */
+let created: string;
 let folder: string;
 let directory: string;
 let running: EmbeddedPostgres | undefined;
 let child: ChildProcess | undefined;
 
+const createFolder = async () => {
+  const made = await mkdtemp(join(tmpdir(), 'formgate-postgres-'));
+  await chmod(made, 0o755);
+  return made;
+};
+
+beforeAll(async () => {
+  created = await createFolder();
+  const first = await startPostgres({ directory: join(created, 'postgres'), password, settings: { fsync: 'off' } });
+  await first.stop();
+});
+afterAll(() => rm(created, { recursive: true, force: true }));
+
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'formgate-postgres-'));
-  await chmod(folder, 0o755);
+  folder = await createFolder();
   directory = join(folder, 'postgres');
+  // Keeps the owner of the files.
+  await promisify(execFile)('cp', ['-a', join(created, 'postgres'), directory]);
 });
 afterEach(async () => {
   child?.kill('SIGKILL');

@@ -14,7 +14,7 @@ beforeAll(async () => {
       return {
         DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `${notifications.url}/subscription/v1`,
         DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${configuration.url}/configuration/v2`,
-        PLATFORM_TIMEOUT: 'PT2S',
+        PLATFORM_TIMEOUT: 'PT5S',
       };
     },
   });
@@ -39,8 +39,8 @@ describe('while the notification service is away', () => {
     expect((await read(id, code)).status).toBe(502);
     expect(await tries(id)).toBe(0);
     await notifications.heal();
-    await expect.poll(async () => (await read(id, code)).status, { interval: 100, timeout: 20_000 }).toBe(200);
-  }, 60_000);
+    await expect.poll(async () => (await read(id, code)).status, { interval: 100 }).toBe(200);
+  });
 
   it('a channel that the service rejects is 409 no-channel, and does not count', async () => {
     const id = await forms.draft();
@@ -75,7 +75,7 @@ describe('while the notification service is away', () => {
     );
     await platform.end();
     expect(subscribers).toEqual([{ id: rows[0].subscriber_id }]);
-  }, 60_000);
+  });
 
   it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
     const id = await forms.draft();
@@ -96,7 +96,7 @@ describe('while the notification service is away', () => {
     expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
     await notifications.heal();
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
-  }, 60_000);
+  });
 });
 
 describe('if the response to the check of a code is lost', () => {
@@ -116,23 +116,19 @@ describe('if the response to the check of a code is lost', () => {
       ({ status } = await read(id, code));
       return status;
     };
-    await expect.poll(again, { interval: 100, timeout: 20_000 }).toBeLessThan(500);
+    await expect.poll(again, { interval: 100 }).toBeLessThan(500);
     return status;
   }
 
-  it.each(lost)(
-    '(%s) the same code works afterwards and does not count',
-    async (fault) => {
-      const id = await forms.draft();
-      const code = await forms.code(id);
-      const [status] = await readAndLose(id, [code], fault);
-      expect([502, 504]).toContain(status);
-      expect(await tries(id)).toBe(1);
-      expect(await readAgain(id, code)).toBe(200);
-      expect(await tries(id)).toBe(0);
-    },
-    30_000,
-  );
+  it.each(lost)('(%s) the same code works afterwards and does not count', async (fault) => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    const [status] = await readAndLose(id, [code], fault);
+    expect([502, 504]).toContain(status);
+    expect(await tries(id)).toBe(1);
+    expect(await readAgain(id, code)).toBe(200);
+    expect(await tries(id)).toBe(0);
+  });
 
   it('another account can use the code instead', async () => {
     const id = await forms.draft();
@@ -142,7 +138,7 @@ describe('if the response to the check of a code is lost', () => {
     const other = () => forms.ask('GET', `/${id}/data`, { as: 'otherIntake', headers: { 'x-form-code': code } });
     await expect.poll(async () => (await other()).status).toBe(200);
     expect(await readAgain(id, code)).toBe(403);
-  }, 30_000);
+  });
 
   it('a wrong code counts once however often it is tried, and each other code counts', async () => {
     const id = await forms.draft();
@@ -157,7 +153,7 @@ describe('if the response to the check of a code is lost', () => {
     expect(await readAgain(id, 'WRONG5')).toBe(403);
     expect(await readAgain(id, 'WRONG5')).toBe(429);
     expect(await tries(id)).toBe(5);
-  }, 60_000);
+  });
 
   it('because the process died, the same code works a minute later and does not count', async () => {
     const id = await forms.draft();
@@ -167,7 +163,7 @@ describe('if the response to the check of a code is lost', () => {
     forms.advance(61_000);
     expect(await readAgain(id, code)).toBe(200);
     expect(await tries(id)).toBe(0);
-  }, 30_000);
+  });
 });
 
 it('while the notification service does not know the notification type, codes are 503 with the reason, and nothing is quarantined', async () => {
@@ -220,7 +216,7 @@ describe('while the configuration service is away', () => {
 
   it('creates work again without a restart after the outage', async () => {
     await expect.poll(async () => (await create()).status, { interval: 500 }).toBe(201);
-  }, 60_000);
+  });
 });
 
 describe('while Postgres is away', () => {

@@ -2,7 +2,7 @@
 // by NetworkPolicies and roles.
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runConsoleDemo } from '../../dev/demo/console-steps.ts';
 import { createConversation } from '../../dev/demo/conversation.ts';
 import { runDemo } from '../../dev/demo/steps.ts';
@@ -207,8 +207,8 @@ describe('the reconciler', () => {
       );
       return jobs.trim().split('\n')[0];
     };
-    const job = await vi.waitUntil(ended, { timeout: 150_000, interval: 2_000 });
-    expect(await world.kubectl('logs', `job/${job}`)).toMatch(/Succeeded in .* s: \d+ warned/);
+    await expect.poll(ended, { timeout: 150_000, interval: 2_000 }).toBeTruthy();
+    expect(await world.kubectl('logs', `job/${await ended()}`)).toMatch(/Succeeded in .* s: \d+ warned/);
   }, 200_000);
 
   async function untilListed(id: string): Promise<unknown> {

@@ -1,6 +1,7 @@
 // `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in LAB,
 // which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of test/chart and
-// test/cluster. Arguments are passed to vitest. Settings for other clusters:
+// test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. Settings for other
+// clusters:
 //   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
 //   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
 //   POD_INGRESS_URL   URL of the ingress from pods
@@ -30,6 +31,7 @@ async function main(): Promise<number> {
   Object.assign(process.env, cluster.env);
   // The images come first, because a cluster takes minutes to start.
   const images = await step('Images', buildImages);
+  if (process.argv.includes('--images-only')) return 0;
   const stop = await cluster.start();
   try {
     await step('Images in the cluster', () => loadImages(images, cluster.loader));

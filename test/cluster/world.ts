@@ -47,9 +47,10 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
   reachIngress();
   const kubectl = (...args: string[]) => run('kubectl', ['-n', namespace, ...args]);
   const helm = (...args: string[]) => run(program, ['-n', namespace, ...args], { timeout: 900_000 });
-  const remove = async () => {
-    await attempt(program, ['-n', namespace, 'uninstall', release, '--wait']);
-    await attempt('kubectl', ['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=180s']);
+  const remove = async (...flags: string[]) => {
+    // Removes what is outside the namespace. The pods end with the namespace.
+    await attempt(program, ['-n', namespace, 'uninstall', release]);
+    await attempt('kubectl', ['delete', 'namespace', namespace, '--ignore-not-found', ...flags]);
   };
   const apply = async (manifests: object[]) => {
     const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests });
@@ -68,10 +69,11 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
       await installRelease(program, namespace, files, flags);
     },
     token: (clientId) => requestToken(url, clientId),
-    remove,
+    // The next suite has another namespace, and need not wait for the end of this one.
+    remove: () => remove('--wait=false'),
   };
   // Remove what an earlier run may have left.
-  await remove();
+  await remove('--timeout=180s');
   await run('kubectl', ['apply', '-f', '-'], { input: JSON.stringify(restricted(namespace)) });
   await apply(partsManifests({ image: imageOf('PARTS'), publicUrl: `${url}/auth`, serviceSecret, host }));
   await kubectl('rollout', 'status', 'deployment/test-parts', '--timeout=180s');

@@ -1,12 +1,14 @@
 // Kills the form service between any two statements. The process kills itself at a chosen step (see
 // test/support/crash-points.ts), and a new one starts on the same database without such a step. Then both sides are
-// checked: the forms, and the events that the platform received. Requests are killed at every fifth step, beginning
-// with one of the first five; CRASH_STEPS=all kills them at every step.
+// checked: the forms, and the events that the platform received. Requests are killed at every step in CRASH_STRIDE,
+// beginning with one of the first five; CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { randomOf } from '../support/abort-schedule.ts';
 import { codeFor, draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { anonymous, permit } from '../support/forms.ts';
 import type { Answered } from '../support/platform.ts';
+import { seedOfRun, sizeOf } from '../support/sizes.ts';
 
 /** Milliseconds. Each crash costs a start, which takes half a second on an idle machine. */
 const timeout = 180_000;
@@ -16,7 +18,7 @@ let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await spawn();
-  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
+  await expect.poll(() => forms.logText()).toContain('registration written');
 });
 afterAll(() => world.close());
 
@@ -27,10 +29,11 @@ const spawn = () => world.spawn(env);
 /** Makes the claims of a dead process expire, after its last statement has ended. */
 async function expireClaims(): Promise<void> {
   const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
-  await vi.waitFor(async () => expect((await world.pool.query(running)).rowCount).toBe(0), {
-    timeout: 60_000,
-    interval: 10,
-  });
+  await expect
+    .poll(async () => (await world.pool.query(running)).rowCount, {
+      interval: 10,
+    })
+    .toBe(0);
   await world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
 }
 
@@ -59,22 +62,28 @@ interface Walk<C> {
   judge(repeat: Answered, context: C): Promise<void>;
 }
 
-const stride = process.env.CRASH_STEPS === 'all' ? 1 : 5;
+const stride = sizeOf('CRASH_STRIDE');
+const random = randomOf(seedOfRun(import.meta.filename));
 
 /**
  * Crashes before one step after another, until the request has fewer steps and completes. Returns the number of its
  * steps, at most.
  */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
-  for (let step = 1 + Math.floor(Math.random() * stride); ; step += stride) {
+  let crashes = 0;
+  for (let step = 1 + Math.floor(random() * Math.min(stride, 5)); ; step += stride) {
     const context = await prepare();
     const { method, path, headers, ...asked } = request(context);
     const crashing = { ...asked, headers: { ...headers, 'x-crash-at': String(step) } };
     const first = await forms.ask(method, path, crashing).catch(() => undefined);
     if (first) {
       expect(first.status).toBeLessThan(300);
-      return step - 1;
+      if (crashes > 0) return step - 1;
+      // The request has fewer steps than the first one chosen.
+      step = 1 - stride;
+      continue;
     }
+    crashes += 1;
     await restart();
     await drained(world.pool);
     await expectConsistency();

@@ -100,7 +100,7 @@ async function untilQuiet(pool: Pick<pg.Pool, 'query'>): Promise<Record<string, 
         last = await stateOf(pool);
         return isDeepStrictEqual(before, last);
       },
-      { interval: 500, timeout: 20_000 },
+      { interval: 500 },
     )
     .toBe(true);
   return last;

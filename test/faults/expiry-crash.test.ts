@@ -1,15 +1,15 @@
 // Kills reconcilers and the dispatcher with SIGKILL while many drafts are locked. Three reconcilers run concurrently
-// all the time, and each is killed. The notices are counted at the mail server. EXPIRY_DRAFTS is the number of drafts
-// (90).
+// all the time, and each is killed. The notices are counted at the mail server. EXPIRY_DRAFTS is the number of drafts.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
 import { addOverdue } from '../support/overdue.ts';
 import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
+import { sizeOf } from '../support/sizes.ts';
 
-const size = Number(process.env.EXPIRY_DRAFTS || 90);
-const wantedKills = size > 1_000 ? 25 : 4;
+const size = sizeOf('EXPIRY_DRAFTS');
+const wantedKills = sizeOf('EXPIRY_KILLS');
 const patience = 70_000 + size * 60;
 const lease = 1_500;
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url, WORKER_CONCURRENCY: '8' } });
   dispatcher = await startDispatcher();
-  await vi.waitFor(() => expect(dispatcher.logText()).toContain('registration written'), 60_000);
+  await expect.poll(() => dispatcher.logText()).toContain('registration written');
 });
 afterAll(async () => {
   await world.close();
@@ -67,7 +67,7 @@ function keepThree(env: Record<string, string>) {
 }
 
 async function untilMoreThan(locked: number): Promise<void> {
-  await vi.waitFor(async () => expect(await lockedCount()).toBeGreaterThan(locked), { timeout: patience, interval: 5 });
+  await expect.poll(lockedCount, { timeout: patience, interval: 5 }).toBeGreaterThan(locked);
 }
 
 /** Splits the drafts into one wave for each kill, so that there is work at each. The first wave is half of them. */

@@ -1,7 +1,7 @@
 // The outbox dispatcher during a long outage of the service to which it delivers: it sends few requests, drops no row,
 // and reports the outage in its metrics. The tests of the dispatcher cover order, leases and crashes.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../support/outbox.ts';
 import { startTestDispatcher, type TestDispatcher, type TestDispatcherOptions } from '../support/outbox-dispatcher.ts';
 
@@ -31,8 +31,7 @@ const refuse = (status: number, when: (path: string) => boolean) =>
 const always = () => true;
 const isNotification = (path: string) => path.startsWith('/subscription');
 const undelivered = () => database.undelivered();
-const delivered = () =>
-  vi.waitFor(async () => expect(await undelivered()).toBe(0), { timeout: patience, interval: 20 });
+const delivered = () => expect.poll(undelivered, { timeout: patience, interval: 20 }).toBe(0);
 const removals = () => sink.received.filter(({ method, path }) => method === 'DELETE' && isNotification(path));
 const metric = async (name: string, kind: string) => {
   const text = (await dispatcher?.metrics.registry.metrics()) ?? '';
@@ -46,7 +45,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
       await database.addRow(await database.addForm(), 'remove-subscriber', { facts: { subscriberId } });
     refuse(503, isNotification);
     start({ pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
-    await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(5), patience);
+    await expect.poll(() => sink.received.length, { timeout: patience }).toBeGreaterThan(5);
     await sleep(1_500);
     // The client sends three requests per attempt.
     expect(removals().length).toBeLessThan(100);
@@ -77,10 +76,10 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
       start();
       const attempts = async () =>
         (await database.pool.query('SELECT attempts FROM outbox WHERE sequence = $1', [sequence])).rows[0].attempts;
-      await vi.waitFor(async () => expect(await attempts()).toBeGreaterThanOrEqual(3), patience);
+      await expect.poll(attempts, { timeout: patience }).toBeGreaterThanOrEqual(3);
       await database.pool.query('UPDATE outbox SET attempts = 100000 WHERE sequence = $1', [sequence]);
       moved += 365 * 86_400_000;
-      await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(100_000), patience);
+      await expect.poll(attempts, { timeout: patience }).toBeGreaterThan(100_000);
       expect(await metric('formgate_outbox_undelivered', kind)).toBe(1);
       expect(await metric('formgate_outbox_repeatedly_failed', kind)).toBe(1);
       expect(await metric('formgate_outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);

@@ -2,7 +2,7 @@
 // before the hard limit. Without a mail server, the platform server keeps the notices that it accepted. The form
 // service and the runs get a clock that the test sets.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url } });
   forms = await world.start({ clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
+  await expect.poll(() => forms.logText()).toContain('registration written');
 });
 afterAll(async () => {
   await world.close();

@@ -2,7 +2,7 @@
 // event or metric contains the applicant's address, name, form data or code. The form service and the runs get a clock
 // that the test sets.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
 import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
 import { codeFor, draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -46,13 +46,11 @@ async function settled(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
   const left = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS n';
-  await vi.waitFor(
-    async () => {
-      expect((await world.pool.query(sql, [clock()])).rows).toEqual([{ n: 0 }]);
-      expect((await world.platformPool.query(left)).rows).toEqual([{ n: '0' }]);
-    },
-    { timeout: patience, interval: 50 },
-  );
+  const counts = async () => [
+    ...(await world.pool.query(sql, [clock()])).rows,
+    ...(await world.platformPool.query(left)).rows,
+  ];
+  await expect.poll(counts, { timeout: patience }).toEqual([{ n: 0 }, { n: '0' }]);
 }
 
 const dumps = () => Promise.all([dumpDatabase(world.pool), dumpDatabase(world.platformPool)]);
@@ -86,7 +84,7 @@ async function createFullDraft(): Promise<string> {
 beforeAll(async () => {
   world = await startFormWorld({ log: platformLog });
   forms = await world.start({ clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registration written'), 60_000);
+  await expect.poll(() => forms.logText()).toContain('registration written');
   ids.push(await createFullDraft());
   // This form is locked and deleted before its subscriber is created.
   await world.notifications.shut();

@@ -1,14 +1,15 @@
 // A run over thousands of forms, of which 100 cannot be processed for different reasons. The run does all other work,
-// quarantines these forms with a reason, and the next run skips them. QUARANTINE_FORMS is the number of forms (2,000).
+// quarantines these forms with a reason, and the next run skips them. QUARANTINE_FORMS is the number of forms.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { permit } from '../support/forms.ts';
 import { call } from '../support/platform.ts';
 import { poison, poisons, refuseOutboxRows } from '../support/poison.ts';
 import { reconcileHere, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
+import { sizeOf } from '../support/sizes.ts';
 
 const day = 86_400_000;
-const total = Number(process.env.QUARANTINE_FORMS || 2_000);
+const total = sizeOf('QUARANTINE_FORMS');
 let world: FormWorld;
 let forms: FormReplica;
 let env: Record<string, string>;

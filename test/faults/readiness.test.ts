@@ -2,13 +2,14 @@
 // Postgres is down, busy, or unreachable for one of the pods.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type Answered, call } from '../support/platform.ts';
+import { sizeOf } from '../support/sizes.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
 
 /** Milliseconds of the outage of Postgres. */
-const outage = Number(process.env.OUTAGE_SECONDS || 3) * 1_000;
+const outage = sizeOf('POSTGRES_OUTAGE_SECONDS') * 1_000;
 const startup = { patience: 800, firstRetry: 50, longestRetry: 100 };
 let world: FormWorld;
 /** Each replica reaches Postgres through its own gate. */
@@ -18,9 +19,7 @@ beforeAll(async () => {
   world = await startFormWorld();
   gates = await Promise.all([1, 2].map(() => startTcpGate(Number(new URL(world.databaseUrl).port))));
   replicas = await Promise.all(gates.map((gate) => world.start({ env: { DATABASE_URL: through(gate) } })));
-  await vi.waitFor(async () => {
-    for (const replica of replicas) expect(await readiness(replica)).toMatchObject({ ready: true });
-  }, 10_000);
+  for (const replica of replicas) await expect.poll(() => readiness(replica)).toMatchObject({ ready: true });
 });
 afterAll(async () => {
   await world.close();
@@ -115,7 +114,7 @@ describe('a pod', () => {
     expect((await call(`${replica.metricsUrl}/metrics`)).text).toContain('formgate_unready{reason="database_pool"} 1');
     await expect.poll(() => readiness(replica)).toMatchObject({ ready: true });
     expect((await save(replica, id)).status).toBe(200);
-  }, 60_000);
+  });
 
   it.each([
     ['CLIENT_SECRET', () => ({ CLIENT_SECRET: 'a wrong secret' }), 'check CLIENT_ID and CLIENT_SECRET'],

@@ -3,7 +3,7 @@
 // codes can be guessed.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
 import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
 import { codeFor, draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -135,7 +135,7 @@ describe('the personal data of a form', () => {
     expect((await put({ data: { name: lateFieldValue }, files: {} })).status).toBe(200);
     expect((await submit()).status).toBe(200);
     await settled();
-  }, 60_000);
+  });
 
   async function makeClientMistakes(): Promise<void> {
     const wrongType = { data: { name: { [fieldValue]: fieldValue } }, files: {} };
@@ -169,13 +169,9 @@ describe('the personal data of a form', () => {
     await client.query('BEGIN');
     await client.query('SELECT FROM forms WHERE id = $1 FOR UPDATE', [id]);
     const failed = put({ data: { name: fieldValue }, files: {} });
-    await vi.waitFor(async () => {
-      const { rowCount } = await world.pool.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      expect(rowCount).toBe(1);
-    });
+    const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await world.pool.query(terminate)).rowCount).toBe(1);
     expect((await failed).status).toBe(503);
     await client.query('ROLLBACK');
     client.release();
@@ -189,10 +185,11 @@ describe('the personal data of a form', () => {
 
   async function mailsSent(): Promise<void> {
     const sql = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS left';
-    await vi.waitFor(async () => expect((await world.platformPool.query(sql)).rows).toEqual([{ left: '0' }]), {
-      timeout: 60_000,
-      interval: 50,
-    });
+    await expect
+      .poll(async () => (await world.platformPool.query(sql)).rows, {
+        interval: 50,
+      })
+      .toEqual([{ left: '0' }]);
   }
 
   const secrets = () => ({ address, phone, name, fieldValue, lateFieldValue, fileName });
@@ -264,10 +261,8 @@ describe('the personal data of a form', () => {
     codes.push(await sentCode(id, address));
     expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
-    await vi.waitFor(async () => {
-      const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted' AND accepted IS NOT NULL";
-      expect((await world.pool.query(sql, [id])).rowCount).toBe(1);
-    });
+    const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted' AND accepted IS NOT NULL";
+    await expect.poll(async () => (await world.pool.query(sql, [id])).rowCount).toBe(1);
     // While a mail is being sent, the subscriber stays for longer.
     await mailsSent();
     moved += 15 * minute;
@@ -282,7 +277,7 @@ describe('the personal data of a form', () => {
     const { rowCount } = await world.platformPool.query('SELECT FROM subscribers WHERE user_id = $1', [urn]);
     expect(rowCount).toBe(0);
     expect((await forms.ask('GET', `/${id}/data`, { as: 'admin' })).status).toBe(410);
-  }, 30_000);
+  });
 });
 
 function withoutPlaces(key: string, value: unknown): unknown {

@@ -1,15 +1,16 @@
 // Thousands of proxied requests that are aborted at random points by the client, the upstream or a logout. The token
-// handler is a separate process. ABORTS=10000 makes the run longer, ABORT_SEED repeats a schedule.
+// handler is a separate process. ABORTS is their number, TEST_SEED repeats a schedule.
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { answerByMode, cutRequest, randomOf, startSilentServer, upgradeByMode } from '../support/abort-schedule.ts';
+import { seedOfRun, sizeOf } from '../support/sizes.ts';
 import { type Person, startTargetWorld, type TargetWorld } from '../support/targets.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
 
-const total = Number(process.env.ABORTS || 500);
-const seed = Number(process.env.ABORT_SEED || Date.now() % 1_000_000);
+const total = sizeOf('ABORTS');
+const seed = seedOfRun(import.meta.filename);
 const atOnce = 32;
 const connections = 16;
 const logFile = join(tmpdir(), `formgate-aborts-${process.pid}.log`);
@@ -56,7 +57,6 @@ it('proxied requests that are aborted at any point neither crash the token handl
   timeout: 600_000,
   retry: 0,
 }, async () => {
-  process.stdout.write(`ABORTS=${total} ABORT_SEED=${seed}\n`);
   const people = [await world.enter(), await world.enter(), await world.enter('admin@example.com'), world.person];
   const before = await openFiles();
   world.upstream.answer = answerByMode;

@@ -6,11 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sizeOf } from '../support/sizes.ts';
 import { startTargetWorld, type TargetWorld } from '../support/targets.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
 
 const mebibyte = 1_048_576;
-const length = Number(process.env.BODY_MIB || 96) * mebibyte;
+const length = sizeOf('BODY_MIB') * mebibyte;
 const mostGrowth = 32 * mebibyte;
 
 let world: TargetWorld;

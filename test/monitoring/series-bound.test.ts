@@ -1,16 +1,17 @@
-// Bounds the series of a pod with default settings: 200 targets, 1,000 tenants and 10,000 paths (TENANTS=1000; a tenth of
-// the last two by default), and every route with every method.
+// Bounds the series of a pod with default settings: 200 targets, many tenants with ten paths each (SERIES_TENANTS), and
+// every route with every method.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import { routedProcesses } from '../rules/route-tables.ts';
 import { startFormWorld } from '../support/form-world.ts';
 import { roleToken } from '../support/platform.ts';
+import { sizeOf } from '../support/sizes.ts';
 import { startTargetWorld, targetUrn } from '../support/targets.ts';
 import { countSeries } from './exposed-metrics.ts';
 
 const mostSeries = 3_000;
-const tenants = Number(process.env.TENANTS ?? 100);
+const tenants = sizeOf('SERIES_TENANTS');
 const targets = 200;
 const paths = 10 * tenants;
 const timeout = 400_000;

@@ -105,6 +105,8 @@ const rules: CodeRule[] = [
   vagueName,
   refuse('exports-have-names', /^export default\b|^export \{.*\bas default\b/),
   refuse('tests-run', skip, { applies: isTest }),
+  // It gives up after a second, which a busy machine may need. `expect.poll` has the patience of vitest.config.ts.
+  refuse('waits-are-patient', /\bvi\.waitFor\(|\bvi\.waitUntil\(/, { applies: isTest }),
   refuse('nothing-is-left-for-later', /\b(?:TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/, { comments: true }),
   refuse('checkers-are-not-silenced', silence, { comments: true }),
   refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),

@@ -22,7 +22,7 @@ test('importing a file prints nothing, opens nothing and changes nothing in the 
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     cwd: root,
     env: { PATH: process.env.PATH, NODE_NO_WARNINGS: '1' },
-    timeout: 15_000,
+    timeout: 60_000,
   });
   const ended = new Promise((resolve) => child.on('close', (code, signal) => resolve(signal ?? code)));
   const output = await Promise.all([text(child.stdout), text(child.stderr)]);

@@ -37,7 +37,7 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   let handle: AccessService['app'] | undefined;
   const listening = await listen((req, res) => handle?.(req, res));
   const url = `http://127.0.0.1:${listening.port}/auth`;
-  const store = options.store ?? createMemoryEntityStore(systemClock);
+  const store = options.store ?? createTestStore();
   const access = await createAccessService({ publicUrl: url, store, cookieKeys: ['test cookie key'] });
   handle = access.app;
   const defaults = defaultRealms({ urns, serviceSecret: testServiceSecret });
@@ -89,6 +89,14 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
     },
     close: () => listening.close(),
   };
+}
+
+/** The keys of realms by their names. Creating keys takes longer than anything else in the start of a provider. */
+const signingKeys = createMemoryEntityStore(systemClock);
+
+/** An empty store. Realms of the same name have the same signing key in all test files of this process. */
+function createTestStore(): EntityStore {
+  return { ...createMemoryEntityStore(systemClock), signingKey: signingKeys.signingKey };
 }
 
 async function requestToken(issuer: string, form: Record<string, string>): Promise<string> {

@@ -11,7 +11,7 @@ export async function makeForeignToken(
   sign: (payload: JWTPayload) => Promise<string>,
 ): Promise<string> {
   const seconds = Math.floor(now.getTime() / 1000);
-  const times = { iat: seconds, exp: seconds + 300 };
+  const times = { iat: seconds, exp: seconds + 3_600 };
   const payload: JWTPayload = {
     ...{ iss: issuer, sub: randomUUID(), typ: 'Bearer', azp: 'foreign', ...times, jti: randomUUID() },
     ...claims,

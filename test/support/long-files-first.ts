@@ -19,6 +19,9 @@ const longFiles = [
   'src/platform-server/notifications/hostile-template.test.ts',
   'src/forms/definitions/schema-validator-hostile.test.ts',
   'src/service/operations/run-main.test.ts',
+  'src/token-handler/clients/registrar.test.ts',
+  'src/forms/registers/limits.test.ts',
+  'test/monitoring/alerts.test.ts',
 ];
 
 export class LongFilesFirst extends BaseSequencer {

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
@@ -33,16 +32,16 @@ const settings = {
 async function modulesOf(main: string, env: Record<string, string> = {}): Promise<string[]> {
   const file = join(directory, main.replaceAll('/', '-'));
   const child = spawn(process.execPath, [`--import=${recorder}`, join(root, main)], {
-    stdio: 'ignore',
+    stdio: ['ignore', 'pipe', 'inherit'],
     env: { PATH: process.env.PATH, LOADED_MODULES: file, ...settings, ...env },
   });
   const ended = once(child, 'exit');
-  // A service waits for its database. It loads nothing meanwhile.
-  for (let size = -1; child.exitCode === null && child.signalCode === null; await delay(1_000)) {
-    const { length } = await readFile(file, 'utf8').catch(() => '');
-    if (length > 0 && length === size) child.kill('SIGKILL');
-    size = length;
-  }
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+    // A service does not end, and loads nothing meanwhile.
+    if (said.includes('waiting for the database')) child.kill('SIGKILL');
+  });
   await ended;
   const modules = (await readFile(file, 'utf8')).split('\n');
   await rm(file);

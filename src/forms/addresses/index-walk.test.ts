@@ -138,7 +138,7 @@ describe('the index of addresses', () => {
       store: { ...store, walk: failing },
       ...{ clock: () => now, log: log.log, pace: { limit: 1_000, retry: { first: 1, cap: 2 } } },
     });
-    await expect.poll(() => log.text(), { timeout: 30_000 }).toContain('address index completed');
+    await expect.poll(() => log.text()).toContain('address index completed');
     await running.stop();
     expect(log.text().match(/address index not updated/g)?.length).toBe(2);
     expect(await indexed()).toBe(count);

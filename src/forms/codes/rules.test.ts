@@ -126,7 +126,7 @@ describe('an applicant without an account whose only channel gets no codes', () 
     forms.ask('POST', '', { as, body: { definitionId: 'permit', applicant: { channels } } });
 
   it('gets 409 no-channel at create, once the notification service has said so or because CODE_CHANNELS does', async () => {
-    await expect.poll(async () => (await create()).status, { timeout: 20_000 }).toBe(409);
+    await expect.poll(async () => (await create()).status).toBe(409);
     const before = await count();
     expect(await create()).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:no-channel' } });
     expect(await count()).toBe(before);

@@ -9,7 +9,7 @@ import { createSchemaValidator } from './schema-validator.ts';
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock, urnPrefix: 'urn:example' };
 // Long limits, because other tests may keep the machine busy.
-const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
+const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 60_000 });
 afterAll(() => validator.close());
 
 const shared = 'https://adsp.alberta.ca/common.v1.schema.json';

@@ -169,7 +169,7 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
       await client.query(outboxSql);
       for (const sql of agedSql) await client.query(sql, [now]);
     } else await client.query('VACUUM ANALYZE');
-  }, 60_000);
+  });
 
   it.each(stageIndexes)('a batch of %s scans its partial index and looks up forms', async (stage, indexes) => {
     const plan = await planOf((db) =>

@@ -46,7 +46,7 @@ describe('POST /form/v1/forms', () => {
       const definition = { ...permit, id };
       if (namespace === 'platform') await configure(forms.platform, namespace, 'form-service', { [id]: definition });
       else await configure(forms.platform, namespace, id, definition);
-      await expect.poll(create, { timeout: 5_000 }).toBe(201);
+      await expect.poll(create).toBe(201);
     },
   );
 

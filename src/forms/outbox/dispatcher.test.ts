@@ -1,7 +1,7 @@
 // Tests the dispatcher with a real Postgres, the real platform clients and a real HTTP server.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   createOutboxDatabase,
   type OutboxDatabase,
@@ -41,8 +41,7 @@ function start(options: Partial<TestDispatcherOptions> = {}): TestDispatcher {
   return dispatcher;
 }
 
-const delivered = () =>
-  vi.waitFor(async () => expect(await database.undelivered()).toBe(0), { timeout: 60_000, interval: 20 });
+const delivered = () => expect.poll(() => database.undelivered(), { interval: 20 }).toBe(0);
 const events = () => sink.received.filter(({ path }) => path === '/event/v1/events');
 const context = ({ body }: Received) => body.context as { formId: string; idempotencyKey: string };
 const keys = () => events().map((request) => context(request).idempotencyKey);
@@ -56,8 +55,9 @@ describe('order', () => {
       await sleep(Math.random() * 10);
       return undefined;
     });
-    start();
-    start();
+    // A claim that expires on a busy machine would be delivered again.
+    start({ pace: { lease: 60_000 } });
+    start({ pace: { lease: 60_000 } });
     await delivered();
     expect(new Set(keys()).size).toBe(forms.length * eventKinds.length);
     expect(keys()).toHaveLength(forms.length * eventKinds.length);
@@ -78,10 +78,10 @@ describe('order', () => {
       (request) => (refusing && context(request).formId === refused ? { status: 400 } : undefined) as undefined,
     );
     const dispatcher = start();
-    await vi.waitFor(async () => expect(await database.undelivered()).toBe(2));
-    await vi.waitFor(() =>
-      expect(events().filter((request) => context(request).formId === refused).length).toBeGreaterThan(3),
-    );
+    await expect.poll(() => database.undelivered()).toBe(2);
+    await expect
+      .poll(() => events().filter((request) => context(request).formId === refused).length)
+      .toBeGreaterThan(3);
     expect(
       events()
         .filter((request) => context(request).formId === refused)
@@ -102,7 +102,7 @@ describe('order', () => {
     let up = false;
     sink.answer(({ path }) => (path.startsWith('/subscription') && !up ? { status: 503 } : undefined) as undefined);
     start();
-    await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(2));
+    await expect.poll(() => sink.received.length).toBeGreaterThan(2);
     expect(events()).toEqual([]);
     up = true;
     await delivered();
@@ -124,7 +124,7 @@ describe('an invalid definition', () => {
         },
       },
     });
-    await vi.waitFor(async () => expect(await database.undelivered()).toBe(1));
+    await expect.poll(() => database.undelivered()).toBe(1);
     expect(events()[0]?.body).toMatchObject({ name: 'form-created', payload: { form: { definition: null } } });
     await sleep(200);
     expect(events()).toHaveLength(1);
@@ -155,7 +155,7 @@ describe('a crash', () => {
       return undefined as never;
     });
     child = await spawnDispatcher();
-    await vi.waitFor(() => expect(killed).toBe(true), { timeout: 60_000 });
+    await expect.poll(() => killed).toBe(true);
     expect(await database.undelivered()).toBe(2);
     start({ pace: { lease: 500 } });
     await delivered();
@@ -174,10 +174,11 @@ describe('a crash', () => {
     for (let round = 0; round < 3; round += 1) {
       const before = sink.received.length;
       const child = await spawnDispatcher();
-      await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(before + 10), {
-        timeout: 60_000,
-        interval: 3,
-      });
+      await expect
+        .poll(() => sink.received.length, {
+          interval: 3,
+        })
+        .toBeGreaterThan(before + 10);
       child.kill('SIGKILL');
     }
     expect(await database.undelivered()).toBeGreaterThan(0);
@@ -194,7 +195,7 @@ describe('a crash', () => {
       expect(seen).toHaveLength(4);
       expect(seen).toEqual([...seen].sort((a, b) => a - b));
     }
-  }, 60_000);
+  });
 });
 
 describe('an outage', () => {
@@ -221,7 +222,7 @@ describe('an outage', () => {
     for (const form of forms) await database.addRow(form, 'form-created');
     sink.answer(({ path }) => (path.startsWith('/subscription') ? { status: 500 } : undefined) as undefined);
     start();
-    await vi.waitFor(async () => expect(await database.undelivered()).toBe(1));
+    await expect.poll(() => database.undelivered()).toBe(1);
     expect(events()).toHaveLength(20);
   });
 
@@ -246,7 +247,7 @@ describe('an outage', () => {
       return undefined;
     });
     start();
-    await vi.waitFor(() => expect(taken).toBe(1));
+    await expect.poll(() => taken).toBe(1);
     await sleep(300);
     await database.restore();
     await delivered();
@@ -262,7 +263,7 @@ it('a stop waits until the running delivery has ended and is settled', async () 
     return undefined;
   });
   const dispatcher = start();
-  await vi.waitFor(() => expect(sink.received).toHaveLength(1));
+  await expect.poll(() => sink.received).toHaveLength(1);
   dispatchers = [];
   await dispatcher.stop();
   expect(await database.undelivered()).toBe(0);
@@ -285,11 +286,11 @@ it('depth, lag and failing rows are exported by kind, without removals that are 
   sink.answer(() => ({ status: 503 }) as never);
   await database.addRow(form, 'form-created', { at: new Date(Date.now() - 100_000) });
   await database.addRow(form, 'remove-subscriber', { at: new Date(Date.now() + 100_000) });
-  await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(0));
+  const failed = /formgate_outbox_deliveries_total\{kind="form-created",outcome="failed"\} [1-9]/;
+  await expect.poll(() => dispatcher.metrics.registry.metrics()).toMatch(failed);
   const text = await dispatcher.metrics.registry.metrics();
   expect(text).toContain('formgate_outbox_undelivered{kind="form-created"} 1');
-  expect(text).toMatch(/formgate_outbox_oldest_undelivered_seconds\{kind="form-created"\} 10\d/);
+  expect(text).toMatch(/formgate_outbox_oldest_undelivered_seconds\{kind="form-created"\} 1[0-5]\d/);
   expect(text).toContain('formgate_outbox_undelivered{kind="remove-subscriber"} 0');
   expect(text).toContain('formgate_outbox_repeatedly_failed{kind="form-created"} 0');
-  expect(text).toMatch(/formgate_outbox_deliveries_total\{kind="form-created",outcome="failed"\} [1-9]/);
 });

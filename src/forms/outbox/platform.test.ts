@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import pino from 'pino';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
 import { quick } from '../../../test/support/outbox-dispatcher.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -105,7 +105,7 @@ async function record(form: string, kinds: readonly Parameters<OutboxDatabase['a
 const mailsTo = (address: string) =>
   services.mailbox.messages().filter(({ to }) => JSON.stringify(to).includes(address));
 const waitForMails = (address: string, count: number) =>
-  vi.waitFor(() => expect(mailsTo(address)).toHaveLength(count), { timeout: 60_000, interval: 50 });
+  expect.poll(() => mailsTo(address), { interval: 50 }).toHaveLength(count);
 
 it('an applicant is notified of every change of their form, and leaves no data behind after its deletion', async () => {
   const address = 'canary-ana@example.org';
@@ -136,7 +136,7 @@ it('an applicant is notified of every change of their form, and leaves no data b
   const subscribers = async () => (await platformDatabase.query('SELECT id FROM subscribers')).rows.length;
   expect(await subscribers()).toBe(1);
   shift = 15 * 60_000 + 1_000;
-  await vi.waitFor(async () => expect(await database.undelivered()).toBe(0), { timeout: 60_000 });
+  await expect.poll(() => database.undelivered()).toBe(0);
   expect(await subscribers()).toBe(0);
   for (const table of [
     'subscribers',
@@ -155,13 +155,11 @@ it('a form that is deleted before `subscribe` is delivered leaves no subscriber'
   const form = await database.addForm({ channels: [{ channel: 'email', address: 'early@example.org' }] });
   await database.removeForm(form);
   await record(form, ['subscribe', 'form-created', 'form-deleted']);
-  await vi.waitFor(
-    async () => {
-      shift += 15 * 60_000;
-      expect(await database.undelivered()).toBe(0);
-    },
-    { timeout: 15_000, interval: 200 },
-  );
+  const undeliveredLater = () => {
+    shift += 15 * 60_000;
+    return database.undelivered();
+  };
+  await expect.poll(undeliveredLater, { interval: 200 }).toBe(0);
   expect((await platformDatabase.query('SELECT id FROM subscribers')).rows).toEqual([]);
   expect(mailsTo('early@example.org')).toEqual([]);
 });
@@ -185,7 +183,7 @@ it('an event that is delivered twice sends one mail', async () => {
   await waitForMails(address, 1);
   await database.pool.query("UPDATE outbox SET accepted = NULL WHERE form_id = $1 AND kind = 'form-created'", [form]);
   dispatcher.nudge();
-  await vi.waitFor(async () => expect(await database.undelivered()).toBe(0));
+  await expect.poll(() => database.undelivered()).toBe(0);
   await record(form, ['form-unlocked']);
   await waitForMails(address, 2);
 });

@@ -1,6 +1,6 @@
 // Rows that a service keeps refusing are quarantined after a bounded number of refusals. They hold back neither the
 // later rows of their form nor other forms. Tested with a real Postgres and real HTTP.
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
   createOutboxDatabase,
@@ -50,7 +50,7 @@ const waiting = async () =>
       "SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before < 'infinity'",
     )
   ).rows[0]?.count;
-const settled = () => vi.waitFor(async () => expect(await waiting()).toBe(0), { timeout: 60_000, interval: 20 });
+const settled = () => expect.poll(waiting, { interval: 20 }).toBe(0);
 const entries = async () =>
   (await database.pool.query('SELECT kind, about, reason, detail, attempts FROM quarantine ORDER BY item::bigint'))
     .rows;
@@ -103,7 +103,7 @@ it('a thousand refused rows do not delay the others', async () => {
   await database.addRow(good, 'form-created');
   refuse((request) => eventOf(request)?.form !== good);
   start({ pace: { retry: { service: { first: 20, cap: 100 }, row: { first: 60_000, cap: 60_000 } } } });
-  await vi.waitFor(() => expect(sent(good)).toEqual(['form-created']), { timeout: 60_000 });
+  await expect.poll(() => sent(good)).toEqual(['form-created']);
 });
 
 it('a released row is delivered, and quarantined again by its first refusal', async () => {
@@ -130,7 +130,7 @@ it('a subscriber is removed although form-deleted is quarantined', async () => {
   await database.removeForm(form);
   refuse((request) => eventOf(request)?.form === form);
   start();
-  await vi.waitFor(async () => expect(await entries()).toHaveLength(1));
+  await expect.poll(entries).toHaveLength(1);
   const { rows } = await database.pool.query("SELECT facts FROM outbox WHERE kind = 'remove-subscriber'");
   expect(rows).toEqual([{ facts: { definitionId: 'permit', subscriberId: 'subscriber-1' } }]);
 });
@@ -147,10 +147,10 @@ it('the deletion of a form removes its entries and refused events, and retries a
   const removal = { tenantId, formId: form, actor: { id: 'ana', name: 'Ana' }, now: new Date() };
   expect(await createFormStore(unsharedPool(database.pool)).remove({ ...removal, statuses: ['Draft'] })).toBe(true);
   expect(await entries()).toEqual([]);
-  await vi.waitFor(() => expect(sent(form).at(-1)).toBe('form-deleted'));
+  await expect.poll(() => sent(form).at(-1)).toBe('form-deleted');
   const kinds = async () =>
     (await database.pool.query('SELECT kind FROM outbox ORDER BY sequence')).rows.map(({ kind }) => kind);
-  await vi.waitFor(async () => expect(await kinds()).toEqual(['subscribe', 'form-deleted', 'remove-subscriber']));
+  await expect.poll(kinds).toEqual(['subscribe', 'form-deleted', 'remove-subscriber']);
 });
 
 it('a subscriber id that Postgres cannot store quarantines only its own row', async () => {

@@ -1,6 +1,6 @@
 // Tests which claimed rows a queue delivers and which it gives back. The tests decide when deliveries end.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Delivered } from './delivery.ts';
@@ -81,32 +81,32 @@ it('requests of the process are handled between the starts of deliveries', async
 
 it('no more deliveries run than the capacity allows; the next starts when one ends', async () => {
   const { started } = world([rows(5)], 3);
-  await vi.waitFor(() => expect(started).toHaveLength(3));
+  await expect.poll(() => started).toHaveLength(3);
   await sleep(30);
   expect(started).toHaveLength(3);
   ends[0]?.({ outcome: 'accepted' });
-  await vi.waitFor(() => expect(started).toHaveLength(4));
+  await expect.poll(() => started).toHaveLength(4);
 });
 
 it('a row whose lease is half over is given back untried, because another process may claim it soon', async () => {
   const { started, givenBack } = world([rows(2, lease / 2 - 1)]);
-  await vi.waitFor(() => expect(givenBack).toEqual(['1', '2']));
+  await expect.poll(() => givenBack).toEqual(['1', '2']);
   expect(started).toEqual([]);
 });
 
 it('rows that wait when the service goes down are given back', async () => {
   const { started, givenBack } = world([rows(8)], 5);
-  await vi.waitFor(() => expect(started).toHaveLength(5));
+  await expect.poll(() => started).toHaveLength(5);
   for (const end of ends) end(Promise.reject(new PlatformError('events', 'unreachable')));
-  await vi.waitFor(() => expect(givenBack).toHaveLength(8));
+  await expect.poll(() => givenBack).toHaveLength(8);
   expect(started).toHaveLength(5);
 });
 
 it('a stop gives back waiting rows, and resolves when the running delivery is settled', async () => {
   const { queue: stopping, started, accepted, givenBack } = world([rows(3)], 1);
-  await vi.waitFor(() => expect(started).toEqual(['1']));
+  await expect.poll(() => started).toEqual(['1']);
   const stopped = stopping.stop();
-  await vi.waitFor(() => expect(givenBack).toEqual(['2', '3']));
+  await expect.poll(() => givenBack).toEqual(['2', '3']);
   expect(accepted).toEqual([]);
   ends[0]?.({ outcome: 'accepted' });
   await stopped;

@@ -1,7 +1,7 @@
 // Follows a form's subscriber from create to removal, for every order of the form's deletion and the dispatcher's
 // deliveries. A subscriber without a form must never remain.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
 import {
   startTestDispatcher,
@@ -87,8 +87,7 @@ const pending = async () => {
   );
   return rows.map(({ kind }) => kind);
 };
-const waitUntilPending = (kinds: string[]) =>
-  vi.waitFor(async () => expect(await pending()).toEqual(kinds), { timeout: 60_000, interval: 10 });
+const waitUntilPending = (kinds: string[]) => expect.poll(pending, { interval: 10 }).toEqual(kinds);
 
 describe('subscribe', () => {
   it('creates a subscriber with the form’s URN as user id, and stores its id in the form’s row', async () => {
@@ -368,7 +367,7 @@ describe('files of a deleted form', () => {
     }) as never);
     await removeWithFiles(form);
     start({ deleteFiles: true });
-    await vi.waitFor(async () => expect(await pending()).toEqual(['remove-files']));
+    await expect.poll(pending).toEqual(['remove-files']);
     shift = quarterHour + 1_000;
     await waitUntilPending([]);
     const deleted = sink.received.filter(({ method }) => method === 'DELETE').map(({ path }) => path);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
 import { startTestDispatcher } from '../../../test/support/outbox-dispatcher.ts';
+import { sizeOf } from '../../../test/support/sizes.ts';
 
 let database: OutboxDatabase;
 let sink: Sink;
@@ -33,7 +34,7 @@ async function fill(forms: number): Promise<void> {
 }
 
 it('the dispatcher delivers more than 1,000 events per CPU second, the receiving server included', async () => {
-  const size = Number(process.env.OUTBOX_FORMS ?? 2_000);
+  const size = sizeOf('OUTBOX_FORMS');
   await fill(size);
   await database.pool.query('ANALYZE');
   const started = performance.now();

@@ -49,7 +49,7 @@ describe('the outbox rows of a form', () => {
     await drained(world.pool);
     expect((await replica.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
     const kinds = async () => (await rowsOf(id)).map(({ kind }) => kind);
-    await expect.poll(kinds, { timeout: 20_000 }).toContain('remove-subscriber');
+    await expect.poll(kinds).toContain('remove-subscriber');
     await drained(world.pool);
     const rows = await rowsOf(id);
     const traceOf = (kind: string) => rows.find((row) => row.kind === kind)?.traceparent;
@@ -63,7 +63,7 @@ describe('the outbox rows of a form', () => {
         ({ name, links: [link] }) =>
           name === `deliver ${kind}` && traceparent === `00-${link?.traceId}-${link?.spanId}-01`,
       );
-    await expect.poll(() => rows.filter((row) => !linked(row)), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => rows.filter((row) => !linked(row))).toEqual([]);
     expect(collector.raw()).not.toContain('canary');
   });
 });

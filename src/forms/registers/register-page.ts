@@ -33,17 +33,19 @@ interface Kept {
 
 export function createRegisterPage({ definitions, after = '', top, maxBytes }: PageOptions) {
   let page: Kept[] = [];
-  let isCut = false;
+  /** The first name that was cut off. Names after it would hide it, even if they fit on the page. */
+  let cutAt: string | undefined;
 
   return {
     /**
      * Adds registers to the page. A name may be added twice if registers change during the listing. A register that was
-     * cut off cannot return, because further names only push it further back.
+     * cut off cannot return, because names before it only push it further back.
      */
     add(found: Iterable<NamedEntries>): void {
       const byName = new Map<string, Kept>();
       for (const { name, entries } of found)
-        if (entries && name > after && definitions.has(name)) byName.set(name, { name, entries });
+        if (entries && name > after && (cutAt === undefined || name < cutAt) && definitions.has(name))
+          byName.set(name, { name, entries });
       for (const one of page) byName.set(one.name, one);
       const sorted = [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
       let total = 0;
@@ -52,20 +54,20 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
         total += one.bytes;
         return index === top || (index > 0 && total > maxBytes);
       });
+      if (end !== -1) cutAt = sorted[end]?.name;
       page = end === -1 ? sorted : sorted.slice(0, end);
-      isCut ||= end !== -1;
     },
 
     size: () => page.length,
 
     /** True if no name after all that were added, or will be, can be on the page. */
-    isFull: () => isCut,
+    isFull: () => cutAt !== undefined,
 
     result(): RegisterPage {
       const registers = page.map(({ name, entries }) =>
         toRegister(name, definitions.get(name)?.description ?? '', entries),
       );
-      return { registers, next: isCut ? page.at(-1)?.name : undefined };
+      return { registers, next: cutAt === undefined ? undefined : page.at(-1)?.name };
     },
   };
 }

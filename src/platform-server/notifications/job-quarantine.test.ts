@@ -91,7 +91,7 @@ const settled = () =>
         await hurry();
         return jobs();
       },
-      { timeout: 20_000, interval: 50 },
+      { interval: 50 },
     )
     .toBe(0);
 

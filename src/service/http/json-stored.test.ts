@@ -1,5 +1,5 @@
 // Fuzzes bodies against a real Postgres. Text that the reader accepts is stored byte for byte and reads back as the
-// validated value, whatever was parsed before. FUZZED_BODIES sets the number of bodies; FUZZ_SEED repeats a run.
+// validated value, whatever was parsed before. FUZZED_BODIES sets the number of bodies; TEST_SEED repeats a run.
 import { Readable } from 'node:stream';
 import type { Request } from 'express';
 import type pg from 'pg';
@@ -7,14 +7,15 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createBodyFuzzer } from '../../../test/support/fuzzed-bodies.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { seedOfRun, sizeOf } from '../../../test/support/sizes.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { createPool } from '../postgres/postgres.ts';
 import { createJsonBodyReader, type JsonBody } from './json-body.ts';
 import { parseJson } from './json-parser.ts';
 import { Problem } from './problem.ts';
 
-const bodies = Number(process.env.FUZZED_BODIES || 20_000);
-const seed = Number(process.env.FUZZ_SEED || Date.now() % 1_000_000_000);
+const bodies = sizeOf('FUZZED_BODIES');
+const seed = seedOfRun(import.meta.filename);
 const batchSize = 2_000;
 
 const readBody = createJsonBodyReader(65_536);
@@ -87,7 +88,7 @@ describe('JSON bodies', () => {
   }, async () => {
     const next = createBodyFuzzer(seed);
     let acceptedInAll = 0;
-    const label = `FUZZ_SEED=${seed}`;
+    const label = `TEST_SEED=${seed}`;
     for (let done = 0; done < bodies; done += batchSize) {
       const accepted: Accepted[] = [];
       const refused = { json: [] as string[], jsonb: [] as string[] };

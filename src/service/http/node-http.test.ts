@@ -15,5 +15,4 @@ it.each(['token-handler', 'forms'])(
     expect(stdout).toContain('NativeModule _http_server');
     expect(stdout).not.toContain('internal/deps/undici/undici');
   },
-  30_000,
 );

@@ -12,6 +12,8 @@ import { type RunningService, type ServeOptions, serve } from './serve.ts';
 const { log, lines } = captureLog();
 let running: RunningService | undefined;
 let finish: () => void = () => undefined;
+/** Resolves when `/slow` has a request. */
+let begun: Promise<void>;
 afterEach(async () => {
   finish();
   await running?.close();
@@ -24,6 +26,10 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
   });
+  let begin: () => void = () => undefined;
+  begun = new Promise((resolve) => {
+    begin = resolve;
+  });
   const answers = { 200: { description: 'Fine' } };
   const routes = [
     route({
@@ -33,6 +39,7 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
       guards: [anonymous],
       answers,
       async handle(_input, _request, response) {
+        begin();
         await finished;
         response.json('finished');
       },
@@ -62,7 +69,7 @@ async function request(url: string, agent: Agent): Promise<{ status: number; con
 
 describe('a service that stops', () => {
   it('ends readiness immediately, stays alive, and serves requests during the delay for load balancers', async () => {
-    const { url, metricsUrl, close } = await start({ drainDelay: 300 });
+    const { url, metricsUrl, close } = await start({ drainDelay: 2_000 });
     expect(await status(`${metricsUrl}/readyz`)).toBe(200);
     const closed = close();
     expect(await status(`${metricsUrl}/readyz`)).toBe(503);
@@ -74,7 +81,7 @@ describe('a service that stops', () => {
   it('finishes running requests and refuses new connections', async () => {
     const { url, close } = await start();
     const slow = fetch(`${url}/slow`);
-    await delay(50);
+    await begun;
     const closed = close();
     await delay(50);
     await expect(fetch(`${url}/quick`)).rejects.toThrow();
@@ -88,15 +95,15 @@ describe('a service that stops', () => {
     const { url, close } = await start();
     expect((await request(`${url}/quick`, agent)).connection).toBe('keep-alive');
     const slow = request(`${url}/slow`, agent);
-    await delay(50);
-    const begun = performance.now();
+    await begun;
+    const started = performance.now();
     const closed = close();
     await delay(50);
     finish();
     expect(await slow).toEqual({ status: 200, connection: 'close', text: '"finished"' });
     await closed;
     // Without the drain, the server would keep an idle connection for 5 s.
-    expect(performance.now() - begun).toBeLessThan(4_000);
+    expect(performance.now() - started).toBeLessThan(4_000);
     agent.destroy();
   });
 
@@ -118,7 +125,7 @@ describe('a service that stops', () => {
     const order: string[] = [];
     const { url, close } = await start({ close: async () => void order.push('released') });
     const slow = fetch(`${url}/slow`).then(() => order.push('answered'));
-    await delay(50);
+    await begun;
     const closed = Promise.all([close(), close()]);
     finish();
     await Promise.all([slow, closed]);

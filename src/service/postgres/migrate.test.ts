@@ -122,7 +122,7 @@ describe('migrations', () => {
     );
     expect(outputs.sort()).toEqual(['0 ', '0 ', '0 ', '0 ', '0 applied\napplied\n']);
     expect(await query('SELECT n FROM things')).toEqual([{ n: 1 }]);
-  }, 60_000);
+  });
 
   it('leave nothing behind if one of them fails', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');

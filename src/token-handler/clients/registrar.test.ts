@@ -47,15 +47,21 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await proxy.heal();
+  // What the test before interrupted may still become a leftover.
+  await settled();
   await handler.rows('TRUNCATE client_leftovers');
   expect((await handler.register('permits-web')).status).toBe(200);
   await settled();
+  const { oidcClientId } = await stored();
+  // A test that failed may have left others.
+  for (const id of access.registeredClients()) if (id !== oidcClientId) await removeAtAccess(id);
   await proxy.heal();
 });
 
 afterEach(async () => {
   tokenMayDelete = false;
   await proxy.heal();
+  await repairDatabase();
 });
 
 /** In Keycloak, the token of an account with the role manage-clients may create clients and delete them. */
@@ -176,7 +182,7 @@ describe('a registration', () => {
     await handler.rows('ALTER TABLE registration_attempts RENAME TO registration_attempts_away');
     await proxy.heal();
     expect((await handler.register('permits-web')).status).toBeGreaterThanOrEqual(500);
-    await handler.rows('ALTER TABLE registration_attempts_away RENAME TO registration_attempts');
+    await repairDatabase();
     expect(proxy.calls).toEqual([]);
     await expectWhole([callback]);
   });
@@ -191,7 +197,7 @@ describe('a registration', () => {
     expect((await handler.register('permits-web')).status).toBe(500);
     expect((await stored()).oidcClientId).toBe(before.oidcClientId);
     await expect.poll(() => access.registeredClients()).toEqual(clients);
-    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await repairDatabase();
     await expectWhole([callback]);
   });
 
@@ -201,8 +207,7 @@ describe('a registration', () => {
     await handler.rows('ALTER TABLE client_deletions RENAME TO client_deletions_away');
     expect((await handler.register('permits-web')).status).toBe(500);
     expect(access.registeredClients()).toHaveLength(2);
-    await handler.rows('ALTER TABLE client_deletions_away RENAME TO client_deletions');
-    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await repairDatabase();
     await expect.poll(() => access.registeredClients()).toEqual(clients);
     await expectWhole([callback]);
   });
@@ -301,7 +306,7 @@ describe('an update', () => {
     const before = await stored();
     expect((await update(other)).status).toBe(500);
     expect((await stored()).registrationAccessToken).toBe(before.registrationAccessToken);
-    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await repairDatabase();
     await expect.poll(async () => (await stored()).redirectUris).toEqual([other]);
     await expectWhole([other]);
   });
@@ -360,6 +365,13 @@ describe('a leftover', () => {
     for (const id of access.registeredClients()) if (!known.includes(id)) await removeAtAccess(id);
   });
 });
+
+/** Undoes what a test did to the database. Also called after each test, so that one that fails breaks no other. */
+async function repairDatabase(): Promise<void> {
+  await handler.rows('DROP TRIGGER IF EXISTS refuse ON client_registrations');
+  for (const table of ['registration_attempts', 'client_deletions'])
+    await handler.rows(`ALTER TABLE IF EXISTS ${table}_away RENAME TO ${table}`);
+}
 
 async function refuseInserts(when: string): Promise<void> {
   await handler.rows(`

@@ -12,6 +12,7 @@ import {
   type SessionReplica,
   startSessionReplica,
 } from '../../../test/support/session-replica.ts';
+import { sizeOf } from '../../../test/support/sizes.ts';
 
 let access: TestAccess;
 let redis: TestRedis;
@@ -57,8 +58,7 @@ async function race(all: SessionReplica[], opened: OpenedSession): Promise<void>
   await Promise.all([...calls, ...marks, end()]);
 }
 
-/** Number of races; 10,000 take half a minute. */
-const races = Number(process.env.RACES || 2_000);
+const races = sizeOf('RACES');
 
 async function raceMany(all: SessionReplica[], count: number): Promise<void> {
   const first = all[0] as SessionReplica;

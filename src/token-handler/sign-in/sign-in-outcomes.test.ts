@@ -108,7 +108,7 @@ it('the gauge of sessions counts those of all pods, and is absent while the stor
     const replica = await world.handler.startReplica();
     onTestFinished(() => replica.close());
     // Absent until Redis is connected.
-    await expect.poll(() => sessions(replica.metricsUrl), { timeout: 5_000 }).toBeDefined();
+    await expect.poll(() => sessions(replica.metricsUrl)).toBeDefined();
     return replica.metricsUrl;
   };
   const before = Number(await sessions(await start()));
@@ -126,5 +126,5 @@ it('the gauge of sessions counts those of all pods, and is absent while the stor
   onTestFinished(() => replica.close());
   expect(await sessions(replica.metricsUrl)).toBeUndefined();
   world.redis?.resume();
-  await expect.poll(() => sessions(replica.metricsUrl), { timeout: 10_000 }).toBe(before + 1);
+  await expect.poll(() => sessions(replica.metricsUrl)).toBe(before + 1);
 });

@@ -95,8 +95,7 @@ describe('an upload', () => {
     started.answer.catch(() => undefined);
     started.request.on('error', () => undefined).write(Buffer.alloc(12_000_000));
     await world.upstream.waitFor(1);
-    await delay(500);
-    expect(await metric('formgate_upstream_connections{state="held"}')).toBe(1);
+    await expect.poll(() => metric('formgate_upstream_connections{state="held"}')).toBe(1);
     started.request.destroy();
     await expect.poll(() => metric('formgate_upstream_connections{state="held"}')).toBe(0);
     expect(await metric('formgate_proxied_requests_aborted_total{side="client"}')).toBeGreaterThan(0);

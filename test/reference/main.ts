@@ -1,0 +1,18 @@
+// `npm run test:reference`: runs the suites again on a platform server that behaves like the reference implementation
+// (docs/platform.md). Only suites that start a platform server can notice a difference, and the token handler uses
+// nothing of the platform but its configuration. Arguments are passed to vitest.
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { testsThatImport } from '../support/system-parts.ts';
+
+const project = join(import.meta.dirname, '../..');
+const vitest = join(project, 'node_modules/vitest/vitest.mjs');
+const chosen = /^(?:src\/(?:forms|platform|token-handler\/clients)|reconciler)\//;
+const files = testsThatImport('test/support/platform-behaviour.ts').filter((path) => chosen.test(path));
+
+const child = spawn(process.execPath, [vitest, 'run', ...files, ...process.argv.slice(2)], {
+  cwd: project,
+  env: { ...process.env, PLATFORM_BEHAVIOUR: 'reference' },
+  stdio: 'inherit',
+});
+child.on('exit', (code) => process.exit(code ?? 1));

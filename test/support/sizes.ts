@@ -1,0 +1,55 @@
+// The sizes of all tests that repeat something many times. `npm test` uses the short ones, which still exercise every rule.
+// `TEST_SIZES=full` chooses the full ones, as .ci/run does. A variable named like a size overrides that size alone:
+// `TENANTS=5000 npx vitest run test/faults/token-handler-tenants.test.ts`.
+
+const sizes = {
+  /** Tenants that are added to a token handler while it runs. */
+  TENANTS: { short: 60, full: 300 },
+  /** Tenants of the test that counts series of metrics; it calls ten times as many paths. */
+  SERIES_TENANTS: { short: 40, full: 250 },
+  /** Proxied requests that are aborted. */
+  ABORTS: { short: 300, full: 2_000 },
+  /** Races of the end of a session with other changes. */
+  RACES: { short: 500, full: 5_000 },
+  /** Forms of the run that puts 100 of them into quarantine. */
+  QUARANTINE_FORMS: { short: 1_000, full: 5_000 },
+  /** Drafts that reconcilers lock while they are killed. */
+  EXPIRY_DRAFTS: { short: 48, full: 90 },
+  /** Kills of those reconcilers. */
+  EXPIRY_KILLS: { short: 3, full: 4 },
+  /** A request is killed before one in so many of its statements. */
+  CRASH_STRIDE: { short: 12, full: 5 },
+  /** Registers of the tenant whose whole list is read. */
+  REGISTERS: { short: 250, full: 1_000 },
+  /** Calls of each change of a register that each fault breaks, one after the other; 6 are all of them. */
+  REGISTER_FAULT_CALLS: { short: 1, full: 2 },
+  /** Forms of the backlog that the dispatcher delivers. */
+  OUTBOX_FORMS: { short: 1_000, full: 2_000 },
+  /** MiB of each large body that is proxied. */
+  BODY_MIB: { short: 96, full: 96 },
+  /** Seconds of the outage of Redis. */
+  OUTAGE_SECONDS: { short: 8, full: 8 },
+  /** Seconds of the outage of Postgres. */
+  POSTGRES_OUTAGE_SECONDS: { short: 3, full: 3 },
+  /** Bodies that are stored and read back. */
+  FUZZED_BODIES: { short: 10_000, full: 250_000 },
+} as const satisfies Record<string, { short: number; full: number }>;
+
+type SizeName = keyof typeof sizes;
+
+/** True if this run uses the full sizes. */
+export const isFullRun = (env: NodeJS.ProcessEnv = process.env): boolean => env.TEST_SIZES === 'full';
+
+/** Returns the size of this run: a positive integer. Throws if the environment names an invalid one. */
+export function sizeOf(name: SizeName, env: NodeJS.ProcessEnv = process.env): number {
+  const size = Number(env[name] || sizes[name][isFullRun(env) ? 'full' : 'short']);
+  if (!Number.isInteger(size) || size < 1) throw new Error(`${name} must be a positive integer`);
+  return size;
+}
+
+/** Returns the seed of this run's random choices: `TEST_SEED`, or a new one, which is printed so that it can be repeated. */
+export function seedOfRun(file: string, env: NodeJS.ProcessEnv = process.env): number {
+  const seed = Number(env.TEST_SEED || Date.now() % 1_000_000_000);
+  process.stdout.write(`${file}: TEST_SEED=${seed}\n`);
+  return seed;
+}
