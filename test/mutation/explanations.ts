@@ -1,0 +1,13 @@
+// Why a change of the code that no test noticed does no harm. A test compares this list with the results.
+
+export interface Explanation {
+  file: string;
+  /** The first line of the changed code, without indentation. */
+  text: string;
+  /** The changed code and what replaced it, as in the results. */
+  changes: readonly (readonly [original: string, replacement: string])[];
+  kind: 'equivalent' | 'text for people' | 'performance only' | 'second barrier' | 'killed elsewhere';
+  why: string;
+}
+
+export const explanations: readonly Explanation[] = [];
