@@ -65,6 +65,7 @@ function runStryker(configuration: string, shard: Shard): Promise<number | null>
     },
     stdio: 'inherit',
   });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal));
   return new Promise((done, fail) => child.on('error', fail).on('exit', done));
 }
 

@@ -38,6 +38,7 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/upstream-policy.ts`,
     ],
     tests: [
+      `${targets}/header-rules.test.ts`,
       `${targets}/untrusted-headers.test.ts`,
       `${targets}/inert-types.test.ts`,
       `${targets}/upstream-policy.test.ts`,

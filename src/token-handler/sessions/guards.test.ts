@@ -15,7 +15,7 @@ import {
   sessionTenant,
   tenantHeader,
 } from './guards.ts';
-import type { LiveSession } from './session.ts';
+import type { FoundSession } from './session.ts';
 
 const session = { handle: 'a handle', csrfSecret: 'a secret', site: 'https://app.example.org' };
 const token = csrfToken(session);
@@ -93,7 +93,7 @@ const request = (headers: Record<string, string | string[]> = {}, method = 'GET'
   Object.assign(message.headers, headers);
   return message;
 };
-const responseOf = (live?: LiveSession) => ({ locals: live ? { session: live } : {} }) as unknown as HttpResponse;
+const responseOf = (live?: FoundSession) => ({ locals: live ? { session: live } : {} }) as unknown as HttpResponse;
 const live = {
   session: {
     ...session,
@@ -101,7 +101,7 @@ const live = {
     clientId: 'app',
     user: { id: 'carla', name: 'Carla', roles: [] },
   },
-} as unknown as LiveSession;
+} as unknown as FoundSession;
 
 describe('a route that needs a session', () => {
   it.each([
