@@ -17,7 +17,7 @@ function strykerOptions(name: string, shard: Shard): object {
   return {
     mutate: shard.modules,
     testRunner: 'vitest',
-    vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
+    vitest: { configFile: 'vitest.mutation.config.ts', related: false },
     plugins: ['@stryker-mutator/vitest-runner', './test/mutation/ignored-texts.ts'],
     ignorers: ['texts'],
     coverageAnalysis: 'perTest',

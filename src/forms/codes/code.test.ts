@@ -52,8 +52,12 @@ describe('the hash', () => {
   const hex = (hash: Buffer) => hash.toString('hex');
 
   it('of a code and of an address are those of version 0.2, so that budgets and reading sessions outlive an upgrade', () => {
-    expect(hex(hashes.code('form 1', '123456'))).toBe('71f1563e9a57fceb5d53fe16e824a8d3f9fb04059d39966e98b279ec55bc9bf6');
-    expect(hex(hashes.address('tenant', 'email', 'ana@example.org'))).toBe('6577c7da4b2dab180823e4b96ce9227f1fb780cc91dc1b10f239aaf418d4070d');
+    expect(hex(hashes.code('form 1', '123456'))).toBe(
+      '71f1563e9a57fceb5d53fe16e824a8d3f9fb04059d39966e98b279ec55bc9bf6',
+    );
+    expect(hex(hashes.address('tenant', 'email', 'ana@example.org'))).toBe(
+      '6577c7da4b2dab180823e4b96ce9227f1fb780cc91dc1b10f239aaf418d4070d',
+    );
   });
 
   it('of other parts or of another secret differs, even if the parts written together are the same', () => {

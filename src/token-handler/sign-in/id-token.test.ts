@@ -14,7 +14,9 @@ async function judge(alg: string, changes: JWTPayload, asked: Partial<ExpectedId
   const { privateKey, publicKey } = await generateKeyPair(alg);
   const iat = now.getTime() / 1_000;
   const claims = { iss: issuer, aud: 'web', sub: 'alice', iat, exp: iat + 300, ...changes };
-  const token = await new SignJWT(claims).setProtectedHeader({ alg, ...(typ !== undefined && { typ }) }).sign(privateKey);
+  const token = await new SignJWT(claims)
+    .setProtectedHeader({ alg, ...(typ !== undefined && { typ }) })
+    .sign(privateKey);
   return verifyIdToken(token, (text, options) => jwtVerify(text, publicKey, options), { ...expected, ...asked });
 }
 

@@ -1,7 +1,14 @@
 // Tests which addresses are valid as callbackUrl and as landing page of a sign-in.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, isLocalPath, landingUrl, refusalUrl } from './sign-in.ts';
+import {
+  addressProblem,
+  callbackUrlProblem,
+  fallbackCallbackUrl,
+  isLocalPath,
+  landingUrl,
+  refusalUrl,
+} from './sign-in.ts';
 
 const good = 'https://app.example.org/token-handler/clients/web/callback';
 

@@ -34,15 +34,35 @@ describe('a proxied request', () => {
       ...['X-Forwarded-Host', 'app.example.org', 'X-Request-Id', 'id-1', 'traceparent', 'trace-1'],
     ]);
     const { host: _host, ...forwarded } = added.forwarded;
-    const list = select({ rawHeaders: [], headers: { 'content-length': '7' } }, { ...added, forwarded } as typeof added);
+    const list = select({ rawHeaders: [], headers: { 'content-length': '7' } }, {
+      ...added,
+      forwarded,
+    } as typeof added);
     expect(list).not.toContain('X-Forwarded-Host');
     expect(list.slice(-2)).toEqual(['Content-Length', '7']);
   });
 
   it.each([
     ...['Connection', 'Keep-Alive', 'Proxy-Authenticate', 'Proxy-Authorization', 'Proxy-Connection', 'TE', 'Trailer'],
-    ...['Transfer-Encoding', 'Upgrade', 'HTTP2-Settings', 'Authorization', 'Content-Length', 'Cookie', 'Expect', 'Host'],
-    ...['Traceparent', 'X-Request-ID', 'X-XSRF-TOKEN', 'X-Forwarded-For', 'x_forwarded_for', 'X-Tenant', 'X-Own-Header'],
+    ...[
+      'Transfer-Encoding',
+      'Upgrade',
+      'HTTP2-Settings',
+      'Authorization',
+      'Content-Length',
+      'Cookie',
+      'Expect',
+      'Host',
+    ],
+    ...[
+      'Traceparent',
+      'X-Request-ID',
+      'X-XSRF-TOKEN',
+      'X-Forwarded-For',
+      'x_forwarded_for',
+      'X-Tenant',
+      'X-Own-Header',
+    ],
   ])('has no header %s of the client', (name) => {
     for (const written of [name, name.toLowerCase(), name.toUpperCase()])
       expect(passed([written, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
@@ -87,7 +107,15 @@ const json = { 'content-type': 'application/json' };
 
 describe('a proxied response', () => {
   it.each([
-    ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authentication-info', 'proxy-connection', 'te', 'upgrade'],
+    ...[
+      'connection',
+      'keep-alive',
+      'proxy-authenticate',
+      'proxy-authentication-info',
+      'proxy-connection',
+      'te',
+      'upgrade',
+    ],
     ...['set-cookie', 'set-cookie2', 'clear-site-data', 'service-worker-allowed', 'x-request-id'],
     ...['x-content-type-options', 'access-control-allow-credentials'],
   ])('has no header %s of the upstream', (name) => {
@@ -112,7 +140,9 @@ describe('a proxied response', () => {
     const length = (status: number, more: object = {}) =>
       responseHeaders({ ...json, 'content-length': '7', ...more }, status, request())['content-length'];
     expect([length(200), length(206), length(304), length(404)]).toEqual(['7', '7', '7', '7']);
-    expect([length(204), length(103), length(200, { 'transfer-encoding': 'chunked' })]).toEqual(Array(3).fill(undefined));
+    expect([length(204), length(103), length(200, { 'transfer-encoding': 'chunked' })]).toEqual(
+      Array(3).fill(undefined),
+    );
   });
 
   it('announces trailers only where Node can send them', () => {
