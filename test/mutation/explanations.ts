@@ -12,6 +12,27 @@ export interface Explanation {
 
 export const explanations: readonly Explanation[] = [
   {
+    file: 'src/forms/codes/code.ts',
+    text: "const form = BigInt.asIntN(64, BigInt(`0x${formId.replaceAll('-', '').slice(-16)}`));",
+    changes: [["formId.replaceAll('-', '').slice(-16)", "formId.replaceAll('-', '')"]],
+    kind: 'equivalent',
+    why: 'only the last 64 bits of the number are used.',
+  },
+  {
+    file: 'src/forms/codes/code.ts',
+    text: "const form = BigInt.asIntN(64, BigInt(`0x${formId.replaceAll('-', '').slice(-16)}`));",
+    changes: [['-16', '+16']],
+    kind: 'equivalent',
+    why: 'a UUID has 32 digits, so the last 16 follow the first 16.',
+  },
+  {
+    file: 'src/forms/codes/code.ts',
+    text: 'return form < address ? [String(form), String(address)] : [String(address), String(form)];',
+    changes: [['form < address', 'form <= address']],
+    kind: 'equivalent',
+    why: 'the order of equal numbers is the same.',
+  },
+  {
     file: 'src/service/http/cookie-header.ts',
     text: 'for (let start = 0, end = 0; start < header.length; start = end + 1) {',
     changes: [['start < header.length', 'start <= header.length']],

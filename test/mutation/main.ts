@@ -45,11 +45,12 @@ async function runShard(name: string, shard: Shard, isFresh: boolean): Promise<v
   if (existsSync(incremental)) writeFileSync(incremental, JSON.stringify(withoutSurvivors(readReport(incremental))));
   const configuration = join(cache, `${name}.config.json`);
   writeFileSync(configuration, JSON.stringify(strykerOptions(name, shard)));
+  const mutated = commit();
   const code = await runStryker(configuration, shard);
   if (code !== 0) throw new Error(`stryker ended with code ${code} in shard ${name}`);
   const summary = summarize(name, readReport(join(cache, `${name}-report.json`)), {
     date: new Date().toISOString().slice(0, 10),
-    commit: commit(),
+    commit: mutated,
   });
   writeFileSync(join(import.meta.dirname, 'results', `${name}.json`), `${JSON.stringify(summary, null, 2)}\n`);
 }

@@ -34,7 +34,8 @@ if a test fails, or if it makes the tests hang. A survivor is a change that no t
 
 The score is the share of killed mutants among all mutants that ran or that no test covers. Mutants of texts for people
 (messages of errors, problems and log lines) are not run, and mutants with which a test file cannot be loaded do not
-count. SQL is mutated only as a whole: a statement is replaced by an empty text.
+count. SQL is mutated only as a whole: a statement is replaced by an empty text. A test that was written after a run changes
+its result only with the next run.
 
 \`npm run mutation -- report\` and \`npm run docs\` write this page from \`test/mutation/results\`.
 `;
