@@ -7,6 +7,7 @@ import { metricsPage } from '../../dev/monitoring/metrics-page.ts';
 import { frenchOverride } from '../../src/forms/notices/notification-type.ts';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
+import { mutationPage, readResults } from '../mutation/page.ts';
 import { auditReference, auditSchema } from './audit-reference.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
@@ -33,6 +34,7 @@ writeFileSync(join(root, 'docs/routes.md'), routesReference(routedProcesses));
 writeFileSync(join(root, 'docs/metrics.md'), metricsPage(createCatalogue()));
 writeFileSync(join(root, 'docs/audit.md'), auditReference(routedProcesses));
 writeFileSync(join(root, 'docs/audit-event.schema.json'), auditSchema());
+writeFileSync(join(root, 'docs/mutation.md'), mutationPage(readResults()));
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));
 writeFileSync(

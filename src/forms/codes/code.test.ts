@@ -1,6 +1,7 @@
-// The wait before another code may be tried or sent, which Retry-After reports.
+// Tests the hashes of codes and addresses, the order of locks, and the wait before another code may be tried or sent, which
+// Retry-After reports.
 import { describe, expect, it } from 'vitest';
-import { attemptWait, sendWait } from './code.ts';
+import { attemptWait, createCodeHashes, lockKeys, readSession, sendWait } from './code.ts';
 
 const now = new Date('2026-08-20T17:00:00Z');
 const minute = 60_000;
@@ -24,6 +25,7 @@ describe('the wait until a code may be tried', () => {
       [unfinished(2), ...[3, 4, 5, 6].map(wrong)],
       54,
     ],
+    ['four wrong codes and a check whose process died this moment', [unfinished(1), ...[2, 3, 4, 5].map(wrong)], 55],
     ['five checks whose process died', [2, 3, 4, 5, 6].map(unfinished), 54],
   ])('after %s', (_what, tries, minutes) => {
     expect(attemptWait(tries, now)).toBe(minutes * minute);
@@ -38,5 +40,54 @@ describe('the wait until a code may be sent', () => {
     ['five were sent, the last a moment ago', [0.5, 10, 15, 20, 59.75], 0.5],
   ])('when %s', (_what, sent, minutes) => {
     expect(sendWait(sent.map(ago), now)).toBe(minutes * minute);
+  });
+});
+
+it('a code keeps working for half an hour', () => {
+  expect(readSession).toBe(30 * minute);
+});
+
+describe('the hash', () => {
+  const hashes = createCodeHashes('a secret');
+  const hex = (hash: Buffer) => hash.toString('hex');
+
+  it('of a code and of an address are those of version 0.2, so that budgets and reading sessions outlive an upgrade', () => {
+    expect(hex(hashes.code('form 1', '123456'))).toBe(
+      '71f1563e9a57fceb5d53fe16e824a8d3f9fb04059d39966e98b279ec55bc9bf6',
+    );
+    expect(hex(hashes.address('tenant', 'email', 'ana@example.org'))).toBe(
+      '6577c7da4b2dab180823e4b96ce9227f1fb780cc91dc1b10f239aaf418d4070d',
+    );
+  });
+
+  it('of other parts or of another secret differs, even if the parts written together are the same', () => {
+    const all = [
+      hashes.code('form 1', '123456'),
+      hashes.code('form 11', '23456'),
+      hashes.code('form 1', '123457'),
+      createCodeHashes('another secret').code('form 1', '123456'),
+      hashes.address('tenant', 'email', 'ana@example.org'),
+      hashes.address('tenant', 'sms', 'ana@example.org'),
+      hashes.address('tenan', 'temail', 'ana@example.org'),
+    ].map(hex);
+    expect(new Set(all).size).toBe(all.length);
+  });
+});
+
+describe('the locks of a form and an address', () => {
+  const formId = (end: string) => `0198b8a0-1234-7000-${end.slice(0, 4)}-${end.slice(4)}`;
+  const keys = (end: string, address: bigint) => {
+    const addressHash = Buffer.alloc(32, 0xff);
+    addressHash.writeBigInt64BE(address);
+    return lockKeys({ tenantId: 'tenant', formId: formId(end), addressHash });
+  };
+
+  it.each([
+    ['the form first', '0000000000000005', 7n, ['5', '7']],
+    ['the address first', '0000000000000005', 3n, ['3', '5']],
+    ['negative numbers, as Postgres has them', 'ffffffffffffffff', -2n, ['-2', '-1']],
+    ['equal numbers', '0000000000000005', 5n, ['5', '5']],
+  ])('are %s', (_what, end, address, expected) => {
+    expect(keys(end, address)).toEqual(expected);
   });
 });

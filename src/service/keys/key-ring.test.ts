@@ -53,6 +53,41 @@ describe('a sealed text', () => {
   });
 });
 
+describe('a text of an earlier version', () => {
+  const ofVersion02 = createKeyRing(`k1:${Buffer.alloc(32, 7).toString('base64')}`);
+  const sealed = 'k1.kylzWm3JnZ_4mhuIvjrC0r5DI3-cW2p3w541Jg.CTr_2vjRRK6ngFs.cllpfl1tRMz7v08vPZbapg';
+
+  it('still opens, so sessions and registrations outlive an upgrade', () => {
+    expect(ofVersion02.open(sealed, 'tests')).toBe('Straße ✓');
+  });
+
+  it('has the same digest, so cookies outlive an upgrade', () => {
+    expect(ofVersion02.hmacs('x', 'session cookie')).toEqual(['myygdnzJIGpCGUlacmbSSV1dr5YC_AKk771kpfxFw3M']);
+  });
+
+  // A tag of n bits is guessed with a probability of 2^-n (NIST SP 800-38D, appendix C).
+  it.each([0, 4, 8, 12, 13, 14, 15])('does not open with the first %i bytes of its tag', (length) => {
+    const parts = sealed.split('.');
+    const tag = Buffer.from(parts[3] ?? '', 'base64url').subarray(0, length);
+    const shortened = [...parts.slice(0, 3), tag.toString('base64url')].join('.');
+    expect(() => ofVersion02.open(shortened, 'tests')).toThrow('the text was changed');
+  });
+
+  it.each([
+    ['without a nonce', 0],
+    ['with half a nonce', 16],
+    ['with a longer vector', 29],
+  ])('is not sealed %s', (_what, length) => {
+    const [id, , ...rest] = sealed.split('.');
+    const changed = [id, Buffer.alloc(length, 1).toString('base64url'), ...rest].join('.');
+    expect(() => ofVersion02.open(changed, 'tests')).toThrow('the text is not sealed');
+  });
+
+  it.each(['k1', 'k1.', 'k1.AAAA', 'k1.AAAA.AAAA', `${sealed}.`])('is not sealed with other parts: %s', (text) => {
+    expect(() => ofVersion02.open(text, 'tests')).toThrow('the text is not sealed');
+  });
+});
+
 function sameParts(one: string, other: string): boolean {
   const parts = (text: string) => text.split('.').map((part, at) => (at === 0 ? part : Buffer.from(part, 'base64url')));
   return JSON.stringify(parts(one)) === JSON.stringify(parts(other));
@@ -90,6 +125,8 @@ describe('a ring', () => {
   it.each([
     ['nothing', '', /not written as name:base64/],
     ['a key without a name', good, /not written as name:base64/],
+    ['a key with a space in its name', `a b:${good}`, /not written as name:base64/],
+    ['a key with a name of 33 characters', `${'a'.repeat(33)}:${good}`, /not written as name:base64/],
     ['a key that is no base64', 'a:not base64!', /not written as name:base64/],
     ['a key of 31 bytes', `a:${randomBytes(31).toString('base64')}`, /key 1 of the ring has fewer than 32 bytes/],
     ['two keys of one name', `a:${good},a:${key()}`, /key 2 of the ring has the same name as an earlier key/],

@@ -1,11 +1,13 @@
 // Tests reading cookies from a Cookie header: against a simple definition with generated headers, and which session
 // cookie counts if other hosts of the domain have set cookies of its name.
 import { createHmac, randomBytes } from 'node:crypto';
+import type { Request, Response } from 'express';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
-import { createSessionCookie, handleOf } from './cookies.ts';
+import { requiresHttps } from './cookie-name.ts';
+import { checkCookieScheme, cookieScheme, createSessionCookie, csrfToken, handleOf } from './cookies.ts';
 
 const name = 'session';
 const cookie = createSessionCookie(name, createKeyRing(`a:${randomBytes(32).toString('base64')}`));
@@ -16,6 +18,24 @@ function signedValue(id: string): string {
 }
 const [own, other] = [signedValue('own'), signedValue('other')];
 const forged = `${own.slice(0, -4)}AAAA`;
+
+describe('the pairs of a Cookie header', () => {
+  it.each([
+    ['', []],
+    ['a', []],
+    ['=x; a', [['', 'x']]],
+    ['a=1;b', [['a', '1']]],
+    [
+      ' a = 1 ; b==2',
+      [
+        ['a', '1'],
+        ['b', '=2'],
+      ],
+    ],
+  ])('of %j are %j', (header, pairs) => {
+    expect(cookiePairs(header)).toEqual(pairs);
+  });
+});
 
 describe('the values of a cookie', () => {
   it('are those of the pairs with exactly this name', () => {
@@ -55,5 +75,69 @@ describe('the session of a Cookie header', () => {
       expect(cookie.handleOf(header)).toBe(expected);
       expect(cookie.valueIn(header)).toBe(expected && own);
     }
+  });
+});
+
+describe('a session cookie', () => {
+  const rotated = createSessionCookie(
+    name,
+    createKeyRing(`new:${randomBytes(32).toString('base64')},k1:${Buffer.alloc(32, 7).toString('base64')}`),
+  );
+  const [newest = '', oldest = ''] = rotated.secrets;
+  const sign = (id: string, secret: string) =>
+    createHmac('sha256', secret).update(id).digest('base64').replace(/=$/, '');
+
+  it('stays valid when the key ring is rotated, as long as the ring has its key', () => {
+    for (const secret of [newest, oldest])
+      expect(rotated.handleOf(`${name}=s:own.${sign('own', secret)}`)).toBe(handleOf('own'));
+    expect(rotated.handleOf(`${name}=s:own.${sign('own', 'another')}`)).toBeUndefined();
+  });
+
+  it('outlives an upgrade: its secret and the handle of its session are those of version 0.2', () => {
+    expect(oldest).toBe('Eh3DYOdU1Hh1fNbT-2LklLz7oQ-WKegFrGistTRbHQU');
+    expect(handleOf('an id')).toBe('ubHbPFt5Xz4mLw22-koNzkB-Ncj4YEn8jyrPafas8zM');
+    expect(csrfToken({ handle: 'a handle', csrfSecret: 'a secret' })).toBe(
+      'A6y2RidTqsJo3xtrlA0m6m8HbmsGYZTURKuRXnl4qYM',
+    );
+  });
+
+  it.each([
+    ['another prefix', `x:own.${sign('own', newest)}`],
+    ['no prefix', `own.${sign('own', newest)}`],
+    ['no id', `s:.${sign('own', newest)}`],
+    ['no dot', `s:own${sign('own', newest)}`],
+    ['no signature', 's:own.'],
+    ['an invalid percent sign', `s:own.${sign('own', newest)}%zz`],
+    ['a signature that is longer', `s:own.${sign('own', newest)}A`],
+  ])('is refused with %s', (_what, value) => {
+    expect(rotated.handleOf(`${name}=${value}`)).toBeUndefined();
+  });
+});
+
+describe('a cookie that browsers accept over https only', () => {
+  it.each([
+    ['__Host-session', true],
+    ['__Secure-session', true],
+    ['session', false],
+    ['x__Host-session', false],
+    ['__Hostsession', false],
+    ['__host-session', false],
+  ])('%s: %s', (cookieName, expected) => {
+    expect(requiresHttps(cookieName)).toBe(expected);
+    const check = (secure: boolean) => () => checkCookieScheme(cookieName, { secure });
+    expect(check(true)).not.toThrow();
+    if (!expected) expect(check(false)).not.toThrow();
+    else
+      expect(check(false)).toThrow(
+        expect.objectContaining({ slug: 'invalid-request', errors: [expect.objectContaining({ pointer: '' })] }),
+      );
+  });
+
+  it('is refused before a sign-in that could not set it', () => {
+    const guard = cookieScheme('__Host-session');
+    expect(guard.name).toBe('cookieScheme');
+    const request = (secure: boolean) => ({ secure }) as Request;
+    expect(() => guard.check(request(false), {} as Response)).toThrow('');
+    expect(() => guard.check(request(true), {} as Response)).not.toThrow();
   });
 });

@@ -2,8 +2,20 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import type { Tenant } from '../../service/auth/identity.ts';
+import type { HttpResponse } from '../../service/http/request-context.ts';
 import { csrfToken } from './cookies.ts';
-import { checkCsrf } from './guards.ts';
+import {
+  checkCsrf,
+  csrf,
+  findTenant,
+  liveSession,
+  seenSession,
+  sessionOf,
+  sessionTenant,
+  tenantHeader,
+} from './guards.ts';
+import type { FoundSession } from './session.ts';
 
 const session = { handle: 'a handle', csrfSecret: 'a secret', site: 'https://app.example.org' };
 const token = csrfToken(session);
@@ -72,5 +84,89 @@ describe('CSRF protection', () => {
     expect(check('GET', { ...upgrade, origin: session.site })).toBe('passes');
     expect(check('GET', { ...upgrade, origin: 'https://evil.example' })).toBe(403);
     expect(check('GET', { ...upgrade, 'sec-fetch-site': 'cross-site' })).toBe(403);
+  });
+});
+
+const request = (headers: Record<string, string | string[]> = {}, method = 'GET') => {
+  const message = new IncomingMessage(new Socket());
+  message.method = method;
+  Object.assign(message.headers, headers);
+  return message;
+};
+const responseOf = (live?: FoundSession) => ({ locals: live ? { session: live } : {} }) as unknown as HttpResponse;
+const live = {
+  session: {
+    ...session,
+    tenantId: 'urn:tenant:demo',
+    clientId: 'app',
+    user: { id: 'carla', name: 'Carla', roles: [] },
+  },
+} as unknown as FoundSession;
+
+describe('a route that needs a session', () => {
+  it.each([
+    ['liveSession', liveSession({ ofRequest: async () => live }), liveSession({ ofRequest: async () => undefined })],
+    ['seenSession', seenSession({ see: async () => live }), seenSession({ see: async () => undefined })],
+  ])('%s lets only requests with a session pass, and says whose they are', async (name, withSession, without) => {
+    expect(withSession).toMatchObject({ name, admits: ['session'] });
+    const response = responseOf();
+    await withSession.check(request(), response);
+    expect(sessionOf(response)).toBe(live);
+    expect(response.locals.signedIn).toEqual({ tenantId: 'urn:tenant:demo', clientId: 'app', subject: 'carla' });
+    await expect(without.check(request(), responseOf())).rejects.toMatchObject({ slug: 'unauthenticated' });
+  });
+
+  it('fails if nobody looked for the session', () => {
+    expect(() => sessionOf(responseOf())).toThrow(Error);
+    expect(sessionOf(responseOf(live))).toBe(live);
+  });
+
+  it('refuses a request without the CSRF token by its guard, too', () => {
+    expect(csrf.name).toBe('csrf');
+    expect(() => csrf.check(request({}, 'POST'), responseOf(live))).toThrow(expect.objectContaining({ status: 403 }));
+    expect(() => csrf.check(request({ 'x-xsrf-token': token }, 'POST'), responseOf(live))).not.toThrow();
+  });
+});
+
+describe('a domain of one tenant', () => {
+  const demo = { id: 'urn:tenant:demo', name: 'Demo', realm: 'demo' } as Tenant;
+  const other = { id: 'urn:tenant:other', name: 'Other Town', realm: 'other' } as Tenant;
+  const tenants = {
+    byId: async (id: string) => [demo, other].find((tenant) => tenant.id === id),
+    byName: async (name: string) => [demo, other].find((tenant) => tenant.name === name),
+  };
+  const guard = sessionTenant(tenants, 'X-Tenant');
+  const checked = async (headers: Record<string, string | string[]>) => {
+    try {
+      await guard.check(request(headers), responseOf(live));
+      return 'passes';
+    } catch (error) {
+      return (error as { slug?: string }).slug;
+    }
+  };
+
+  it.each([
+    ['no tenant', {}, 'passes'],
+    ['an empty header', { 'x-tenant': ' ' }, 'passes'],
+    ['the tenant of the session', { 'x-tenant': 'urn:tenant:demo' }, 'passes'],
+    ['its name', { 'x-tenant': ' Demo ' }, 'passes'],
+    ['another tenant', { 'x-tenant': 'urn:tenant:other' }, 'unauthenticated'],
+    ['the name of another tenant', { 'x-tenant': 'Other Town' }, 'unauthenticated'],
+    ['an unknown tenant', { 'x-tenant': 'nobody' }, 'unauthenticated'],
+    ['two tenants', { 'x-tenant': ['Demo', 'Other Town'] }, 'unauthenticated'],
+  ])('admits the session for %s: %s', async (_what, headers, expected) => {
+    expect(guard.name).toBe('sessionTenant');
+    expect(await checked(headers)).toBe(expected);
+  });
+
+  it('is found by URN or by name', async () => {
+    expect(await findTenant(tenants, 'urn:tenant:other')).toBe(other);
+    expect(await findTenant(tenants, 'Other Town')).toBe(other);
+    expect(await findTenant(tenants, 'x urn:')).toBeUndefined();
+  });
+
+  it('is named by a header, whose lines are joined', () => {
+    expect(tenantHeader(request({ 'x-tenant': ['a', ' b '] }), 'X-Tenant')).toBe('a,  b');
+    expect(tenantHeader(request({ 'x-tenant': '' }), 'X-Tenant')).toBeUndefined();
   });
 });

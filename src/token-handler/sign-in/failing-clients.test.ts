@@ -61,3 +61,13 @@ it('tells clients of tenants apart, and remembers a bounded number', () => {
   for (let nth = 0; nth < 1_500; nth += 1) fail(5, client(nth));
   expect(clients.count()).toBe(1_000);
 });
+
+it('counts failures of exactly 15 minutes, and forgets an unknown client without a line in the log', () => {
+  clients.succeeded(client(1));
+  fail(1);
+  now = 15 * minute;
+  fail(4);
+  expect(clients.count()).toBe(1);
+  clients.succeeded(client());
+  expect(log.lines()).toMatchObject([{ client: 'client-0' }, { tenant: 'urn:example:tenant', client: 'client-0' }]);
+});

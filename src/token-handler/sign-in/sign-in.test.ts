@@ -1,7 +1,14 @@
 // Tests which addresses are valid as callbackUrl and as landing page of a sign-in.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { callbackUrlProblem, fallbackCallbackUrl, isLocalPath, landingUrl, refusalUrl } from './sign-in.ts';
+import {
+  addressProblem,
+  callbackUrlProblem,
+  fallbackCallbackUrl,
+  isLocalPath,
+  landingUrl,
+  refusalUrl,
+} from './sign-in.ts';
 
 const good = 'https://app.example.org/token-handler/clients/web/callback';
 
@@ -46,6 +53,26 @@ describe('callbackUrl', () => {
     expect(callbackUrlProblem(text, 'web')).toBeDefined();
   });
 
+  it.each([
+    ['of a host that looks like the path', 'https://clients/web/callback'],
+    ['of another scheme before an address', `javascript:/*${good}`],
+    ['of a scheme with a longer name', `x${good}`],
+  ])('is invalid: %s', (_what, text) => {
+    expect(callbackUrlProblem(text, 'web')).toBeDefined();
+  });
+
+  it.each([
+    ['/clients/web/callback', 'must be an absolute http or https URL'],
+    ['https://app.example.org:99999/clients/web/callback', 'must be an absolute http or https URL'],
+    [`${good}#x`, 'must not have a fragment'],
+    ['https://user@app.example.org/clients/web/callback', 'must not contain credentials'],
+    [`${good}?x=1`, 'must not have a query'],
+    ['https://app.example.org/x/../clients/web/callback', 'must not contain dot segments'],
+    ['https://app.example.org/clients/other/callback', 'must end in /clients/web/callback'],
+  ])('%s is refused with the reason', (text, reason) => {
+    expect(callbackUrlProblem(text, 'web')).toBe(reason);
+  });
+
   it('has the host that a browser requests, if it is accepted', () => {
     const pieces = fc.constantFrom(
       '/',
@@ -76,7 +103,23 @@ describe('callbackUrl', () => {
   });
 });
 
+describe('an address that a code may be sent to', () => {
+  it.each([
+    ['https://app.example.org', undefined],
+    ['http://app.example.org/a/...', undefined],
+    ['https://app.example.org/x/..', 'must not contain dot segments'],
+    ['https://app.example.org/%2E/', 'must not contain dot segments'],
+  ])('%s: %s', (text, problem) => {
+    expect(addressProblem(text)).toBe(problem);
+  });
+});
+
 describe('returnTo', () => {
+  it('has at most 2,000 characters', () => {
+    expect(isLocalPath(`/${'x'.repeat(1_999)}`)).toBe(true);
+    expect(isLocalPath(`/${'x'.repeat(2_000)}`)).toBe(false);
+  });
+
   it.each(['/', '/here', '/here?x=1&y=%2F#part', '/a/b/', '/%C3%A9', '/?to=//other'])('is valid: %s', (text) => {
     expect(isLocalPath(text)).toBe(true);
   });

@@ -2,7 +2,15 @@ import { posix } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { trickPaths } from '../../../test/support/path-tricks.ts';
-import { isHarmless, parseTargetAddress, upstreamPath } from './path.ts';
+import {
+  isForTargets,
+  isHarmless,
+  isTargetRequest,
+  parseTargetAddress,
+  pathPrefixOf,
+  targetPatternOf,
+  upstreamPath,
+} from './path.ts';
 
 const prefix = '/token-handler/v1/targets/';
 const relayed = (url: string, base = '/form/v1') => {
@@ -186,6 +194,93 @@ describe('the target id', () => {
       '/token-handler/V1/targets/forms/x',
     ])
       expect(parseTargetAddress(url, prefix)).toBeUndefined();
+  });
+});
+
+describe('the address of a target', () => {
+  it.each([
+    ['/token-handler/v1/targets/forms/x', true, '/token-handler/v1/targets/'],
+    ['/token-handler/targets/forms/x', true, '/token-handler/targets/'],
+    ['/x/token-handler/v1/targets/', false, '/token-handler/v1/targets/'],
+    ['/x/token-handler/targets/', false, '/token-handler/v1/targets/'],
+    ['/token-handler/v1/target', false, '/token-handler/v1/targets/'],
+    ['/', false, '/token-handler/v1/targets/'],
+    [undefined, false, '/token-handler/v1/targets/'],
+  ])('%s: %s', (url, expected, prefixOf) => {
+    const request = url === undefined ? {} : { url };
+    expect(isTargetRequest(request)).toBe(expected);
+    expect(isForTargets(request)).toBe(expected);
+    expect(pathPrefixOf(url ?? '')).toBe(prefixOf);
+    expect(targetPatternOf(request)).toBe(`${prefixOf}:targetId/*path`);
+  });
+
+  it('is recognised in absolute form, so that the target handler rejects it', () => {
+    const written = '/token-handler/v1/targets/forms/x';
+    for (const origin of ['http://evil.example', 'HTTPS://evil.example:8443', 'a+b-c.1://user@evil.example', 'x://']) {
+      expect([origin, isForTargets({ url: origin + written })]).toEqual([origin, true]);
+      expect(isTargetRequest({ url: origin + written })).toBe(false);
+    }
+    // Not in absolute form: the first segment is a name, or the query contains an address.
+    for (const url of [
+      `/http://evil.example${written}`,
+      `1://evil.example${written}`,
+      `*?http://evil.example${written}`,
+    ])
+      expect([url, isForTargets({ url })]).toEqual([url, false]);
+  });
+});
+
+describe('a name that looks encoded', () => {
+  it.each([
+    ['names a byte that is not UTF-8', '/a%25ff'],
+    ['uses the old %u form of a letter', '/%25u0061'],
+    ['is encoded seven times', `/a%${'25'.repeat(7)}41`],
+  ])('is forwarded if it %s', (_what, path) => {
+    expect(isHarmless(path)).toBe(true);
+  });
+
+  it.each([
+    ['is encoded eight times', `/a%${'25'.repeat(8)}41`],
+    ['is encoded thirty times', `/a%${'25'.repeat(30)}41`],
+    ['uses the %u form of a division slash', '/a%25u2215b'],
+    ['uses an overlong sequence of two bytes', '/a%25c0%25aeb'],
+    ['uses an overlong sequence of three bytes', '/a%25e0%2580%25aeb'],
+    ['uses an overlong sequence of four bytes', '/a%25f0%2580%2580%25aeb'],
+    ['uses an overlong sequence of five bytes', '/a%25f8%2580%2580%2580%25aeb'],
+    ['uses an overlong sequence of six bytes', '/a%25fc%2580%2580%2580%2580%25aeb'],
+    ['has middle dots', `/${encoded('··')}/x`],
+    ['has Arabic full stops', `/${encoded('۔۔')}/x`],
+    ['has ideographic full stops', `/${encoded('。。')}/x`],
+    ['has Arabic percent signs', `/${encoded('٪')}2e${encoded('٪')}2e/x`],
+    ['has an epsilon as a hexadecimal digit', `/%252${encoded('ε')}%252${encoded('ε')}/x`],
+    ['has an estimated sign as a hexadecimal digit', `/%252${encoded('℮')}%252${encoded('℮')}/x`],
+    ['has a florin sign as a hexadecimal digit', `/a%252${encoded('ƒ')}b`],
+  ])('is refused if it %s', (_what, path) => {
+    expect(isHarmless(path)).toBe(false);
+  });
+
+  it('is refused in overlong form whatever its other bytes, and forwarded beside them', () => {
+    const at = (...bytes: number[]) => `/a${bytes.map((byte) => `%25${byte.toString(16).padStart(2, '0')}`).join('')}b`;
+    const last = fc.integer({ min: 0x80, max: 0xbf });
+    fc.assert(
+      fc.property(fc.array(last, { minLength: 5, maxLength: 5 }), ([a = 0, b = 0, c = 0, d = 0, e = 0]) => {
+        expect(isHarmless(at(0xc0, a))).toBe(false);
+        expect(isHarmless(at(0xc1, a))).toBe(false);
+        expect(isHarmless(at(0xe0, 0x80 + (a & 0x1f), b))).toBe(false);
+        expect(isHarmless(at(0xf0, 0x80 + (a & 0x0f), b, c))).toBe(false);
+        expect(isHarmless(at(0xf8, 0x80 + (a & 0x07), b, c, d))).toBe(false);
+        expect(isHarmless(at(0xfc, 0x80 + (a & 0x03), b, c, d, e))).toBe(false);
+      }),
+      { numRuns: 300 },
+    );
+    for (const bytes of [
+      [0xe0, 0xa0, 0x41],
+      [0xf0, 0x90, 0x41],
+      [0xf8, 0x88, 0x41],
+      [0xe0, 0x41, 0x41],
+      [0xc2, 0x41],
+    ])
+      expect([bytes, isHarmless(at(...bytes))]).toEqual([bytes, true]);
   });
 });
 

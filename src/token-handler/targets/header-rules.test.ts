@@ -1,0 +1,217 @@
+// Tests which headers a proxied request and its response keep, without a server.
+import { createServer, IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { serveUpgrades } from '../../service/http/upgrades.ts';
+import { connectionNames, createRequestHeaders } from './request-headers.ts';
+import { isEventStream, responseHeaders, responseTrailers } from './response-headers.ts';
+
+const added = {
+  accessToken: 'token',
+  forwarded: { address: '192.0.2.1', host: 'app.example.org', protocol: 'https' as const },
+  requestId: 'id-1',
+  traceparent: 'trace-1',
+  isNewTrace: false,
+};
+const select = createRequestHeaders({ tenantHeader: 'X-Tenant', alsoDropped: ['X-Own-*'] });
+
+/** The headers of a client that the upstream receives. */
+function passed(rawHeaders: string[], options: Partial<typeof added> = {}): string[] {
+  const headers = Object.fromEntries(
+    Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
+      String(rawHeaders[2 * index]).toLowerCase(),
+      rawHeaders[2 * index + 1] as string,
+    ]),
+  );
+  const list = select({ rawHeaders, headers }, { ...added, ...options });
+  return list.slice(0, list.indexOf('Authorization'));
+}
+
+describe('a proxied request', () => {
+  it('has the access token, the client’s address, the request id and the trace', () => {
+    expect(select({ rawHeaders: [], headers: {} }, added)).toEqual([
+      ...['Authorization', 'Bearer token', 'X-Forwarded-For', '192.0.2.1', 'X-Forwarded-Proto', 'https'],
+      ...['X-Forwarded-Host', 'app.example.org', 'X-Request-Id', 'id-1', 'traceparent', 'trace-1'],
+    ]);
+    const { host: _host, ...forwarded } = added.forwarded;
+    const list = select({ rawHeaders: [], headers: { 'content-length': '7' } }, {
+      ...added,
+      forwarded,
+    } as typeof added);
+    expect(list).not.toContain('X-Forwarded-Host');
+    expect(list.slice(-2)).toEqual(['Content-Length', '7']);
+  });
+
+  it.each([
+    ...['Connection', 'Keep-Alive', 'Proxy-Authenticate', 'Proxy-Authorization', 'Proxy-Connection', 'TE', 'Trailer'],
+    ...[
+      'Transfer-Encoding',
+      'Upgrade',
+      'HTTP2-Settings',
+      'Authorization',
+      'Content-Length',
+      'Cookie',
+      'Expect',
+      'Host',
+    ],
+    ...[
+      'Traceparent',
+      'X-Request-ID',
+      'X-XSRF-TOKEN',
+      'X-Forwarded-For',
+      'x_forwarded_for',
+      'X-Tenant',
+      'X-Own-Header',
+    ],
+  ])('has no header %s of the client', (name) => {
+    for (const written of [name, name.toLowerCase(), name.toUpperCase()])
+      expect(passed([written, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
+    // The same name again, which the proxy remembers.
+    expect(passed([name, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
+  });
+
+  it('keeps other headers as they were written, and repeated ones in their order', () => {
+    const raw = ['accept', 'a', 'X-Custom', '1', 'ACCEPT', 'b', 'tracestate', 'c', 'x'.repeat(101), 'd'];
+    expect(passed(raw)).toEqual(raw);
+    expect(passed(raw)).toEqual(raw);
+  });
+
+  it('has no tracestate if its trace begins here', () => {
+    expect(passed(['TraceState', 'a=1', 'Accept', 'x'], { isNewTrace: true })).toEqual(['Accept', 'x']);
+    expect(passed(['TraceState', 'a=1'])).toEqual(['TraceState', 'a=1']);
+  });
+
+  it('has none of the headers that Connection names', () => {
+    expect(passed(['Connection', 'close, X-Hop , x-other', 'x-hop', '1', 'X-Other', '2', 'X-Kept', '3'])).toEqual([
+      'X-Kept',
+      '3',
+    ]);
+    for (const text of [undefined, 'close', 'keep-alive']) expect(connectionNames(text)).toBeUndefined();
+    expect(connectionNames('Upgrade, X-Hop')).toEqual(new Set(['upgrade', 'x-hop']));
+  });
+
+  it('is selected the same way after a client has sent thousands of names', () => {
+    for (let index = 0; index < 1_500; index += 1) expect(passed([`x-many-${index}`, '1'])).toHaveLength(2);
+    expect(passed(['x-another', '1', 'Cookie', 'x', 'X-Late-Forwarded', '1'])).toEqual([
+      ...['x-another', '1', 'X-Late-Forwarded', '1'],
+    ]);
+  });
+});
+
+const request = (method = 'GET', headers: Record<string, string> = {}, minor = 1) => {
+  const message = new IncomingMessage(new Socket());
+  Object.assign(message.headers, headers);
+  return Object.assign(message, { method, httpVersionMinor: minor, httpVersion: `1.${minor}`, httpVersionMajor: 1 });
+};
+const json = { 'content-type': 'application/json' };
+
+describe('a proxied response', () => {
+  it.each([
+    ...[
+      'connection',
+      'keep-alive',
+      'proxy-authenticate',
+      'proxy-authentication-info',
+      'proxy-connection',
+      'te',
+      'upgrade',
+    ],
+    ...['set-cookie', 'set-cookie2', 'clear-site-data', 'service-worker-allowed', 'x-request-id'],
+    ...['x-content-type-options', 'access-control-allow-credentials'],
+  ])('has no header %s of the upstream', (name) => {
+    expect(responseHeaders({ ...json, [name]: 'x', etag: '"1"' }, 200, request())).toEqual({ ...json, etag: '"1"' });
+    expect(responseTrailers({ [name]: 'x', 'x-sum': '1' })).toEqual({ 'x-sum': '1' });
+  });
+
+  it.each([
+    ...['content-length', 'content-encoding', 'content-type', 'content-range', 'trailer', 'host', 'cache-control'],
+    ...['location', 'vary', 'www-authenticate', 'transfer-encoding'],
+  ])('has no trailer %s', (name) => {
+    expect(responseTrailers({ [name]: 'x' })).toBeUndefined();
+    expect(responseTrailers({ [name]: 'x', 'x-sum': '1', 'x-none': undefined })).toEqual({ 'x-sum': '1' });
+  });
+
+  it('has none of the headers that Connection names', () => {
+    const headers = { ...json, connection: 'close, X-Hop', 'x-hop': '1', 'x-kept': '2' };
+    expect(responseHeaders(headers, 200, request())).toEqual({ ...json, 'x-kept': '2' });
+  });
+
+  it('keeps Content-Length unless the status or a coding makes it meaningless', () => {
+    const length = (status: number, more: object = {}) =>
+      responseHeaders({ ...json, 'content-length': '7', ...more }, status, request())['content-length'];
+    expect([length(200), length(206), length(304), length(404)]).toEqual(['7', '7', '7', '7']);
+    expect([length(204), length(103), length(200, { 'transfer-encoding': 'chunked' })]).toEqual(
+      Array(3).fill(undefined),
+    );
+  });
+
+  it('announces trailers only where Node can send them', () => {
+    const chunked = { ...json, trailer: 'x-sum', 'transfer-encoding': 'chunked' };
+    const trailer = (status: number, of: IncomingMessage, headers: object = chunked) =>
+      responseHeaders({ ...headers }, status, of).trailer;
+    expect(trailer(200, request())).toBe('x-sum');
+    expect(trailer(200, request('HEAD'))).toBeUndefined();
+    expect(trailer(204, request())).toBeUndefined();
+    expect(trailer(304, request())).toBeUndefined();
+    expect(trailer(200, request('GET', {}, 0))).toBeUndefined();
+    expect(trailer(200, request(), { ...json, trailer: 'x-sum' })).toBeUndefined();
+  });
+
+  it.each(['gzip', 'chunked, gzip', 'x-chunked', ''])('is refused with the transfer coding %j', (coding) => {
+    expect(() => responseHeaders({ 'transfer-encoding': coding }, 200, request())).toThrow(/transfer coding/);
+  });
+
+  it.each(['chunked', ' Chunked '])('is accepted with the transfer coding %j', (coding) => {
+    expect(responseHeaders({ ...json, 'transfer-encoding': coding }, 200, request())).toEqual(json);
+  });
+
+  it('switches to WebSocket only if the client asked for it', () => {
+    const asked = request('GET', { upgrade: 'websocket', connection: 'Upgrade' });
+    const server = createServer();
+    serveUpgrades(server, () => undefined);
+    server.emit('upgrade', asked, asked.socket, Buffer.alloc(0));
+    const accepts = (upgrade: string, connection: string, of = asked) => {
+      try {
+        responseHeaders({ upgrade, connection }, 101, of);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    expect([accepts('websocket', 'Upgrade'), accepts('WebSocket', 'keep-alive, upgrade')]).toEqual([true, true]);
+    expect([accepts('h2c', 'Upgrade'), accepts('websocket', 'close')]).toEqual([false, false]);
+    expect(accepts('websocket', 'Upgrade', request())).toBe(false);
+    expect(() => responseHeaders({}, 101, asked)).toThrow(/protocol/);
+    expect(responseHeaders({}, 103, asked)).toEqual({});
+  });
+
+  it('ends if informational responses wait for a slow client', () => {
+    const slow = request();
+    Object.defineProperty(slow.socket, 'writableLength', { value: 65_536, configurable: true });
+    expect(responseHeaders({ link: '</x>' }, 103, slow)).toEqual({ link: '</x>' });
+    Object.defineProperty(slow.socket, 'writableLength', { value: 65_537, configurable: true });
+    expect(() => responseHeaders({}, 103, slow)).toThrow(/informational/);
+    expect(responseHeaders(json, 200, slow)).toEqual(json);
+  });
+
+  it.each<[string, Record<string, string>, number, string | undefined]>([
+    ['an HTML document', { 'content-type': 'text/html' }, 200, 'sandbox'],
+    ['a document without a type', {}, 200, 'sandbox'],
+    ['inert data', json, 200, undefined],
+    ['inert data, which keeps the policy of the upstream', { ...json, 'content-security-policy': 'x' }, 200, 'x'],
+    ['no content', {}, 204, undefined],
+    ['no content of a type', { 'content-type': 'text/html' }, 204, 'sandbox'],
+    ['a cached document that may be inert', {}, 304, undefined],
+    ['a cached document with a policy of the upstream', { 'content-security-policy': 'x' }, 304, undefined],
+    ['a cached HTML document', { 'content-type': 'text/html', 'content-security-policy': 'x' }, 304, 'sandbox'],
+    ['an informational response', { 'content-security-policy': 'x' }, 103, 'x'],
+  ])('restricts the scripts of %s', (_what, headers, status, policy) => {
+    expect(responseHeaders(headers, status, request())['content-security-policy']).toBe(policy);
+  });
+
+  it('is an event stream by the beginning of its type', () => {
+    expect(isEventStream({ 'content-type': 'text/event-stream; charset=utf-8' })).toBe(true);
+    expect(isEventStream({ 'content-type': 'x-text/event-stream' })).toBe(false);
+    expect(isEventStream({})).toBe(false);
+  });
+});

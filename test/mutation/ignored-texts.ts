@@ -1,0 +1,40 @@
+// A plugin of Stryker that makes no mutants of texts for people: messages of errors and problems, details of validation
+// issues and log messages. Programs do not depend on them; other tests check that they contain no secret.
+
+/** The parts of a Babel path (https://babeljs.io/docs/babel-traverse) that the plugin reads. */
+interface Path {
+  node: Node;
+  parent?: Node | null;
+}
+
+interface Node {
+  type: string;
+  callee?: { name?: string; property?: { name?: string }; object?: { name?: string } };
+  arguments?: unknown[];
+  key?: { name?: string };
+  value?: unknown;
+}
+
+const reason = 'a text for people';
+const logMethods = new Set(['debug', 'info', 'warn', 'error']);
+/** Properties of problems, of validation issues and of the list of untrusted headers. */
+const textProperties = new Set(['detail', 'description', 'message', 'source', 'claim']);
+
+function isText({ node, parent }: Path): boolean {
+  if (node.type !== 'StringLiteral' && node.type !== 'TemplateLiteral') return false;
+  if (!parent) return false;
+  if (parent.type === 'ObjectProperty') return parent.value === node && textProperties.has(parent.key?.name ?? '');
+  if (parent.type === 'NewExpression') {
+    if (parent.callee?.name === 'Problem') return parent.arguments?.indexOf(node) === 1;
+    return parent.callee?.name?.endsWith('Error') === true;
+  }
+  return parent.type === 'CallExpression' && logMethods.has(parent.callee?.property?.name ?? '');
+}
+
+export const strykerPlugins = [
+  {
+    kind: 'Ignore',
+    name: 'texts',
+    value: { shouldIgnore: (path: Path) => (isText(path) ? reason : undefined) },
+  },
+];
