@@ -47,6 +47,6 @@ if (bench) {
 }
 const list = Object.entries(benches).map(([key, { about }]) => `  ${key.padEnd(8)} ${about}`);
 console.log(
-  `Usage: npm run bench -- NAME\n\n${list.join('\n')}\n\nBENCH_ROUNDS, BENCH_REQUESTS, BENCH_WARM_UP, BENCH_SLICES and BENCH_STREAMS set the length.`,
+  `Usage: npm run bench -- NAME\n\n${list.join('\n')}\n\nBENCH_STARTS, BENCH_ROUNDS, BENCH_REQUESTS, BENCH_WARM_UP, BENCH_SLICES and BENCH_STREAMS set the length.`,
 );
 process.exit(name === '--help' ? 0 : 1);

@@ -10,7 +10,7 @@ import { type Figure, single, tableOf } from './figures.ts';
 import { startProxyWorld } from './proxy-world.ts';
 import { meanOf } from './statistics.ts';
 
-const rounds = Number(process.env.BENCH_ROUNDS || 10);
+const rounds = Number(process.env.BENCH_STARTS || 10);
 /** Milliseconds after which the memory of an idle process is read. */
 const settling = 3_000;
 const source = join(import.meta.dirname, '../../src');
