@@ -14,7 +14,10 @@ afterEach(() => rm(folder, { recursive: true }));
 const report = (started: string, high: number): BenchReport => ({
   ...{ started, version: '1.2.3', commit: 'abc1234', node: '26.10.0' },
   machine: { processors: 2, model: 'A model', memoryGib: 24, loadBefore: 0.5, loadAfter: 2.5 },
-  sections: [{ bench: 'proxy', figures: [{ name: 'a ÷ b', value: 0.9, low: 0.86, high, least: 0.85, digits: 2 }] }],
+  sections: [
+    { bench: 'forms', figures: [], failure: 'Not measured: Error: 3 rejected requests' },
+    { bench: 'proxy', figures: [{ name: 'a ÷ b', value: 0.9, low: 0.86, high, least: 0.85, digits: 2 }] },
+  ],
 });
 
 it('adds a page and a JSON file for each run, and lists the latest run first', async () => {
@@ -32,5 +35,6 @@ it('adds a page and a JSON file for each run, and lists the latest run first', a
   const [later, earlier] = [row('2026-02-03T0405-1.2.3'), row('2026-01-02T0304-1.2.3')];
   expect(index).toContain(`${later}\n${earlier}\n`);
   const page = await readFile(join(folder, '2026-02-03T0405-1.2.3.md'), 'utf8');
+  expect(page).toContain('## forms\n\nNot measured: Error: 3 rejected requests\n');
   expect(page).toContain('| a ÷ b | 0.90 (0.86 to 0.95) | at least 0.85 | reached |');
 });

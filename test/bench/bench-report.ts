@@ -10,6 +10,8 @@ export interface Section {
   /** Name of the bench, as in `npm run bench -- NAME`. */
   bench: string;
   figures: Figure[];
+  /** Why the bench has no figures. */
+  failure?: string;
 }
 
 export interface BenchReport {
@@ -67,7 +69,7 @@ export function pageOf({ started, version, commit, node, machine, sections }: Be
 was ${loadBefore} before the run and ${loadAfter} after it; above ${processors}, other programs competed for the processors. Values in
 parentheses are 95 % confidence intervals. \`not shown\` means that the goal lies within the interval.
 `;
-  return `${[head, ...sections.map(({ bench, figures }) => `## ${bench}\n\n${tableOf(figures)}\n`)].join('\n')}`;
+  return `${[head, ...sections.map(({ bench, figures, failure }) => `## ${bench}\n\n${failure ?? tableOf(figures)}\n`)].join('\n')}`;
 }
 
 async function indexOf(folder: string): Promise<string> {

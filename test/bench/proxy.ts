@@ -85,7 +85,9 @@ async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
   const proxies: Reached[] = [];
   const all: ProxyKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
   // BENCH_AGAINST selects contenders by comma, for example to profile one.
-  const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => process.env.BENCH_AGAINST?.split(',').includes(kind)) : all;
+  const kinds = process.env.BENCH_AGAINST
+    ? all.filter((kind) => process.env.BENCH_AGAINST?.split(',').includes(kind))
+    : all;
   for (const kind of kinds) {
     const name = kind === 'undici' ? bareProxy : kind;
     const settings = { kind, upstreamUrl, prefix, connections: 256 };
