@@ -28,6 +28,9 @@ export interface Forked extends Contender {
   ask<T>(question: unknown): Promise<T>;
 }
 
+/** Ends a contender if the bench was killed. */
+const followBench = ['--import', 'data:text/javascript,process.on("disconnect",()=>process.exit())'];
+
 /** Forks `file` of this folder, and sends its settings as the first message. `flags` are flags of Node. */
 export async function forkContender(
   name: string,
@@ -35,7 +38,10 @@ export async function forkContender(
   settings: unknown,
   flags: string[] = [],
 ): Promise<Forked> {
-  const child = fork(join(import.meta.dirname, file), { serialization: 'advanced', execArgv: flags });
+  const child = fork(join(import.meta.dirname, file), {
+    serialization: 'advanced',
+    execArgv: [...followBench, ...flags],
+  });
   const ask = <T>(question: unknown) => exchange<T>(child, question);
   await ask({ settings });
   return {

@@ -7,22 +7,25 @@ import pg from 'pg';
 import { createFormgate } from '../../dev/start.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, type Forked, forkContender, serviceContender } from './contender.ts';
+import { type Figure, single, tableOf } from './figures.ts';
 import { makeDrafts } from './forms-drafts.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
+import { compareTurns, figuresOfTurns, measureRounds, type Turns } from './rounds.ts';
+import { type Estimate, meanOf } from './statistics.ts';
 
-/**
- * Each turn and the warm-up have a fixed number of requests, not a fixed duration, so that all contenders are equally
- * warm.
- */
-const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
-const warmUp = 40_000;
-const rounds = Number(process.env.BENCH_ROUNDS || 5);
+const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 4_000);
+const warmUp = Number(process.env.BENCH_WARM_UP || 40_000);
+const rounds = Number(process.env.BENCH_ROUNDS || 15);
 const slices = Number(process.env.BENCH_SLICES || 20);
 const sliceMilliseconds = 500;
 const connections = 100;
 const operations = ['PUT', 'GET'] as const;
 type Operation = (typeof operations)[number];
+const mebibyte = 1_048_576;
+const bareSql = 'bare SQL';
+/** Ratios of requests per CPU second that the form service should reach. */
+const goals = { PUT: { handler: 0.95, sql: 0.3 }, GET: { handler: 0.9, sql: 0.3 } };
 
 interface Arena {
   service: Contender & { url: string };
@@ -32,7 +35,7 @@ interface Arena {
   data: string;
 }
 
-export async function benchForms(): Promise<void> {
+export async function benchForms(): Promise<Figure[]> {
   const directory = await mkdtemp(join(tmpdir(), 'formgate-bench-'));
   const report = {
     done: (part: string) => console.error(`  ready  ${part}`),
@@ -53,13 +56,19 @@ export async function benchForms(): Promise<void> {
       productionFlags,
     );
     const { url } = await handler.ask<{ url: string }>('url');
-    const sql = await forkContender('bare SQL', 'forms-sql.ts', drafts.settings, productionFlags);
+    const sql = await forkContender(bareSql, 'forms-sql.ts', drafts.settings, productionFlags);
     const data = formDataOf(4_096);
     const arena = { service, handler: { ...handler, url }, sql, data, requests: requestsOf(drafts, data) };
-    for (const operation of operations) await compare(arena, operation);
+    const figures: Figure[] = [];
+    for (const operation of operations) figures.push(...(await compare(arena, operation)));
     const busy = await service.residentBytes();
-    console.log(`\nMemory of the form service: ${mib(idle)} idle, ${mib(busy)} after ${connections} connections`);
     await Promise.all([handler.close(), sql.close()]);
+    figures.push(
+      { name: 'MiB resident, idle, with warm caches', ...single(idle / mebibyte), digits: 0 },
+      { name: `MiB resident after ${connections} connections`, ...single(busy / mebibyte), most: 220, digits: 0 },
+    );
+    console.log(`\n${tableOf(figures)}`);
+    return figures;
   } finally {
     await formgate.stop();
   }
@@ -77,53 +86,54 @@ async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   await client.end();
 }
 
-/** Prints, for one operation, requests per CPU second, their ratios, and latency at half load. */
-async function compare(arena: Arena, operation: Operation): Promise<void> {
-  const perCpuSecond = { service: [] as number[], handler: [] as number[], sql: [] as number[] };
-  const rates: number[] = [];
-  const runs = { service: overHttp(arena, 'service', operation), handler: overHttp(arena, 'handler', operation) };
-  const runSql = (requests: number) =>
+/** Measures one operation: requests per CPU second and per second, their ratios, and latency at half load. */
+async function compare(arena: Arena, operation: Operation): Promise<Figure[]> {
+  const sql = (requests: number) =>
     arena.sql.ask<{ requests: number }>({ run: { operation, requests, callers: connections, data: arena.data } });
-  for (const run of [runs.service, runs.handler, runSql]) await run(warmUp);
-  for (let round = 0; round < rounds; round += 1) {
-    const service = await measure(arena.service, () => runs.service(requestsOfTurn));
-    const handler = await measure(arena.handler, () => runs.handler(requestsOfTurn));
-    const sql = await measure(arena.sql, () => runSql(requestsOfTurn));
-    console.error(`  ${operation} round ${round + 1} of ${rounds}`);
-    perCpuSecond.service.push(service.perCpuSecond);
-    perCpuSecond.handler.push(handler.perCpuSecond);
-    perCpuSecond.sql.push(sql.perCpuSecond);
-    rates.push(service.result.perSecond);
-  }
-  const ratio = (other: number[]) =>
-    median(perCpuSecond.service.map((value, index) => value / (other[index] ?? Number.NaN)));
-  console.log(`\n${operation} data, 4 KiB, ${connections} connections, requests per CPU second (median of ${rounds})`);
-  console.log(`  form service             ${Math.round(median(perCpuSecond.service))}`);
-  console.log(
-    `  minimal Express handler  ${Math.round(median(perCpuSecond.handler))}   ratio ${ratio(perCpuSecond.handler).toFixed(2)}`,
-  );
-  console.log(
-    `  bare SQL                 ${Math.round(median(perCpuSecond.sql))}   ratio ${ratio(perCpuSecond.sql).toFixed(2)}`,
-  );
-  await compareLatency(arena, operation, Math.round(median(rates) / 2));
+  const runners = [
+    { ...arena.service, run: overHttp(arena, 'service', operation) },
+    { ...arena.handler, run: overHttp(arena, 'handler', operation) },
+    { ...arena.sql, run: withRate(sql) },
+  ];
+  const turns = await measureRounds(runners, {
+    ...{ title: `forms ${operation}`, rounds, requests: requestsOfTurn, warmUp },
+  });
+  const [service, handler, statements] = turns as [Turns, Turns, Turns];
+  const added = await compareLatency(arena, operation, Math.round(median(service.perSecond) / 2));
+  const goal = goals[operation];
+  return [
+    ...turns.flatMap((of) => figuresOfTurns(of, operation)),
+    ...ratioFigures(operation, service, handler, goal.handler),
+    ...ratioFigures(operation, service, statements, goal.sql),
+    { name: `${operation}: ms of p99 added to that of the minimal handler at half load`, ...added, most: 5, digits: 1 },
+  ];
 }
 
-async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<void> {
+function ratioFigures(operation: Operation, own: Turns, other: Turns, least: number): Figure[] {
+  const { cpu, rate } = compareTurns(own, other);
+  return [
+    { name: `${operation}: form service ÷ ${other.name}, per CPU second`, ...cpu, least, digits: 2 },
+    { name: `${operation}: form service ÷ ${other.name}, per second`, ...rate, digits: 2 },
+  ];
+}
+
+function withRate(run: (requests: number) => Promise<{ requests: number }>) {
+  return async (amount: number) => {
+    const started = performance.now();
+    const { requests } = await run(amount);
+    return { perSecond: (requests / (performance.now() - started)) * 1_000 };
+  };
+}
+
+/** Returns the milliseconds of p99 that the form service adds to that of the minimal handler. */
+async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<Estimate> {
   const requests = arena.requests[operation];
   const steady = [arena.service, arena.handler].map(({ url }) => steadyLoad({ url, requests, connections, rate }));
   const [service, handler] = await compareSteady(steady, { slices, milliseconds: sliceMilliseconds });
   await Promise.all(steady.map((contender) => contender.close()));
   if (!service || !handler) throw new Error('a contender was not measured');
-  const added = median(service.slices.map(({ p99 }, round) => p99 - (handler.slices[round]?.p99 ?? Number.NaN)));
-  console.log(
-    `  p99 at half load (${rate}/s, median of ${slices} slices): ${service.p99.toFixed(1)} ms, handler ${handler.p99.toFixed(1)} ms, added ${added.toFixed(1)} ms`,
-  );
-}
-
-async function measure<T extends { requests: number }>(contender: Contender, run: () => Promise<T>) {
-  const before = await contender.cpuSeconds();
-  const result = await run();
-  return { result, perCpuSecond: result.requests / ((await contender.cpuSeconds()) - before) };
+  const added = meanOf(service.slices.map(({ p99 }, round) => p99 - (handler.slices[round]?.p99 ?? Number.NaN)));
+  return added;
 }
 
 function overHttp(arena: Arena, contender: 'service' | 'handler', operation: Operation) {
@@ -162,5 +172,3 @@ function formDataOf(bytes: number): string {
     });
   return JSON.stringify(formData);
 }
-
-const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;

@@ -8,7 +8,11 @@ import { openSecrets } from '../../dev/secrets.ts';
 import { createFormgate } from '../../dev/start.ts';
 import { startTestRedis } from '../support/redis.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
-import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
+import {
+  inheritedEnvironment,
+  startTokenHandlerProcess,
+  type TokenHandlerProcess,
+} from '../support/token-handler-process.ts';
 
 export interface ProxyWorld {
   /** URL of the token handler. */
@@ -18,6 +22,8 @@ export interface ProxyWorld {
   cookies: string[];
   /** Starts another token handler with the same sessions: with further settings, or from another checkout. */
   startAnother(env: Record<string, string>, checkout?: string): Promise<TokenHandlerProcess>;
+  /** Environments of further processes, without their ports. */
+  environments: Record<'forms' | 'token-handler', Record<string, string>>;
   close(): Promise<void>;
 }
 
@@ -45,12 +51,16 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
   const secrets = await openSecrets(join(directory, 'secrets.json'));
   const databaseUrl = new URL(forms.databaseUrl);
   databaseUrl.pathname = '/token_handler';
-  const env = {
+  const common = {
     HOST: '127.0.0.1',
     ACCESS_SERVICE_URL: `${publicUrl}/auth`,
     DIRECTORY_URL: `${publicUrl}/directory/v2`,
+  };
+  const secretOf = (service: string) => secrets.get(serviceSecretName(`${urnPrefix}:platform:${service}`));
+  const env = {
+    ...common,
     DATABASE_URL: databaseUrl.href,
-    CLIENT_SECRET: await secrets.get(serviceSecretName(`${urnPrefix}:platform:token-handler`)),
+    CLIENT_SECRET: await secretOf('token-handler'),
     KEY_RING: `bench:${Buffer.alloc(32, 7).toString('base64')}`,
     REDIS_URL: redis.url,
     [`DIR_DEMO_${target.toUpperCase()}`]: upstreamUrl,
@@ -76,6 +86,14 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     cookies,
     startAnother: (more, checkout) =>
       startTokenHandlerProcess({ env: { ...env, ...more }, logFile, nodeFlags, ...(checkout && { checkout }) }),
+    environments: {
+      forms: {
+        ...{ ...common, ...inheritedEnvironment(), DATABASE_URL: forms.databaseUrl },
+        CLIENT_SECRET: await secretOf('form-service'),
+        CODE_KEY: await secrets.get('form-service-code-key'),
+      },
+      'token-handler': { ...env, ...inheritedEnvironment() },
+    },
     async close() {
       await handler.stop();
       await formgate.stop();

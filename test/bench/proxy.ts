@@ -3,16 +3,18 @@
 // drift of the machine affects all alike.
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
+import { type Figure, single, tableOf } from './figures.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 import type { ProxyKind } from './plain-proxies.ts';
 import { startNginx } from './proxy-nginx.ts';
 import { nodeFlags, type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
+import { compareTurns, figuresOfTurns, measureRounds, type Turns } from './rounds.ts';
+import { type Estimate, meanOf } from './statistics.ts';
 
-/** Each turn has a fixed number of requests, not a fixed duration, so that all contenders are equally warm. */
-const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
-const warmUp = 30_000;
-const rounds = Number(process.env.BENCH_ROUNDS || 5);
+const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 4_000);
+const warmUp = Number(process.env.BENCH_WARM_UP || 30_000);
+const rounds = Number(process.env.BENCH_ROUNDS || 15);
 const connections = 50;
 const sessions = 20;
 const streams = Number(process.env.BENCH_STREAMS || 5_000);
@@ -22,9 +24,15 @@ const path = `${prefix}/things/1?top=25`;
 const slices = Number(process.env.BENCH_SLICES || 60);
 const sliceMilliseconds = 500;
 
+const mebibyte = 1_048_576;
+const bareProxy = 'undici relay in Express';
+
 type Reached = Contender & { url: string };
 
-export async function benchProxy(): Promise<void> {
+/** Ratios of requests per CPU second that the token handler should reach. */
+const goals: Record<string, number> = { [bareProxy]: 0.85, 'http-proxy-middleware': 1.1 };
+
+export async function benchProxy(): Promise<Figure[]> {
   const upstream = await forkContender('upstream', 'proxy-upstream.ts', { bytes: responseBytes });
   const { url: upstreamUrl } = await upstream.ask<{ url: string }>('url');
   const world = await startProxyWorld({ upstreamUrl, sessions });
@@ -32,22 +40,42 @@ export async function benchProxy(): Promise<void> {
     const service = { ...serviceContender('token handler', world.handler.metricsUrl), url: world.url };
     const idle = await service.residentBytes();
     const contenders: Reached[] = [service, ...(await startPlainProxies(upstreamUrl))];
-    const { rate, ratio } = await compareCpu(contenders, world);
+    const turns = await measureCpu(contenders, world);
+    const [own] = turns;
+    if (!own) throw new Error('the token handler was not measured');
     const busy = await service.residentBytes();
     // A contender that cannot handle this rate would slow the others down.
     const quick = contenders.filter(({ name }) => name !== 'express-http-proxy');
-    const addedP99 = await compareLatency(quick, world, Math.round(rate / 2));
+    const addedP99 = await compareLatency(quick, world, Math.round(median(own.perSecond) / 2));
     const perStream = await measureStreams(service, world);
-    console.log('\nGoals');
-    console.log(`  of the bare undici proxy    at least 0.50        ${ratio.toFixed(2)}`);
-    console.log(`  added p99 at half load      at most 1 ms         ${addedP99.toFixed(2)} ms`);
-    console.log(`  RSS                         under 220 MiB        ${mib(idle)} idle, ${mib(busy)} after the load`);
-    console.log(`  an idle event stream        at most 50 KiB       ${perStream.toFixed(1)} KiB of ${streams}`);
     for (const contender of contenders) await contender.close();
+    const figures = [
+      ...turns.flatMap((of) => figuresOfTurns(of, 'proxied GET')),
+      ...turns.slice(1).flatMap((other) => ratioFigures(own, other)),
+      {
+        name: `ms of p99 that the token handler adds to that of the ${bareProxy} at half load`,
+        ...addedP99,
+        digits: 1,
+      },
+      { name: 'MiB resident after the load', ...single(busy / mebibyte), most: 220, digits: 0 },
+      { name: 'MiB resident, idle, with warm caches', ...single(idle / mebibyte), digits: 0 },
+      { name: `KiB of an idle event stream, with ${streams} open`, ...single(perStream), most: 50, digits: 1 },
+    ];
+    console.log(`\n${tableOf(figures)}`);
+    return figures;
   } finally {
     await world.close();
     await upstream.close();
   }
+}
+
+function ratioFigures(own: Turns, other: Turns): Figure[] {
+  const { cpu, rate } = compareTurns(own, other);
+  const goal = goals[other.name];
+  return [
+    { name: `token handler ÷ ${other.name}, per CPU second`, ...cpu, ...(goal && { least: goal }), digits: 2 },
+    { name: `token handler ÷ ${other.name}, per second`, ...rate, digits: 2 },
+  ];
 }
 
 /** All Node programs run with the same flags. */
@@ -56,10 +84,12 @@ const flags = [...productionFlags, ...nodeFlags];
 async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
   const proxies: Reached[] = [];
   const all: ProxyKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
-  // BENCH_AGAINST selects a single contender, for example to profile it.
-  const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => kind === process.env.BENCH_AGAINST) : all;
+  // BENCH_AGAINST selects contenders by comma, for example to profile one.
+  const kinds = process.env.BENCH_AGAINST
+    ? all.filter((kind) => process.env.BENCH_AGAINST?.split(',').includes(kind))
+    : all;
   for (const kind of kinds) {
-    const name = kind === 'undici' ? 'bare undici proxy' : kind;
+    const name = kind === 'undici' ? bareProxy : kind;
     const settings = { kind, upstreamUrl, prefix, connections: 256 };
     const proxy = await forkContender(name, 'plain-proxies.ts', settings, flags);
     proxies.push({ ...proxy, ...(await proxy.ask<{ url: string }>('url')) });
@@ -70,37 +100,16 @@ async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
   return nginx ? [...proxies, nginx] : proxies;
 }
 
-/**
- * Prints requests per CPU second. Returns the first contender's requests per second, and its ratio to the second one.
- */
-async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<{ rate: number; ratio: number }> {
-  const perCpuSecond = new Map(contenders.map(({ name }) => [name, [] as number[]]));
-  const rates: number[] = [];
-  for (let round = -1; round < rounds; round += 1) {
-    for (const contender of contenders) {
-      const before = await contender.cpuSeconds();
-      const result = await run(contender, world, round < 0 ? warmUp : requestsOfTurn);
-      const used = (await contender.cpuSeconds()) - before;
-      if (round < 0) continue;
-      perCpuSecond.get(contender.name)?.push(result.requests / used);
-      if (contender === contenders[0]) rates.push(result.perSecond);
-    }
-    console.error(`  round ${round + 1} of ${rounds}${round < 0 ? ' (warm-up, not counted)' : ''}`);
-  }
-  const [service = []] = perCpuSecond.values();
-  console.log(
-    `\nGET of ${responseBytes} bytes, ${connections} connections, ${sessions} sessions: requests per CPU second (median of ${rounds})`,
-  );
-  const ratioTo = (values: number[]) => median(service.map((value, index) => value / (values[index] ?? Number.NaN)));
-  for (const [name, values] of perCpuSecond) {
-    const ratio = ratioTo(values);
-    const said = values === service ? '' : `   token handler: ratio ${ratio.toFixed(2)}`;
-    console.log(`  ${name.padEnd(24)} ${String(Math.round(median(values))).padStart(6)}${said}`);
-  }
-  return { rate: median(rates), ratio: ratioTo([...perCpuSecond.values()][1] ?? []) };
+function measureCpu(contenders: Reached[], world: ProxyWorld): Promise<Turns[]> {
+  const runners = contenders.map((contender) => ({
+    name: contender.name,
+    cpuSeconds: contender.cpuSeconds,
+    run: (amount: number) => run(contender, world, amount),
+  }));
+  return measureRounds(runners, { title: 'proxy', rounds, requests: requestsOfTurn, warmUp });
 }
 
-async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: number): Promise<number> {
+async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: number): Promise<Estimate> {
   const steady = contenders.map(({ url }) => steadyLoad({ url, requests: requestsOf(world), connections, rate }));
   const results = await compareSteady(steady, { slices, milliseconds: sliceMilliseconds });
   await Promise.all(steady.map((contender) => contender.close()));
@@ -111,7 +120,7 @@ async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: nu
     console.log(`  ${contenders[index]?.name.padEnd(24)} p50 ${p50.toFixed(2)}   p99 ${p99.toFixed(2)}`);
   // The difference is taken within each round, because the machine drifts between rounds.
   const [own, proxy] = results.map(({ slices: list }) => list.map(({ p99 }) => p99));
-  return median((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
+  return meanOf((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
 }
 
 /** Returns the KiB of each stream. */

@@ -9,10 +9,12 @@ import pg from 'pg';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type Load, load, median } from './load.ts';
+import { measureRounds } from './rounds.ts';
+import { meanOf, ratioOf, written } from './statistics.ts';
 
 const runs = Number(process.env.BENCH_RUNS || 5);
-const rounds = Number(process.env.BENCH_ROUNDS || 5);
-const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
+const rounds = Number(process.env.BENCH_ROUNDS || 10);
+const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 4_000);
 const warmUp = Number(process.env.BENCH_WARM_UP || 40_000);
 const slices = Number(process.env.BENCH_SLICES || 20);
 const thisCheckout = join(import.meta.dirname, '../..');
@@ -29,6 +31,8 @@ interface World {
 interface Ratios {
   /** Requests per CPU second of this checkout, divided by those of the other. */
   cpu: number;
+  /** Requests per second. */
+  rate: number;
   /** The same ratio for the 99th percentile of latency at half load. Lower is better. */
   p99: number;
 }
@@ -52,8 +56,10 @@ export async function benchVersions(other = ''): Promise<void> {
     }
   console.log(`\nThis checkout divided by ${other}: mean of ${runs} runs, 95 % confidence interval`);
   for (const [operation, ratios] of results) {
-    console.log(`  ${operation}   requests per CPU second  ${interval(ratios.map(({ cpu }) => cpu))}`);
-    console.log(`  ${operation}   p99 at half load         ${interval(ratios.map(({ p99 }) => p99))}`);
+    const estimate = (of: keyof Ratios) => written(meanOf(ratios.map((ratio) => ratio[of])), 3);
+    console.log(`  ${operation}   requests per CPU second  ${estimate('cpu')}`);
+    console.log(`  ${operation}   requests per second      ${estimate('rate')}`);
+    console.log(`  ${operation}   p99 at half load         ${estimate('p99')}`);
   }
 }
 
@@ -126,40 +132,27 @@ async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
 }
 
 async function compare(here: Service, there: Service): Promise<Ratios> {
-  for (const service of [here, there]) await measure(service, warmUp);
-  const ratios: number[] = [];
-  const rates: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    // Alternate the order, so that neither version always runs first.
-    const order = round % 2 === 0 ? [here, there] : [there, here];
-    const measured = new Map<Service, { perCpuSecond: number; perSecond: number }>();
-    for (const service of order) measured.set(service, await measure(service, requestsOfTurn));
-    ratios.push((measured.get(here)?.perCpuSecond ?? Number.NaN) / (measured.get(there)?.perCpuSecond ?? Number.NaN));
-    rates.push(measured.get(there)?.perSecond ?? Number.NaN);
-  }
-  const rate = Math.round(median(rates) / 2);
+  const runners = [here, there].map((service, index) => ({
+    ...{ name: index === 0 ? 'this checkout' : 'the other', cpuSeconds: service.cpuSeconds },
+    run: (amount: number) => load({ ...service, seconds: 600, amount }),
+  }));
+  const options = { title: 'versions', rounds, requests: requestsOfTurn, warmUp };
+  const [own, others] = await measureRounds(runners, options);
+  if (!own || !others) throw new Error('a version was not measured');
+  const rate = Math.round(median(others.perSecond) / 2);
+  return {
+    cpu: ratioOf(own.perCpuSecond, others.perCpuSecond).value,
+    rate: ratioOf(own.perSecond, others.perSecond).value,
+    p99: await compareLatency(here, there, rate),
+  };
+}
+
+async function compareLatency(here: Service, there: Service, rate: number): Promise<number> {
   const steady = [here, there].map(({ url, requests, connections }) =>
     steadyLoad({ url, requests, connections, rate }),
   );
   const [own, others] = await compareSteady(steady, { slices, milliseconds: 500 });
   await Promise.all(steady.map((contender) => contender.close()));
   if (!own || !others) throw new Error('a version was not measured');
-  const p99 = median(own.slices.map((slice, index) => slice.p99 / (others.slices[index]?.p99 ?? Number.NaN)));
-  return { cpu: median(ratios), p99 };
-}
-
-async function measure({ url, requests, connections, cpuSeconds }: Service, amount: number) {
-  const before = await cpuSeconds();
-  const result = await load({ url, requests, connections, seconds: 120, amount });
-  return { perCpuSecond: result.requests / ((await cpuSeconds()) - before), perSecond: result.perSecond };
-}
-
-/** Two-sided 95 % quantiles of Student's t distribution by degrees of freedom, from 1 to 9. */
-const quantiles = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-
-function interval(values: number[]): string {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
-  const half = (quantiles[values.length - 2] ?? 1.96) * Math.sqrt(variance / values.length);
-  return `${mean.toFixed(3)} ± ${half.toFixed(3)}`;
+  return median(own.slices.map((slice, index) => slice.p99 / (others.slices[index]?.p99 ?? Number.NaN)));
 }

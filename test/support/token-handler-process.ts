@@ -71,15 +71,19 @@ export async function startTokenHandlerProcess(options: TokenHandlerProcessOptio
   };
 }
 
+/** Returns the variables that every process of a bench has. */
+export function inheritedEnvironment(): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: join(project, 'node_modules/.cache/formgate') };
+}
+
 async function launch(
   { env, logFile, nodeFlags = [], checkout = project }: TokenHandlerProcessOptions,
   ports: Record<string, string>,
 ) {
   const log = logFile === undefined ? undefined : await open(logFile, 'a');
   const main = join(checkout, 'src/token-handler/main.ts');
-  const inherited = { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(project, 'node_modules/.cache/formgate') };
   const child = spawn(process.execPath, [...productionFlags, ...collector, ...nodeFlags, main], {
-    env: { ...inherited, ...env, ...ports },
+    env: { ...inheritedEnvironment(), ...env, ...ports },
     stdio: ['ignore', log?.fd ?? 'ignore', 'inherit'],
   });
   await log?.close();

@@ -1,0 +1,37 @@
+// Estimates from the rounds of a bench, with 95 % confidence intervals.
+
+export interface Estimate {
+  value: number;
+  /** Ends of the 95 % confidence interval. */
+  low: number;
+  high: number;
+}
+
+/** Two-sided 95 % quantiles of Student's t distribution by degrees of freedom, from 1 to 30. */
+const quantiles = [
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11,
+  2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/** Returns the mean. Throws if there are fewer than two values. */
+export function meanOf(values: readonly number[]): Estimate {
+  if (values.length < 2) throw new Error('an interval needs at least two rounds');
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
+  const half = (quantiles[values.length - 2] ?? 1.96) * Math.sqrt(variance / values.length);
+  return { value: mean, low: mean - half, high: mean + half };
+}
+
+/**
+ * Returns the geometric mean of the ratios of two contenders, round by round. A drift of the machine affects both
+ * contenders of a round alike. Throws if there are fewer than two rounds.
+ */
+export function ratioOf(own: readonly number[], others: readonly number[]): Estimate {
+  const { value, low, high } = meanOf(own.map((figure, round) => Math.log(figure / (others[round] ?? Number.NaN))));
+  return { value: Math.exp(value), low: Math.exp(low), high: Math.exp(high) };
+}
+
+/** Returns for example `0.87 (0.84 to 0.90)`. */
+export function written({ value, low, high }: Estimate, digits = 2): string {
+  return `${value.toFixed(digits)} (${low.toFixed(digits)} to ${high.toFixed(digits)})`;
+}
