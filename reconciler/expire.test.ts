@@ -279,12 +279,12 @@ describe('batches', () => {
     for (const id of ids) expect(await world.form(id)).toBeUndefined();
   });
 
-  it('change at most 2,000 forms per second, so that requests find a free database', async () => {
+  it('change at most 1,000 forms per second at first, so that requests find a free database', async () => {
     await Promise.all(Array.from({ length: 401 }, () => world.add({ definitionId: 'paced', age: 16 * day })));
     const started = performance.now();
     const result = await world.run({ batchSize: 200 });
     expect(result.counts.locked).toBeGreaterThanOrEqual(401);
-    expect(performance.now() - started).toBeGreaterThan(195);
+    expect(performance.now() - started).toBeGreaterThan(390);
   });
 });
 

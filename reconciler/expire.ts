@@ -1,7 +1,6 @@
 // The expiry of one run: reads the retention periods of each definition, processes the three stages, and purges
 // outdated rows. It retries a batch that fails because of the infrastructure, quarantines a form that makes its batch
 // fail, and skips and logs a definition that cannot be read.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { countForms } from '../src/forms/expiry/count-forms.ts';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
@@ -17,6 +16,7 @@ import type { SpanOptions } from '../src/service/tracing/span.ts';
 import { traced } from '../src/service/tracing/tracing.ts';
 import { type IsolatedBatch, takeIsolated } from './isolate.ts';
 import type { Writer } from './lease.ts';
+import { createPace, type Pace, watchRequests } from './pace.ts';
 import type { Progress } from './progress.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
 import { removeOtherSubscribers } from './subscribers.ts';
@@ -28,6 +28,7 @@ export interface ExpiryOptions {
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
   /** Retention periods with which to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
+  /** Number of forms in a batch while requests are served. */
   batchSize: number;
   /** How to look for forms with more than one subscriber. */
   checks: CheckOptions;
@@ -52,15 +53,12 @@ export interface ExpiryOutcome {
   quarantined: number;
 }
 
+interface PacedOptions extends ExpiryOptions {
+  pace: Pace;
+}
+
 /** Number of definitions per statement. */
 const policiesAtOnce = 200;
-/**
- * Milliseconds. After each batch, the run pauses for as long as the batch took, so that interactive requests keep at
- * least half of the database. This limits the pause, because a long batch spends part of its time waiting for locks.
- */
-const longestPause = 250;
-/** Maximum number of changes per second. The steady rate leaves capacity for peaks. One dispatcher delivers fewer. */
-const mostChanges = 2_000;
 /** Purge batches are this many times larger than form batches, because their rows are small. */
 const purgedForEach = 10;
 const day = 86_400_000;
@@ -68,7 +66,8 @@ const day = 86_400_000;
 /**
  * Rejects with LeaseLostError, or with the error if the database keeps failing. Then `outcome` contains what was done.
  */
-export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+  const options: PacedOptions = { ...given, pace: createPace({ ...given, hasRequests: watchRequests(given.pool) }) };
   const { writer, store, signal } = options;
   const { retried, quarantined } = await releaseForRetry(options);
   outcome.counts.retried = retried;
@@ -127,7 +126,7 @@ function* inChunks(policies: readonly Policy[]): Generator<readonly Policy[]> {
 
 const changedBy = { warn: 'warned', lock: 'locked', delete: 'deleted' } as const;
 
-async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
+async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions, outcome: ExpiryOutcome) {
   const { store, pool, clock, progress } = options;
   const policies = stage === 'warn' ? all.filter(({ retention }) => retention.warnBefore > 0) : all;
   outcome.counts[changedBy[stage]] = 0;
@@ -148,28 +147,26 @@ async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions
 
 /** Pauses after `work` if there is more to do. `changed` returns the number of written rows. */
 async function withPause<T extends { next: unknown }>(
-  { signal, writer }: ExpiryOptions,
+  { pace, writer }: PacedOptions,
   changed: (result: T) => number,
   work: () => Promise<T>,
 ): Promise<T> {
   const started = performance.now();
   const result = await work();
   const took = performance.now() - started;
-  const due = writer.dryRun ? 0 : (changed(result) / mostChanges) * 1_000;
-  const pause = Math.max(Math.min(took, longestPause), due - took);
-  if (result.next !== undefined) await sleep(pause, undefined, { signal }).catch(() => undefined);
+  if (result.next !== undefined) await pace.pause({ took, changed: writer.dryRun ? 0 : changed(result) });
   return result;
 }
 
 /** Returns the number of forms that were scanned but not changed. */
-async function walkChunk(stage: Stage, chunk: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
-  const { batchSize: limit, signal, progress } = options;
+async function walkChunk(stage: Stage, chunk: readonly Policy[], options: PacedOptions, outcome: ExpiryOutcome) {
+  const { pace, signal, progress } = options;
   const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
   let unchanged = 0;
   for (let position: Position | undefined = { policies: chunk }; position && !signal.aborted; ) {
     const from: Position = position;
     const batch: IsolatedBatch = await withPause(options, changed, () =>
-      takeIsolated({ stage, position: from, limit }, options),
+      takeIsolated({ stage, position: from, limit: pace.size() }, options),
     );
     count(stage, batch, options, outcome);
     unchanged += batch.walked - changed(batch);
@@ -199,7 +196,7 @@ function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOption
 }
 
 /** Purges each table. If Postgres refuses to delete rows of a table, continues with the others. */
-async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+async function purgeAll(options: PacedOptions, outcome: ExpiryOutcome): Promise<void> {
   const { progress, log } = options;
   outcome.counts.purged = 0;
   progress.begin('purge', undefined);
@@ -215,11 +212,11 @@ async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise
   progress.end();
 }
 
-async function purgeOne(kind: Purge, options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
+async function purgeOne(kind: Purge, options: PacedOptions, { counts }: ExpiryOutcome): Promise<void> {
   const { writer, clock, signal, progress } = options;
-  const limit = options.batchSize * purgedForEach;
   for (let after: string | undefined, more = true; more && !signal.aborted; ) {
     const from = after;
+    const limit = options.pace.size() * purgedForEach;
     const remove = () =>
       writer.transact((client) =>
         purgeBatch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),

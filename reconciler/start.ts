@@ -42,7 +42,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   const { configuration, tenants, directory } = platform;
   // One connection is for batches, the other for renewing the lease.
-  const pool = createPool({ url: config.DATABASE_URL, size: 2, log, metrics });
+  const pool = createPool({ url: config.DATABASE_URL, size: 2, name: 'reconciler', log, metrics });
   const defaults = {
     warnBefore: config.WARN_BEFORE,
     lockAfter: config.LOCK_AFTER,

@@ -35,6 +35,8 @@ export interface ExpiryBench {
   tenant: string;
   /** Access token of an intake application. */
   token: string;
+  /** Access token of a form-admin of the tenant. */
+  adminToken: string;
   /** `onStart` gets a function that signals the process. */
   reconcile(onStart?: (signal: (name: NodeJS.Signals) => void) => void): Promise<BenchRun>;
   startForms(): Promise<Contender & { url: string }>;
@@ -60,16 +62,15 @@ const settings = {
   checkpoint_timeout: '30min',
 };
 
-interface Databases {
+export interface Databases {
   forms: string;
   platform: string;
   close(): Promise<void>;
 }
 
-export async function startExpiryBench(): Promise<ExpiryBench> {
-  const databases = process.env.BENCH_POSTGRES_URL
-    ? await createDatabases(process.env.BENCH_POSTGRES_URL)
-    : await startOwnPostgres();
+/** Without `given`, creates databases that are removed at the end. */
+export async function startExpiryBench(given?: Databases): Promise<ExpiryBench> {
+  const databases = given ?? (await createOwnDatabases());
   const [access, platformPort, sink] = await Promise.all([startTestAccess(), findFreePort(), startSink()]);
   const platform = await startPlatform(databases.platform, access.url, platformPort);
   await configure(platform.of(access), 'platform', 'form-service', { [permit.id]: permit });
@@ -92,6 +93,11 @@ export async function startExpiryBench(): Promise<ExpiryBench> {
     pool,
     tenant: access.urns.tenant(tenantKey),
     token: await roleToken(access, role, { realm: 'demo', claims: { sub: 'bench', exp } }),
+    adminToken: await roleToken(
+      access,
+      { 'form-service': ['form-admin'] },
+      { realm: 'demo', claims: { sub: 'admin', exp } },
+    ),
     reconcile: (onStart) => reconcileOnce(env, onStart),
     async startForms() {
       const [port, metricsPort] = [await findFreePort(), await findFreePort()];
@@ -117,6 +123,9 @@ export async function startExpiryBench(): Promise<ExpiryBench> {
     },
   };
 }
+
+const createOwnDatabases = () =>
+  process.env.BENCH_POSTGRES_URL ? createDatabases(process.env.BENCH_POSTGRES_URL) : startOwnPostgres();
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;

@@ -149,6 +149,12 @@ function valuesOf(stage: Stage, { position, now, limit }: Omit<BatchOptions, 'dr
   ];
 }
 
+/**
+ * The commit does not wait for the disk. If the server crashes, the last batches are undone together with their outbox
+ * rows, and the next run repeats them. No undone row was delivered, because the dispatcher's claim waits for the disk.
+ */
+const asyncCommitSql = 'SET LOCAL synchronous_commit = off;';
+
 const bareSql: Record<BareStage, string> = { lock: bareLockSql, delete: bareDeleteSql };
 
 type BatchRow = Partial<Omit<Batch, 'next'>> & { position: number; at: string; id: string; walked: number };
@@ -163,7 +169,7 @@ export const expiryStore = {
   /** Processes one batch in a transaction. Pass at most a few hundred policies: each batch sends all of them. */
   async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
     const { sql, look } = stageSql[stage];
-    await db.query(planSql + setTraceSql(storedTraceparent()));
+    await db.query(planSql + asyncCommitSql + setTraceSql(storedTraceparent()));
     const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { position, now, limit }));
     return toBatch(rows[0], position.policies, limit);
   },

@@ -13,6 +13,3 @@ CREATE TABLE subscriber_checks (
 );
 
 CREATE INDEX subscriber_checks_by_time ON subscriber_checks (due);
-
--- Older pods let send-code and the dispatcher subscribe a form at the same time.
-INSERT INTO subscriber_checks (form_id, due) SELECT id, created FROM forms WHERE subscriber_id IS NOT NULL;

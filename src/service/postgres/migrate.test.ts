@@ -14,6 +14,7 @@ import { migrate } from './migrate.ts';
 let directory: string;
 let database: TestDatabase;
 let captured: ReturnType<typeof captureLog>;
+let clients: pg.Client[] = [];
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'formgate-migrations-'));
@@ -21,6 +22,8 @@ beforeEach(async () => {
   captured = captureLog();
 });
 afterEach(async () => {
+  await Promise.all(clients.map((client) => client.end()));
+  clients = [];
   await database.drop();
   rmSync(directory, { recursive: true });
 });
@@ -193,6 +196,108 @@ describe('migrations', () => {
       "DO $$ BEGIN EXECUTE format('ALTER ROLE %I IN DATABASE %I SET statement_timeout = 100', current_user, current_database()); END $$",
     );
     write('002.do.slow.sql', 'SELECT pg_sleep(0.4);');
+    await run();
+    expect(await versions()).toEqual([0, 1, 2]);
+  });
+});
+
+describe('migrations of a database in use', () => {
+  const outside = '-- Runs outside of a transaction';
+  const names = ['001.do.create.sql', '002.do.index.sql'] as const;
+  const indexSql = `${outside}.
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS things_by_n ON things (n);
+---
+CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
+  const indexes = () =>
+    query<{ name: string; valid: boolean }>(
+      `SELECT indexrelid::regclass::text AS name, indisvalid AS valid FROM pg_index
+       WHERE indrelid = 'things'::regclass ORDER BY 1`,
+    );
+
+  /** Ends with the database, which the test drops. */
+  async function connected(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: database.url });
+    client.on('error', () => undefined);
+    await client.connect();
+    clients.push(client);
+    return client;
+  }
+
+  it('keep the files before the one that fails, and continue with it', async () => {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    write('002.do.more.sql', 'CREATE TABLE others (n int);');
+    write('003.do.fail.sql', 'SELECT 1/0;');
+    await expect(run()).rejects.toThrow();
+    expect(await versions()).toEqual([0, 1, 2]);
+    write('003.do.fail.sql', 'SELECT 1;');
+    await run();
+    expect(await versions()).toEqual([0, 1, 2, 3]);
+  });
+
+  it('build an index while a transaction writes to the table, and block no other write', async () => {
+    write(names[0], 'CREATE TABLE things (n int, m int);');
+    await run();
+    const [writer, other] = [await connected(), await connected()];
+    await writer.query('BEGIN; INSERT INTO things VALUES (1, 1)');
+    write(names[1], indexSql);
+    const done = run();
+    const waits = `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INDEX CONCURRENTLY%'`;
+    await expect.poll(async () => (await other.query(waits)).rowCount).toBe(1);
+    await other.query("SET lock_timeout = '1s'");
+    await other.query('INSERT INTO things VALUES (2, 2)');
+    await writer.query('COMMIT');
+    await done;
+    expect(await indexes()).toEqual([
+      { name: 'things_by_m', valid: true },
+      { name: 'things_by_n', valid: true },
+    ]);
+  });
+
+  it('replace an index whose build was interrupted', async () => {
+    write(names[0], 'CREATE TABLE things (n int, m int); INSERT INTO things VALUES (1, 1), (1, 1);');
+    await run();
+    write(names[1], indexSql);
+    await expect(run()).rejects.toThrow();
+    expect(await indexes()).toEqual([{ name: 'things_by_n', valid: false }]);
+    await query('DELETE FROM things WHERE ctid = (SELECT min(ctid) FROM things)');
+    await run();
+    expect((await indexes()).map(({ valid }) => valid)).toEqual([true, true]);
+    expect(await versions()).toEqual([0, 1, 2]);
+  });
+
+  it('build it once if several processes start together', async () => {
+    write(names[0], 'CREATE TABLE things (n int, m int);');
+    await run();
+    write(names[1], indexSql);
+    await Promise.all([run(), run(), run()]);
+    expect([await versions(), applied()]).toEqual([[0, 1, 2], 2]);
+  });
+
+  it('let other statements through while they wait for a table', async () => {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    const [reader, other] = [await connected(), await connected()];
+    await reader.query('BEGIN; SELECT FROM things');
+    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
+    const done = run();
+    await expect.poll(() => captured.lines().at(-1)?.msg).toBe('a table is in use, the migration will be retried');
+    await other.query("SET lock_timeout = '2s'");
+    await other.query('SELECT FROM things');
+    await reader.query('COMMIT');
+    await done;
+    expect(await versions()).toEqual([0, 1, 2]);
+  });
+
+  it('need no repetition if a file replaced one with the same result', async () => {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    const [{ md5 } = { md5: '' }] = await query<{ md5: string }>('SELECT md5 FROM schema_migrations WHERE version = 1');
+    write(names[0], 'CREATE TABLE things (n integer);');
+    await expect(run()).rejects.toThrow('the file was changed');
+    write('superseded.json', JSON.stringify({ 1: [md5] }));
+    write('002.do.more.sql', 'CREATE TABLE others (n int);');
     await run();
     expect(await versions()).toEqual([0, 1, 2]);
   });

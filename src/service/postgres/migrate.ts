@@ -1,15 +1,13 @@
-// Migrates a database to the schema of this version, from plain SQL files. All pending files run in one transaction
-// under an advisory lock. Several pods can therefore start together, and no migration is applied partially.
-import { join } from 'node:path';
+// Migrates a database to the schema of this version, from plain SQL files, under an advisory lock. Several pods can
+// therefore start together, and each file is applied once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from '../operations/log.ts';
 import { StartupError } from '../operations/startup-check.ts';
 import { retryDelay } from '../retry.ts';
+import { applyPending } from './apply-migrations.ts';
 import { explainDatabaseFailure, isOutage } from './database-failure.ts';
-import { checkApplied, inspectSchema, readMigrationFiles } from './schema-state.ts';
-
-const lockKey = 4_711_026;
+import { hasMd5, inspectSchema, readMigrationFiles } from './schema-state.ts';
 
 /**
  * Applies the pending `NNN.do.<name>.sql` files of `directory`, in order. Files only add objects, so that old and new
@@ -34,15 +32,8 @@ export async function migrate(options: {
   const client = await connect(options);
   try {
     if (await isUpToDate(client, options.directory, limits)) return;
-    await client.query('BEGIN');
-    await client.query("SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '2min'");
-    await client.query('SELECT pg_advisory_xact_lock($1)', [lockKey]);
-    const applied = await applyPending(client, options.directory);
-    await setRoleLimits(client, limits);
-    await client.query('COMMIT');
-    for (const file of applied) options.log.info({ migration: file }, 'migration applied');
+    await applyPending({ ...options, client, finish: () => setRoleLimits(client, limits) });
   } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined);
     throw new StartupError(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
   } finally {
     await client.end();
@@ -118,31 +109,13 @@ async function isUpToDate(client: pg.Client, directory: string, limits: string[]
   const query = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
   try {
     const { rows } = await client.query<{ version: string; md5: string; limits: string[] | null }>(query);
-    const applied = new Set(rows.map(({ version, md5 }) => `${version} ${md5}`));
-    const isApplied = files.every(({ version, md5 }) => applied.has(`${version} ${md5}`));
+    const applied = new Map(rows.map(({ version, md5 }) => [Number(version), md5]));
+    const isApplied = files.every((file) => hasMd5(file, applied.get(file.version)));
     return files.length > 0 && isApplied && limits.every((limit) => rows[0]?.limits?.includes(limit));
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === undefinedTable) return false;
     throw error;
   }
-}
-
-async function applyPending(client: pg.Client, directory: string): Promise<string[]> {
-  // Loaded only when needed, because loading takes time.
-  const { default: Postgrator } = await import('postgrator');
-  const postgrator = new Postgrator({
-    migrationPattern: join(directory, '*.sql'),
-    driver: 'pg',
-    schemaTable: 'schema_migrations',
-    execQuery: (sql) => client.query(sql),
-  });
-  const migrations = await postgrator.getMigrations();
-  if (migrations.length === 0) throw new Error(`no migrations in ${directory}`);
-  await checkApplied(client, migrations);
-  // After a rollback, an older pod works with the newer schema, because migrations only add objects.
-  if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
-  const applied = await postgrator.migrate();
-  return applied.map(({ filename }) => filename ?? 'unnamed');
 }
 
 /** Writes only limits that differ. */

@@ -22,7 +22,7 @@ export type Queryable = Pick<pg.Pool, 'query'>;
 export function createPool(options: {
   url: string;
   size?: number | undefined;
-  /** Label of the pool's metrics. A pool without a name has no metrics. */
+  /** Label of the pool's metrics, and after `formgate` its name in `pg_stat_activity`. Without it, there are no metrics. */
   name?: string;
   /** Milliseconds that Postgres may be silent during a statement. */
   longestSilence?: number;
@@ -36,6 +36,7 @@ export function createPool(options: {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: jsonTypes,
+    ...(options.name !== undefined && { application_name: `formgate ${options.name}` }),
   });
   if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
   // Longer than the statement timeout (15 s), so that only a dead or blocked connection reaches this limit.

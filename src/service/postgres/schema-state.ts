@@ -7,8 +7,14 @@ import type pg from 'pg';
 export interface MigrationFile {
   version: number;
   name: string;
-  md5?: string | undefined;
+  md5: string;
+  /** Hashes of former contents with the same result, which were never released. */
+  superseded: readonly string[];
 }
+
+/** True if a migration with this hash needs no other file. */
+export const hasMd5 = (file: MigrationFile, md5: string | undefined) =>
+  md5 !== undefined && (file.md5 === md5 || file.superseded.includes(md5));
 
 /**
  * - `none`: the database has no schema of Formgate yet
@@ -21,14 +27,23 @@ export type SchemaState =
   | { kind: 'pending'; count: number }
   | { kind: 'newer'; version: number };
 
-/** Reads the `NNN.do.<name>.sql` files of a directory. */
+const supersededFile = 'superseded.json';
+
+/** Reads the `NNN.do.<name>.sql` files of a directory, and `superseded.json`: former hashes by number, if there is one. */
 export async function readMigrationFiles(directory: string): Promise<MigrationFile[]> {
-  const files = (await readdir(directory)).filter((file) => file.endsWith('.sql'));
+  const files = await readdir(directory);
+  const read = (file: string) => readFile(join(directory, file), 'utf8');
+  const superseded: Record<string, string[]> = files.includes(supersededFile)
+    ? JSON.parse(await read(supersededFile))
+    : {};
   return Promise.all(
-    files.map(async (file) => {
-      const [version, , name = ''] = file.split('.');
-      return { version: Number(version), name, md5: hash('md5', await readFile(join(directory, file), 'utf8')) };
-    }),
+    files
+      .filter((file) => file.endsWith('.sql'))
+      .map(async (file) => {
+        const [number, , name = ''] = file.split('.');
+        const version = Number(number);
+        return { version, name, md5: hash('md5', await read(file)), superseded: superseded[version] ?? [] };
+      }),
   );
 }
 
@@ -54,7 +69,7 @@ export async function checkApplied(client: pg.Client, files: readonly MigrationF
   const { rows } = await client.query<{ version: number; name: string; md5: string }>(sql);
   for (const { version, name, md5 } of rows) {
     const file = files.find((one) => one.version === version);
-    if (!file || file.md5 === md5) continue;
+    if (!file || hasMd5(file, md5)) continue;
     throw new Error(
       name === file.name
         ? `its migration ${version} (${name}) is not the one of this version of the service: the file was changed`

@@ -1,0 +1,86 @@
+// Adapts the expiry to the load of the database. While requests are served, batches are small and limited in rate, so that
+// requests keep most of the database. While none are, batches follow each other, and grow as long as they are quick.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+
+export interface Pace {
+  /** Number of forms for the next batch. */
+  size(): number;
+  /** Call it after each batch. Waits until the next batch may begin. */
+  pause(batch: FinishedBatch): Promise<void>;
+}
+
+export interface FinishedBatch {
+  /** Milliseconds. */
+  took: number;
+  /** Number of written rows. */
+  changed: number;
+}
+
+export interface PaceOptions {
+  /** Forms in a batch while requests are served. */
+  batchSize: number;
+  /** True if requests reached the database since the previous call. Without it, requests are always assumed. */
+  hasRequests(): Promise<boolean>;
+  signal: AbortSignal;
+  /** Milliseconds. */
+  now?: () => number;
+}
+
+/** While requests are served: changes per second, and the longest pause in milliseconds after a batch that took as long. */
+const serving = { changes: 1_000, pause: 250 };
+/** While none are, batches are up to this many times larger. */
+const growth = 20;
+/** Milliseconds. A batch that takes longer delays a request that needs one of its forms. */
+const quick = { least: 100, most: 250 };
+/** Requests are served if this many of the last checks found some. Probes and scrapes are found by fewer. */
+const checks = { kept: 5, busy: 3 };
+/** Milliseconds after which requests count as over. */
+const quietPeriod = 2_000;
+
+export function createPace({ batchSize, hasRequests, signal, now = () => performance.now() }: PaceOptions): Pace {
+  let size = batchSize;
+  let recent: boolean[] = [];
+  let servedAt = now();
+
+  async function isServing(): Promise<boolean> {
+    const isBusy = await hasRequests().catch(() => true);
+    recent = [isBusy, ...recent].slice(0, checks.kept);
+    if (recent.filter(Boolean).length >= checks.busy) servedAt = now();
+    return now() - servedAt < quietPeriod;
+  }
+
+  return {
+    size: () => size,
+    async pause({ took, changed }) {
+      if (await isServing()) {
+        size = batchSize;
+        const due = (changed / serving.changes) * 1_000;
+        const rest = Math.max(Math.min(took, serving.pause), due - took);
+        await sleep(rest, undefined, { signal }).catch(() => undefined);
+      } else if (took < quick.least) size = Math.min(size * 2, batchSize * growth);
+      else if (took > quick.most) size = Math.max(Math.floor(size / 2), batchSize);
+    },
+  };
+}
+
+/**
+ * The time of the last statement of a connection that serves requests. Postgres shows it for connections of the same role.
+ * The pools of the outbox dispatcher and of the reconciler have names (see `createPool`).
+ */
+const activitySql = `
+SELECT max(state_change)::text AS latest FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+  AND application_name NOT IN ('formgate outbox', 'formgate reconciler')`;
+
+/** Tells whether another connection has run a statement since the previous call. */
+export function watchRequests(pool: Pick<pg.Pool, 'query'>): () => Promise<boolean> {
+  let last: string | null | undefined;
+  return async () => {
+    const { rows } = await pool.query<{ latest: string | null }>(activitySql);
+    const latest = rows[0]?.latest ?? null;
+    const hasChanged = latest !== last;
+    last = latest;
+    return hasChanged && latest !== null;
+  };
+}

@@ -1,0 +1,133 @@
+// Applies the pending migrations of a database. On a new database, all files run in one transaction. On one that is in use,
+// each file has its own, so that no lock lasts longer than its file. A file that begins with `-- Runs outside of a
+// transaction` takes no locks that requests wait for, and can be repeated; its statements are separated by lines `---`.
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Logger } from '../operations/log.ts';
+import { isLockTimeout } from './postgres.ts';
+import { checkApplied, readMigrationFiles } from './schema-state.ts';
+
+export interface ApplyOptions {
+  client: pg.Client;
+  url: string;
+  directory: string;
+  log: Logger;
+  /** Runs in the last transaction. */
+  finish(): Promise<void>;
+}
+
+const lockKey = 4_711_026;
+
+/** Milliseconds for which another process may migrate, and for which locks of tables are retried. */
+const patience = { other: 600_000, locks: 120_000 };
+/** Milliseconds. */
+const pauses = { other: 200, locks: 1_000 };
+
+/** If it fails, the files before the failure stay applied. */
+export async function applyPending(options: ApplyOptions): Promise<void> {
+  for (const began = performance.now(), state = { attempt: 1 }; ; ) {
+    try {
+      const step = await applyNext(options, state.attempt);
+      if (step === 'done') return;
+      const waited = performance.now() - began;
+      if (step === 'busy' && waited > patience.other) throw new Error('another process is still migrating it');
+      if (step === 'busy') await sleep(pauses.other);
+      else for (const file of step) options.log.info({ migration: file }, 'migration applied');
+      state.attempt = 1;
+    } catch (error) {
+      if (!isLockTimeout(error) || performance.now() - began > patience.locks) throw error;
+      options.log.warn({ attempt: state.attempt }, 'a table is in use, the migration will be retried');
+      state.attempt += 1;
+      await sleep(pauses.locks);
+    }
+  }
+}
+
+/**
+ * Requests queue behind a migration that waits for the lock of a table, so it gives up soon. Every fourth attempt waits
+ * for more than a second: an autovacuum gives way only then.
+ */
+const lockTimeout = (attempt: number) => (attempt % 4 === 0 ? '1200ms' : '300ms');
+
+/** Applies the next file, or all of them on a new database. `busy`: another process is migrating. */
+async function applyNext(options: ApplyOptions, attempt: number): Promise<'done' | 'busy' | string[]> {
+  const { client, finish } = options;
+  await client.query('BEGIN');
+  try {
+    await client.query(
+      `SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '${lockTimeout(attempt)}';
+       SET LOCAL idle_in_transaction_session_timeout = 0`,
+    );
+    // A process that waits in a statement would hold a snapshot, which CREATE INDEX CONCURRENTLY waits for.
+    const sql = 'SELECT pg_try_advisory_xact_lock($1) AS mine';
+    const { rows } = await client.query<{ mine: boolean }>(sql, [lockKey]);
+    const outcome = rows[0]?.mine ? await runPending(options) : 'busy';
+    if (outcome === 'done') await finish();
+    await client.query('COMMIT');
+    return outcome;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function runPending({ client, url, directory, log }: ApplyOptions): Promise<'done' | string[]> {
+  // Loaded only when needed, because loading takes time.
+  const { default: Postgrator } = await import('postgrator');
+  const files = await readMigrationFiles(directory);
+  if (files.length === 0) throw new Error(`no migrations in ${directory}`);
+  const present = await checkApplied(client, files);
+  const isNew = present.length === 0;
+  const last = Math.max(0, ...present);
+  // After a rollback, an older pod works with the newer schema, because migrations only add objects.
+  const pending = files.map(({ version }) => version).filter((version) => version > last);
+  if (pending.length === 0) return 'done';
+  const postgrator = new Postgrator({
+    migrationPattern: join(directory, '*.sql'),
+    driver: 'pg',
+    schemaTable: 'schema_migrations',
+    // `checkApplied` compares them.
+    validateChecksums: false,
+    execQuery: (sql) => client.query(sql),
+    execSqlScript: async (sql) => {
+      if (isNew) await client.query(sql.replaceAll(/\bCONCURRENTLY\b/g, ''));
+      else if (sql.startsWith(outsideMark)) await runOutside(url, sql, log);
+      else await client.query(sql);
+    },
+  });
+  const target = isNew ? Math.max(...pending) : Math.min(...pending);
+  const applied = await postgrator.migrate(String(target));
+  return applied.map(({ filename }) => filename ?? 'unnamed');
+}
+
+const outsideMark = '-- Runs outside of a transaction';
+
+/** Runs the statements one by one on another connection, while the transaction of `applyNext` holds the lock. */
+async function runOutside(url: string, sql: string, log: Logger): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true });
+  client.on('error', (error) => log.warn({ err: error }, 'connection for migrations broke'));
+  await client.connect();
+  try {
+    for (const statement of sql.split(/^---$/m)) {
+      // A pooler may give each statement another connection.
+      await client.query("SET statement_timeout = '60min'");
+      await client.query('SET lock_timeout = 0');
+      await dropUnfinished(client, statement);
+      await client.query(statement);
+    }
+  } finally {
+    await client.query('RESET statement_timeout').catch(() => undefined);
+    await client.query('RESET lock_timeout').catch(() => undefined);
+    await client.end();
+  }
+}
+
+/** A build of an index that was interrupted leaves an index that is never used, but updated. */
+async function dropUnfinished(client: pg.Client, statement: string): Promise<void> {
+  const [, index] = /CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)/.exec(statement) ?? [];
+  if (!index) return;
+  const sql = 'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid';
+  const { rowCount } = await client.query(sql, [index]);
+  if (rowCount === 1) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
+}

@@ -1,0 +1,80 @@
+// The Postgres of a scale run. A filled database can be kept in a folder for later runs.
+import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import pg from 'pg';
+import pino from 'pino';
+import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
+import { formMigrations } from '../../src/forms/expiry/migrations.ts';
+import { migrate } from '../../src/service/postgres/migrate.ts';
+import { fill } from './fill.ts';
+
+export interface ScaleDatabase {
+  /** URLs of the databases of the form service and of the platform server. */
+  forms: string;
+  platform: string;
+  /** No statement timeout. */
+  pool: pg.Pool;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  drafts: number;
+  /** The tenant with most forms; a URN. */
+  tenant: string;
+  /** Folder of the database; it is kept at the end. Without it, the database is temporary. */
+  folder: string | undefined;
+  log(line: string): void;
+}
+
+/** Commits wait for the disk, as in production. Sizes are those of a small server. */
+const settings = {
+  shared_buffers: '1GB',
+  max_wal_size: '4GB',
+  checkpoint_timeout: '15min',
+  maintenance_work_mem: '256MB',
+  max_connections: '200',
+};
+
+/** The last migration of version 0.2.0. */
+const lastOfRelease = 5;
+
+/** Starts a Postgres whose forms have the schema of version 0.2.0, unless the folder has a filled database. */
+export async function openDatabase({ drafts, tenant, folder, log }: DatabaseOptions): Promise<ScaleDatabase> {
+  const directory = folder ? resolve(folder) : join(await mkdtemp(join(tmpdir(), 'formgate-scale-')), 'postgres');
+  const postgres = await startPostgres({ directory, password: 'scale', settings });
+  const [forms, platform] = [await postgres.ensureDatabase('forms'), await postgres.ensureDatabase('platform')];
+  const pool = new pg.Pool({ connectionString: forms, max: 3, options: '-c statement_timeout=0 -c lock_timeout=0' });
+  pool.on('error', () => undefined);
+  const { rows } = await pool.query("SELECT to_regclass('scale_filled') IS NOT NULL AS done");
+  if (!rows[0]?.done) {
+    await migrateTo(lastOfRelease, forms);
+    await fill({ databaseUrl: forms, drafts, tenant, log });
+    await pool.query('CREATE TABLE scale_filled AS SELECT $1::bigint AS drafts', [drafts]);
+  }
+  return {
+    forms,
+    platform,
+    pool,
+    async close() {
+      await pool.end();
+      await postgres.stop();
+      if (folder) return;
+      await rm(await placePostgres(directory), { recursive: true, force: true });
+      await rm(join(directory, '..'), { recursive: true, force: true });
+    },
+  };
+}
+
+/** Applies the migrations of the form service up to this number. */
+export async function migrateTo(version: number, url: string): Promise<void> {
+  const { directory, lockTimeout } = formMigrations;
+  const some = await mkdtemp(join(tmpdir(), 'formgate-migrations-'));
+  for (const file of await readdir(directory))
+    if (Number.parseInt(file, 10) <= version) await copyFile(join(directory, file), join(some, file));
+  try {
+    await migrate({ url, directory: some, lockTimeout, log: pino({ level: 'silent' }) });
+  } finally {
+    await rm(some, { recursive: true, force: true });
+  }
+}
