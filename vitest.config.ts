@@ -14,6 +14,8 @@ export default defineConfig({
     exclude: [
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
+      // Run the code of an older version: npm run test:upgrades.
+      'test/upgrades/{make-dump,side-by-side,restore}.test.ts',
       // Need a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],
