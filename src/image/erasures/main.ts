@@ -12,6 +12,11 @@ import { runErasures } from './erasures.ts';
 const name = 'erasures';
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
+/** Reads standard input once it is asked for lines: an open input would keep the process from ending. */
+async function* readLines(): AsyncGenerator<string> {
+  yield* createInterface({ input: process.stdin });
+}
+
 function readArguments(): ErasuresCommand {
   try {
     return parseErasuresArguments(process.argv.slice(2));
@@ -29,7 +34,7 @@ await runMain(name, async () => {
   const log = createLogger({ name, level: config.LOG_LEVEL });
   const pool = createPool({ url: config.DATABASE_URL, size: 1, log, metrics: createMetrics() });
   try {
-    process.exitCode = await runErasures(command, { pool, print, lines: createInterface({ input: process.stdin }) });
+    process.exitCode = await runErasures(command, { pool, print, lines: readLines() });
   } finally {
     await pool.end();
   }
