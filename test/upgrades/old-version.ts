@@ -28,23 +28,22 @@ export async function checkOutOldVersion(): Promise<string> {
   if (given) return given;
   const folder = join(project, 'node_modules/.cache', `formgate-${oldVersion}-${oldCommit.slice(0, 7)}`);
   if (existsSync(folder)) return folder;
-  const problem = missingHistory();
-  if (problem) throw new Error(problem);
   // Renamed last, so that an interrupted copy is made again.
   const unfinished = `${folder}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
-  const tar = join(unfinished, 'source.tar');
-  await run(
-    'git',
-    ['archive', '--output', tar, oldCommit, 'src', 'reconciler', 'charts', 'package.json', 'package-lock.json'],
-    {
-      cwd: project,
-    },
-  );
-  await run('tar', ['-xf', tar, '-C', unfinished]);
-  rmSync(tar);
+  await extractOldVersion(unfinished, ['src', 'reconciler', 'package.json', 'package-lock.json']);
   await run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: unfinished });
   renameSync(unfinished, folder);
   return folder;
+}
+
+/** Writes these paths of the old version into a folder. Throws with one line if the history lacks it. */
+export async function extractOldVersion(folder: string, paths: string[]): Promise<void> {
+  const problem = missingHistory();
+  if (problem) throw new Error(problem);
+  const tar = join(folder, 'source.tar');
+  await run('git', ['archive', '--output', tar, oldCommit, ...paths], { cwd: project });
+  await run('tar', ['-xf', tar, '-C', folder]);
+  rmSync(tar);
 }

@@ -73,7 +73,7 @@ export async function startProduct(service: Service, how: Launch): Promise<Produ
     child.kill(signal);
     await ended;
   };
-  for (const deadline = performance.now() + 90_000; performance.now() < deadline && !hasEnded(); await sleep(25)) {
+  for (const deadline = performance.now() + 240_000; performance.now() < deadline && !hasEnded(); await sleep(25)) {
     const { port, metricsPort } = listening.exec(logText())?.groups ?? {};
     if (port === undefined || metricsPort === undefined) continue;
     const metricsUrl = `http://127.0.0.1:${metricsPort}`;

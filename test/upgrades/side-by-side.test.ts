@@ -72,14 +72,9 @@ it('a clone without the history is told so in one line', () => {
 });
 
 async function addPods(world: World, pods: Pods, version: Version): Promise<void> {
-  const [first, second, handler, other] = await Promise.all([
-    world.start('forms', version),
-    world.start('forms', version),
-    world.start('token-handler', version),
-    world.start('token-handler', version),
-  ]);
-  pods.forms.push(first, second);
-  pods.handlers.push(handler, other);
+  const [forms, handler] = await Promise.all([world.start('forms', version), world.start('token-handler', version)]);
+  pods.forms.push(forms);
+  pods.handlers.push(handler);
 }
 
 /** As an ingress does: the pods get no new requests, and then they stop. */
