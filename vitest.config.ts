@@ -17,6 +17,8 @@ export default defineConfig({
       ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
       // CI runs its long form: npm run test:adversary.
       ...(isFullRun() ? ['test/adversary/**'] : []),
+      // Run the code of an older version: npm run test:upgrades.
+      'test/upgrades/{make-dump,side-by-side,restore}.test.ts',
       // Need a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],

@@ -13,6 +13,7 @@ const commands: Record<string, { main: string; does: string }> = {
   migrate: { main: 'src/image/migrate/main.ts', does: 'migrate forms|token-handler|platform-server, then exit' },
   config: { main: 'src/image/config/main.ts', does: 'check the configuration of processes, then exit' },
   quarantine: { main: 'src/image/quarantine/main.ts', does: 'list or release quarantined items, then exit' },
+  erasures: { main: 'src/image/erasures/main.ts', does: 'export deletions of forms, or repeat them, then exit' },
   'keycloak-setup': {
     main: 'src/image/keycloak-setup/main.ts',
     does: 'create what Formgate needs in Keycloak, then exit',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { directoryCheck, platformVariables } from '../platform/directory-variables.ts';
 import { platformFields } from '../platform/platform-fields.ts';
 import { clientUrlRules } from '../service/clients/client-url-rules.ts';
+import { systemClock } from '../service/clock.ts';
 import { keyRingProblem } from '../service/keys/key-ring.ts';
 import { csv, flag, httpUrl, integer, isoDuration, type ProcessSettings } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
@@ -65,6 +66,14 @@ const sessionFields = {
   SESSION_IDLE: isoDuration('PT60M', { max: 'P30D', positive: true }).describe(
     'Longest time between two requests of a session to targets; GET /sessions does not count. A session also ends when its refresh token expires, which with Keycloak’s defaults is 30 minutes after the last refresh',
   ),
+  SESSIONS_VALID_FROM: z.iso
+    .datetime({ offset: true, error: 'must be a time such as 2026-11-23T10:00:00Z' })
+    .transform((text) => Date.parse(text))
+    .refine((time) => time <= systemClock().getTime() + 60_000, 'must not be in the future: every sign-in would end')
+    .optional()
+    .describe(
+      'Ends every session that began before this time, such as 2026-11-23T10:00:00Z; set it after a restore of Redis, which brings back sessions that were ended since the backup',
+    ),
   REFRESH_CONCURRENCY: integer(8, { min: 1, max: 1_000 }).describe(
     'Token refreshes that one pod sends to one realm of the identity provider at the same time; further ones wait. One person has at most half of them',
   ),

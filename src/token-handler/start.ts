@@ -73,7 +73,8 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const rateLimits = createRateLimits({ redis, clock, log, metrics });
   const clients = startClients({ ...foundation, agent, changePool, pace });
   const { catalog, registrations } = clients;
-  const limits = { maxAge: config.SESSION_MAX_AGE, idle: config.SESSION_IDLE };
+  const { SESSION_MAX_AGE: maxAge, SESSION_IDLE: idle, SESSIONS_VALID_FROM: validFrom } = config;
+  const limits = { maxAge, idle, validFrom };
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   const cookieName = config.SESSION_COOKIE;
   const sessions = new Sessions({

@@ -58,14 +58,16 @@ export interface Rendering {
   namespace?: string;
   /** Name of the only template to render. */
   only?: string;
+  /** Folder of another chart. */
+  from?: string;
 }
 
 export function template(helm: string, options: Rendering): Promise<Finished> {
-  const { files = [], set = {}, namespace = release.namespace, only } = options;
+  const { files = [], set = {}, namespace = release.namespace, only, from = chart } = options;
   return run(helm, [
     'template',
     release.name,
-    chart,
+    from,
     `--namespace=${namespace}`,
     '--kube-version=1.34.0',
     ...apiVersions.map((version) => `--api-versions=${version}`),

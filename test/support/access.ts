@@ -24,11 +24,14 @@ export interface TestAccessOptions {
   realms?: RealmDefinition[];
   /** Seconds for which tokens of `core` are valid, for a test that moves the clock of a service. */
   coreTokenLifetime?: number;
+  /** Public address that ends in `/auth`, for tokens that outlive the port; by default the address to call. */
+  publicUrl?: string;
 }
 
 export async function startTestAccess(options: TestAccessOptions = {}): Promise<TestAccess> {
   const keycloak = keycloakOfRun();
-  if (keycloak && options.store) throw new Error('This test looks into the embedded access service.');
+  if (keycloak && (options.store || options.publicUrl))
+    throw new Error('This test looks into the embedded access service.');
   return keycloak ? startKeycloakAccess(keycloak, options) : startEmbeddedAccess(options);
 }
 
@@ -38,14 +41,16 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   const listening = await listen((req, res) => handle?.(req, res));
   const url = `http://127.0.0.1:${listening.port}/auth`;
   const store = options.store ?? createTestStore();
-  const access = await createAccessService({ publicUrl: url, store, cookieKeys: ['test cookie key'] });
+  const { publicUrl = url } = options;
+  const access = await createAccessService({ publicUrl, store, cookieKeys: ['test cookie key'] });
   handle = access.app;
   const defaults = defaultRealms({ urns, serviceSecret: testServiceSecret });
   const core = defaults.find(({ name }) => name === 'core');
   if (core && options.coreTokenLifetime) core.accessTokenLifetime = options.coreTokenLifetime;
   for (const realm of [...defaults, ...(options.realms ?? [])]) await access.addRealm(realm);
 
-  const issuer = (realm: string) => `${url}/realms/${realm}`;
+  const issuer = (realm: string) => `${publicUrl}/realms/${realm}`;
+  const callable = (realm: string) => `${url}/realms/${realm}`;
   const realmOf = (name: string): Realm => {
     const realm = access.realm(name);
     if (!realm) throw new Error(`There is no realm ${name}.`);
@@ -63,13 +68,13 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
     serviceToken: async (realm, clientId) => {
       const client = findClient(realm, clientId);
       const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: client.secret ?? '' };
-      return requestToken(issuer(realm), form);
+      return requestToken(callable(realm), form);
     },
     userToken: async (realm, email) => {
       const user = realmOf(realm).definition.users.find((candidate) => candidate.email === email);
       if (!user) throw new Error(`There is no ${email} in the realm ${realm}.`);
       const form = { grant_type: 'password', client_id: 'demo-cli', username: email, password: user.password };
-      return requestToken(issuer(realm), form);
+      return requestToken(callable(realm), form);
     },
     clientSecret: (realm, clientId) => findClient(realm, clientId).secret ?? '',
     registrationToken: async (realm) => realmOf(realm).definition.registrationToken ?? '',

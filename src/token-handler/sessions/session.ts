@@ -72,6 +72,8 @@ export interface SessionLimits {
   maxAge: number;
   /** Time from the last request to the end of the session. */
   idle: number;
+  /** Milliseconds since 1970. Sessions that began before have ended. */
+  validFrom?: number | undefined;
 }
 
 /** The session of a request. It was live when it was read. */

@@ -191,7 +191,7 @@ export class Sessions {
       return undefined;
     }
     const { signedIn } = record;
-    if (signedIn?.handle !== handle) return undefined;
+    if (signedIn?.handle !== handle || signedIn.created < (this.limits.validFrom ?? 0)) return undefined;
     const session = { ...signedIn, user: { ...signedIn.user, roles: tokens.roles } };
     const found: FoundSession = {
       ...{ session, tokens, state },

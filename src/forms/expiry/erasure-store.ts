@@ -1,0 +1,88 @@
+// Carries the deletions of forms over a restore of the database. The list of erasures holds ids and times only. After a
+// restore, the forms in it are deleted again, as an administrator deletes them.
+import type pg from 'pg';
+import { z } from 'zod';
+import { deletionFacts, deletionSql } from './deletion.ts';
+
+export const erasureSchema = z.strictObject({
+  formId: z.uuid(),
+  tenantId: z.string().min(1),
+  definitionId: z.string(),
+  anonymousApplicant: z.boolean(),
+  deleted: z.iso.datetime(),
+  /** Whether the event service had accepted the form-locked of a form that the expiry deleted; otherwise true. */
+  notified: z.boolean(),
+  /** Sequence of the form-deleted row, which is in the key of its event; null if the row was purged. */
+  sequence: z
+    .string()
+    .regex(/^\d{1,18}$/)
+    .nullable(),
+});
+
+export type Erasure = z.infer<typeof erasureSchema>;
+
+const pageSql = `
+SELECT t.form_id AS "formId", t.tenant_id AS "tenantId", t.definition_id AS "definitionId",
+  t.anonymous_applicant AS "anonymousApplicant", t.deleted, t.notified,
+  (SELECT max(o.sequence)::text FROM outbox o WHERE o.form_id = t.form_id AND o.kind = 'form-deleted') AS sequence
+FROM tombstones t WHERE (t.deleted, t.form_id) > ($1, $2) ORDER BY t.deleted, t.form_id LIMIT 1000`;
+
+type ErasureRow = Omit<Erasure, 'deleted'> & { deleted: Date };
+
+/** Returns the deletions from `since` on, oldest first. The database keeps them for 30 days. */
+export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): AsyncGenerator<Erasure> {
+  let position = [since, '00000000-0000-0000-0000-000000000000'] as [Date, string];
+  for (;;) {
+    const { rows } = await pool.query<ErasureRow>(pageSql, position);
+    for (const row of rows) yield { ...row, deleted: row.deleted.toISOString() };
+    const last = rows.at(-1);
+    if (!last) return;
+    position = [last.deleted, last.formId];
+  }
+}
+
+/**
+ * The restored database numbers its next events like those that followed the backup. A consumer would take an event with
+ * a used key for a repetition, and ignore it. No installation writes so many events between two backups.
+ */
+const skipped = 1_000_000_000;
+
+const skipSql = `
+SELECT setval(pg_get_serial_sequence('outbox', 'sequence'),
+  (SELECT coalesce(last_value, 0) FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = 'outbox_sequence_seq')
+    + ${skipped})`;
+
+/** Lets the outbox number its next rows as it never has before. */
+export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
+  await db.query(skipSql);
+}
+
+// A row keeps its number, so that consumers recognise the event. Another row may have the number if the form service ran
+// between the restore and this statement.
+const eraseSql = `
+WITH listed AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset($1::jsonb) AS l ("formId" uuid, "tenantId" text, "definitionId" text,
+    "anonymousApplicant" boolean, deleted timestamptz, notified boolean, sequence bigint)
+), due AS MATERIALIZED (
+  SELECT f.id, l.notified, l.sequence FROM forms f
+  JOIN listed l ON l."formId" = f.id AND l."tenantId" = f.tenant_id FOR UPDATE OF f
+), known AS (
+  INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
+  SELECT "formId", "tenantId", "definitionId", "anonymousApplicant", deleted, notified FROM listed
+  WHERE NOT EXISTS (SELECT FROM due WHERE due.id = "formId")
+  ON CONFLICT (form_id) DO NOTHING
+), ${deletionSql('$2')}, event AS (
+  INSERT INTO outbox (sequence, form_id, tenant_id, kind, facts, created, not_before) OVERRIDING SYSTEM VALUE
+  SELECT CASE WHEN due.sequence IS NULL OR EXISTS (SELECT FROM outbox o WHERE o.sequence = due.sequence)
+      THEN nextval(pg_get_serial_sequence('outbox', 'sequence')) ELSE due.sequence END,
+    gone.id, gone.tenant_id, 'form-deleted', ${deletionFacts('NULL')}, $2, $2
+  FROM gone JOIN due USING (id)
+)
+SELECT id FROM gone`;
+
+/** Deletes the forms that exist, in one statement. Returns how many. */
+export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
+  // One line for each form: the latest deletion.
+  const latest = new Map(erasures.map((erasure) => [erasure.formId, erasure]));
+  return (await db.query(eraseSql, [JSON.stringify([...latest.values()]), now])).rowCount ?? 0;
+}

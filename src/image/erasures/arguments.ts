@@ -1,0 +1,40 @@
+// Parses the arguments of the command `erasures`.
+import { parseArgs } from 'node:util';
+
+export type ErasuresCommand = { action: 'export'; since: Date } | { action: 'apply' } | { action: 'help' };
+
+/** Reports invalid arguments. It is printed in one line, without a stack. */
+export class UsageError extends Error {}
+
+export const help = `Carries deletions of forms over a restore of the form service's database, which DATABASE_URL selects.
+
+Usage: npm run erasures -- export [--since TIME] > erasures.jsonl
+       npm run erasures -- apply < erasures.jsonl
+
+  export         print one JSON object for each deleted form: ids and times, no personal data
+  --since TIME   only deletions from this time on, as 2026-11-23T10:00:00Z; by default those of the last 30 days, which
+                 is all that the database keeps
+  apply          delete the forms again that are in the list and in the database. Run it once after each restore, also
+                 with an empty list, before the form service starts: it also keeps the keys of events unique
+
+Exit code 0; 1 if the database cannot be used or a line is invalid; 2 for invalid arguments.`;
+
+/** Throws UsageError. */
+export function parseErasuresArguments(args: string[]): ErasuresCommand {
+  const { values, positionals } = parse(args);
+  const [action, ...rest] = positionals;
+  if (values.help || action === undefined) return { action: 'help' };
+  const since = new Date(values.since ?? 0);
+  if (action === 'export' && rest.length === 0 && !Number.isNaN(since.getTime())) return { action, since };
+  if (action === 'apply' && rest.length === 0 && values.since === undefined) return { action };
+  throw new UsageError('expected: export [--since TIME], or apply. See --help.');
+}
+
+function parse(args: string[]) {
+  const options = { since: { type: 'string' }, help: { type: 'boolean' } } as const;
+  try {
+    return parseArgs({ args, options, allowPositionals: true, strict: true });
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
+  }
+}

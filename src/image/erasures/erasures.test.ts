@@ -1,0 +1,148 @@
+// Tests the command `erasures` on a real database, with the deletions that the form service's own statements make.
+import pg from 'pg';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { formMigrations } from '../../forms/expiry/migrations.ts';
+import { createFormStore } from '../../forms/forms/store.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
+import { parseErasuresArguments, UsageError } from './arguments.ts';
+import { runErasures } from './erasures.ts';
+
+const tenantId = 'urn:example:tenant';
+const ids = ['0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11', '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b12'] as const;
+
+let pool: pg.Pool;
+beforeEach(async () => {
+  pool = await openDatabase();
+});
+
+async function openDatabase(): Promise<pg.Pool> {
+  const database = await createTestDatabase(formMigrations.directory);
+  const opened = new pg.Pool({ connectionString: database.url, max: 2 });
+  onTestFinished(async () => {
+    await opened.end();
+    await database.drop();
+  });
+  for (const id of ids)
+    await opened.query(
+      `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
+         one_per_applicant, applicant, last_accessed, data)
+       VALUES ($1, $2, 'permit', 'Draft', $3, '{"id": "a", "name": "Ana"}', 'i', true, false,
+         '{"channels": [{"channel": "email", "address": "ana@example.org"}]}', $3, '{"secret": "Main Street"}')`,
+      [id, tenantId, new Date()],
+    );
+  return opened;
+}
+
+async function run(on: pg.Pool, args: string[], input: string[] = []) {
+  const lines: string[] = [];
+  const command = parseErasuresArguments(args);
+  if (command.action === 'help') throw new Error('no command');
+  const source = (async function* () {
+    yield* input;
+  })();
+  const code = await runErasures(command, { pool: on, print: (line) => lines.push(line), lines: source });
+  return { code, lines };
+}
+
+const remove = (formId: string) =>
+  createFormStore(unsharedPool(pool)).remove({
+    ...{ formId, tenantId, now: new Date(), statuses: ['Draft'], actor: { id: 'admin', name: 'Ada' } },
+  });
+const count = async (on: pg.Pool, from: string) =>
+  (await on.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${from}`)).rows[0]?.n;
+
+describe('export', () => {
+  it('lists deletions since a time, with ids and times only', async () => {
+    const before = new Date();
+    expect((await run(pool, ['export'])).lines).toEqual([]);
+    await remove(ids[0]);
+    const { lines } = await run(pool, ['export', '--since', before.toISOString()]);
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      {
+        ...{ formId: ids[0], tenantId, definitionId: 'permit', anonymousApplicant: true, notified: true },
+        ...{ deleted: expect.stringMatching(/Z$/), sequence: '1' },
+      },
+    ]);
+    expect((await run(pool, ['export', '--since', new Date(Date.now() + 60_000).toISOString()])).lines).toEqual([]);
+  });
+});
+
+describe('apply', () => {
+  it('deletes the forms again that a restored database has, and gives the event its number', async () => {
+    // The restored database still has the form, and has numbered one other event.
+    const restored = await openDatabase();
+    await restored.query(
+      `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before) VALUES ($1, $2, 'form-created', now(), now())`,
+      [ids[1], tenantId],
+    );
+    await pool.query("SELECT setval('outbox_sequence_seq', 41)");
+    await remove(ids[0]);
+    const { lines } = await run(pool, ['export']);
+    const applied = await run(restored, ['apply'], [...lines, '']);
+    expect(applied).toEqual({ code: 0, lines: ['1 deletions in the list; 1 forms deleted again.'] });
+    expect([await count(restored, 'forms'), await count(restored, 'tombstones')]).toEqual([1, 1]);
+    const { rows } = await restored.query("SELECT form_id, sequence FROM outbox WHERE kind = 'form-deleted'");
+    expect(rows).toEqual([{ form_id: ids[0], sequence: '42' }]);
+  });
+
+  it('lets later events have numbers that were never used, and can be repeated', async () => {
+    await remove(ids[0]);
+    const { lines } = await run(pool, ['export']);
+    const restored = await openDatabase();
+    await run(restored, ['apply'], lines);
+    expect(await run(restored, ['apply'], lines)).toEqual({
+      code: 0,
+      lines: ['1 deletions in the list; 0 forms deleted again.'],
+    });
+    expect(await count(restored, 'outbox')).toBe(1);
+    const { rows } = await restored.query<{ next: string }>("SELECT nextval('outbox_sequence_seq') AS next");
+    expect(Number(rows[0]?.next)).toBeGreaterThan(2_000_000_000);
+  });
+
+  it('a number that another row has got since the restore is replaced', async () => {
+    await remove(ids[0]);
+    const { lines } = await run(pool, ['export']);
+    const restored = await openDatabase();
+    await restored.query(
+      `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before) VALUES ($1, $2, 'form-created', now(), now())`,
+      [ids[1], tenantId],
+    );
+    expect((await run(restored, ['apply'], lines)).code).toBe(0);
+    const { rows } = await restored.query<{ n: string }>(
+      "SELECT sequence AS n FROM outbox WHERE kind = 'form-deleted'",
+    );
+    expect(Number(rows[0]?.n)).toBeGreaterThan(1_000_000_000);
+  });
+
+  it('an invalid line changes nothing', async () => {
+    await remove(ids[0]);
+    const { lines } = await run(pool, ['export']);
+    const restored = await openDatabase();
+    const cut = (lines[0] ?? '').slice(0, 40);
+    expect(await run(restored, ['apply'], [lines[0] ?? '', cut])).toEqual({
+      code: 1,
+      lines: ['Line 2 is not one of "erasures export". Nothing was changed.'],
+    });
+    expect(await count(restored, 'forms')).toBe(2);
+  });
+
+  it('a form of another tenant stays', async () => {
+    await remove(ids[0]);
+    const [line = ''] = (await run(pool, ['export'])).lines;
+    const restored = await openDatabase();
+    await run(restored, ['apply'], [line.replace(tenantId, 'urn:example:other')]);
+    expect(await count(restored, 'forms')).toBe(2);
+  });
+});
+
+describe('arguments', () => {
+  it.each([
+    [['export', '--since', 'yesterday']],
+    [['apply', '--since', '2026-01-01']],
+    [['delete']],
+    [['export', 'x']],
+  ])('%j are invalid', (args) => {
+    expect(() => parseErasuresArguments(args)).toThrow(UsageError);
+  });
+});

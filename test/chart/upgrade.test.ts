@@ -1,0 +1,55 @@
+// `helm upgrade` of an installation of version 0.2.0 with the values that it was installed with: this chart takes them, keeps
+// the objects that hold data, and changes no field that Kubernetes lets nobody change. Runs the chart of 0.2.0 from the history.
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { extractOldVersion } from '../upgrades/old-version.ts';
+import { helms, type KubeObject, render } from './helm.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'formgate-old-chart-'));
+const oldChart = join(folder, 'charts/formgate');
+const [helm = ''] = helms();
+let valueFiles: string[];
+beforeAll(async () => {
+  await extractOldVersion(folder, ['charts']);
+  valueFiles = readdirSync(join(oldChart, 'ci')).map((name) => join(oldChart, 'ci', name));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Fields that Kubernetes refuses to change, by kind. */
+const immutable: Record<string, (spec: Record<string, unknown>) => unknown> = {
+  Deployment: ({ selector }) => selector,
+  StatefulSet: ({ selector, serviceName, volumeClaimTemplates }) => ({ selector, serviceName, volumeClaimTemplates }),
+  PodDisruptionBudget: ({ selector }) => selector,
+};
+
+const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.name}`;
+
+describe('values of version 0.2.0', () => {
+  it('render, also with all defaults of that version (helm upgrade --reuse-values)', async () => {
+    expect(valueFiles.length).toBeGreaterThan(8);
+    for (const file of valueFiles) {
+      await render(helm, { files: [file] });
+      await render(helm, { files: [join(oldChart, 'values.yaml'), file] });
+    }
+  });
+
+  it('keep every object that holds data or traffic, and the fields that cannot be changed', async () => {
+    for (const file of valueFiles) {
+      const before = await render(helm, { files: [file], from: oldChart });
+      const after = new Map((await render(helm, { files: [file] })).map((object) => [nameOf(object), object]));
+      const lasting = before.filter(({ kind }) => lastingKinds.includes(kind));
+      expect(lasting.length).toBeGreaterThan(3);
+      for (const object of lasting) {
+        const next = after.get(nameOf(object));
+        expect(next, `${nameOf(object)} with ${file}`).toBeDefined();
+        const fixed = immutable[object.kind];
+        if (fixed) expect(fixed(specOf(next)), nameOf(object)).toEqual(fixed(specOf(object)));
+      }
+    }
+  });
+});
+
+const lastingKinds = ['Deployment', 'StatefulSet', 'Service', 'CronJob', 'Ingress', 'HTTPRoute', 'Secret'];
+const specOf = (object: KubeObject | undefined) => (object?.spec ?? {}) as Record<string, unknown>;

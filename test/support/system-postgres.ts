@@ -1,0 +1,100 @@
+// Starts the Postgres server of the machine's own packages, for tests that use pg_dump, pg_restore and psql. The embedded
+// server has no such programs, and those of the machine refuse servers that are newer than they are.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, globSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { findFreePort } from '../../dev/listen.ts';
+import { findUnprivilegedUser } from '../../dev/postgres/unprivileged-user.ts';
+
+export interface SystemPostgres {
+  /** URL of the database `postgres`, with the rights of a superuser. */
+  url: string;
+  /** Folder of psql, pg_dump and pg_restore, in the server's version. */
+  programs: string;
+  /** Creates an empty database, and returns its URL. */
+  createDatabase(name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Throws with one line if the machine has no Postgres server. */
+export async function startSystemPostgres(): Promise<SystemPostgres> {
+  const programs = findPrograms();
+  if (programs === undefined) throw new Error('There is no Postgres server: apt-get install postgresql brings it.');
+  const user = await findUnprivilegedUser();
+  const account = user ? { uid: user.uid, gid: user.gid } : {};
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-system-postgres-'));
+  chmodSync(folder, 0o700);
+  if (user) chownSync(folder, user.uid, user.gid);
+  const data = join(folder, 'data');
+  const options = { cwd: folder, ...account, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
+  const flags = ['--auth=trust', '--username=formgate', '--encoding=UTF8', '--no-sync', `--pgdata=${data}`];
+  const made = spawnSync(join(programs, 'initdb'), flags, { ...options, encoding: 'utf8' });
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
+  const port = await findFreePort();
+  const settings = [
+    'fsync=off',
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${folder}`,
+    'max_connections=200',
+  ];
+  const server = spawn(
+    join(programs, 'postgres'),
+    ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
+    { ...options, stdio: 'ignore' },
+  );
+  // Ends the server if the worker is ended in the middle of a test.
+  const kill = () => void server.kill('SIGQUIT');
+  process.once('exit', kill);
+  const url = `postgres://formgate@127.0.0.1:${port}/postgres`;
+  await untilReady(url);
+  return {
+    ...{ url, programs },
+    async createDatabase(name) {
+      await query(url, `CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+      return Object.assign(new URL(url), { pathname: `/${name}` }).href;
+    },
+    async close() {
+      const ended = once(server, 'exit');
+      kill();
+      await ended;
+      process.off('exit', kill);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The folder of the newest installed server: Debian keeps its programs apart, and links only those of clients. */
+function findPrograms(): string | undefined {
+  const versions = globSync('/usr/lib/postgresql/*/bin/postgres').sort((a, b) =>
+    a.localeCompare(b, 'en', { numeric: true }),
+  );
+  const server = versions.at(-1) ?? spawnSync('sh', ['-c', 'command -v postgres'], { encoding: 'utf8' }).stdout.trim();
+  return server === '' ? undefined : join(server, '..');
+}
+
+async function untilReady(url: string): Promise<void> {
+  for (const deadline = performance.now() + 60_000; ; await sleep(50)) {
+    const isReady = await query(url, 'SELECT').then(
+      () => true,
+      () => false,
+    );
+    if (isReady) return;
+    if (performance.now() > deadline) throw new Error('Postgres did not start within a minute.');
+  }
+}
+
+async function query(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,179 @@
+// An installation of which each process can be of the old version or of this one: four databases, Redis, an identity
+// provider and a mail server. It begins empty or with the stores of a dump, at the time of the dump. Public addresses are
+// fixed, because they are in what the stores hold.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import pino from 'pino';
+import { createPostgresEntityStore } from '../../dev/access/postgres-entity-store.ts';
+import { findFreePort } from '../../dev/listen.ts';
+import { systemClock } from '../../src/service/clock.ts';
+import { migrate } from '../../src/service/postgres/migrate.ts';
+import { startTestAccess, type TestAccess, testServiceSecret } from '../support/access.ts';
+import { startTestMailbox, type TestMailbox } from '../support/mailbox.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
+import { startUpstream, type Upstream } from '../support/upstream.ts';
+import { type Dump, databases, restoreRedis } from './dump.ts';
+import { type Product, runReconciler, type Service, startProduct, type Version } from './products.ts';
+import { shiftTime } from './shifted-time.ts';
+
+export const accessPublicUrl = 'http://127.0.0.1:4001/auth';
+export const site = 'http://127.0.0.1:4000';
+/** Secrets of the dumps. They protect nothing else. */
+const keyRing = `dump:${Buffer.alloc(32, 7).toString('base64')}`;
+const codeKey = 'a key of the dumps with more than 32 characters';
+export const tenant = { id: '65f0c2a9e4b0a1d2c3f4a5b6', name: 'Demo', realm: 'demo', adminEmail: 'admin@example.com' };
+export const targetUrn = 'urn:example:demo:api:v1';
+
+export interface World {
+  access: TestAccess;
+  mailbox: TestMailbox;
+  redis: TestRedis;
+  upstream: Upstream;
+  pools: Record<keyof Dump['sql'], pg.Pool>;
+  databaseUrls: Record<keyof Dump['sql'], string>;
+  start(service: Service, version: Version, env?: Record<string, string>): Promise<Product>;
+  reconcile(version: Version): Promise<string>;
+  /** Moves the time of the identity provider, and of processes that start afterwards. */
+  advance(milliseconds: number): void;
+  /** The platform server's address, whenever it runs. */
+  platformUrl: string;
+  close(): Promise<void>;
+}
+
+export interface WorldOptions {
+  dump?: Dump;
+  /** Folder of the old version's code, if its processes are started. */
+  oldFolder?: string;
+  /** Instead of databases of their own on the shared server, in the order of `databases`. */
+  createDatabase?: () => Promise<TestDatabase>;
+}
+
+/** Milliseconds between the dump and the start, after which nothing is claimed by a process that is gone. */
+const pause = 60_000;
+const project = join(import.meta.dirname, '../..');
+const log = pino({ level: 'silent' });
+
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  const { dump, oldFolder, createDatabase = createTestDatabase } = options;
+  let shift = dump ? Date.parse(dump.facts.madeAt) + pause - Date.now() : 0;
+  let restoreTime = dump ? shiftTime(shift) : () => undefined;
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-upgrades-'));
+  const [redis, mailbox, upstream, ...created] = await Promise.all([
+    startTestRedis(),
+    startTestMailbox(),
+    startUpstream(),
+    ...databases.map(() => createDatabase()),
+  ]);
+  const databaseUrls = byDatabase((index) => created[index]?.url ?? '');
+  const pools = byDatabase((index) => connect(created[index]?.url ?? ''));
+  if (dump) {
+    for (const name of databases) await pools[name].query(dump.sql[name]);
+    // A dump ends with an empty search path.
+    for (const name of databases) pools[name] = await reconnect(pools[name], databaseUrls[name]);
+    await restoreRedis(redis, dump.redis);
+  } else await migrate({ url: databaseUrls.access, directory: join(project, 'dev/access/migrations'), log });
+  const store = createPostgresEntityStore(pools.access, systemClock);
+  const access = await startTestAccess({ store, publicUrl: accessPublicUrl });
+  const platformPort = await findFreePort();
+  const platformUrl = `http://127.0.0.1:${platformPort}`;
+  const seedFile = join(folder, 'seed.json');
+  await writeFile(seedFile, JSON.stringify(seed(platformUrl, upstream.url)));
+  const environment = environments({ databaseUrls, access, mailbox, redis, platformUrl, seedFile });
+  const products: Product[] = [];
+  const how = (version: Version) => {
+    if (version === 'old' && oldFolder === undefined) throw new Error('This test does not run the old version.');
+    return { version, shift, folder: version === 'old' ? (oldFolder ?? '') : project };
+  };
+  return {
+    ...{ access, mailbox, redis, upstream, pools, databaseUrls, platformUrl },
+    async start(service, version, env = {}) {
+      const product = await startProduct(service, { ...how(version), env: { ...environment[service], ...env } });
+      products.push(product);
+      return product;
+    },
+    reconcile: (version) => runReconciler({ ...how(version), env: environment.reconciler }),
+    advance(milliseconds) {
+      restoreTime();
+      shift += milliseconds;
+      restoreTime = shiftTime(shift);
+    },
+    async close() {
+      await Promise.all(products.map((product) => product.stop()));
+      await Promise.all([...Object.values(pools).map((pool) => pool.end()), access.close(), mailbox.close()]);
+      await Promise.all([redis.close(), upstream.close(), ...created.map((database) => database.drop())]);
+      await rm(folder, { recursive: true, force: true });
+      restoreTime();
+    },
+  };
+}
+
+function byDatabase<T>(make: (index: number) => T): Record<keyof Dump['sql'], T> {
+  return Object.fromEntries(databases.map((name, index) => [name, make(index)])) as Record<keyof Dump['sql'], T>;
+}
+
+function connect(connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: 3 });
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+async function reconnect(pool: pg.Pool, url: string): Promise<pg.Pool> {
+  await pool.end();
+  return connect(url);
+}
+
+function seed(platformUrl: string, upstreamUrl: string): object {
+  const paths = {
+    'configuration-service:v2': '/configuration/v2',
+    'tenant-service:v2': '/api/tenant/v2',
+    'event-service:v1': '/event/v1',
+    'notification-service:v1': '/subscription/v1',
+    'directory-service:v2': '/directory/v2',
+  };
+  const own = Object.entries(paths).map(([service, path]) => ({
+    ...{ namespace: 'platform', service, url: `${platformUrl}${path}` },
+  }));
+  return {
+    tenants: [tenant],
+    directory: [...own, { namespace: 'demo', service: 'api:v1', url: `${upstreamUrl}/base` }],
+  };
+}
+
+interface Addresses extends Pick<World, 'databaseUrls' | 'access' | 'mailbox' | 'redis' | 'platformUrl'> {
+  seedFile: string;
+}
+
+/** Only variables that the old version knows. */
+function environments(world: Addresses): Record<Service | 'reconciler', Record<string, string>> {
+  const { access, databaseUrls, platformUrl } = world;
+  const common = { LOG_LEVEL: 'debug', URN_PREFIX: access.urns.prefix };
+  const provider = { ACCESS_SERVICE_URL: access.url, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl };
+  const directory = { DIRECTORY_URL: `${platformUrl}/directory/v2` };
+  const secretOf = (service: string) => ({ CLIENT_SECRET: testServiceSecret(access.urns.service(service)) });
+  return {
+    'platform-server': {
+      ...{ ...common, ...provider, DATABASE_URL: databaseUrls.platform, CODE_KEY: codeKey, SEED_FILE: world.seedFile },
+      ...{
+        PORT: new URL(platformUrl).port,
+        SMTP_URL: world.mailbox.url,
+        MAIL_FROM: 'Forms <forms@platform.example.org>',
+      },
+    },
+    forms: {
+      ...{ ...common, ...provider, ...directory, ...secretOf('form-service') },
+      ...{ DATABASE_URL: databaseUrls.forms, CODE_KEY: codeKey },
+    },
+    'token-handler': {
+      ...{ ...common, ...provider, ...directory, ...secretOf('token-handler') },
+      ...{ DATABASE_URL: databaseUrls.tokenHandler, KEY_RING: keyRing, REDIS_URL: world.redis.url, PUBLIC_URL: site },
+      ...{ PLATFORM_CACHE_TTL: 'PT0.05S', SIGN_IN_LIMIT: '100000' },
+    },
+    reconciler: {
+      ...{ ...common, ...provider, ...directory, ...secretOf('form-service') },
+      ...{ DATABASE_URL: databaseUrls.forms, CORE_CLIENTS: 'off' },
+    },
+  };
+}
