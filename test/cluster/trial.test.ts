@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { keycloakOfRun } from '../keycloak/keycloak-of-run.ts';
+import { removeTrialRealms } from '../keycloak/trial-realms.ts';
 import { createHttpBrowser } from '../support/http-browser.ts';
 import { startTestMailbox, type TestMailbox } from '../support/mailbox.ts';
 import { createTrialShell, trialBlocks } from '../support/trial-steps.ts';
@@ -33,6 +34,8 @@ beforeAll(async () => {
   password = keycloak.password;
   reachIngress();
   await removeTrial();
+  await removeTrialRealms(keycloak, { areOurs: false });
+  opened.push(() => removeTrialRealms(keycloak, { areOurs: true }));
   mailbox = await startTestMailbox();
   opened.push(() => mailbox.close());
   const path = '{.items[0].status.addresses[?(@.type=="InternalIP")].address}';

@@ -25,14 +25,13 @@ import { startTestMailbox } from '../support/mailbox.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startTestRedis } from '../support/redis.ts';
 import { createTrialShell, trialBlocks } from '../support/trial-steps.ts';
-import { createAdminApi, type KeycloakServer } from './admin-api.ts';
+import type { KeycloakServer } from './admin-api.ts';
 import { keycloakOfRun } from './keycloak-of-run.ts';
-import { ownMark } from './realm-representation.ts';
+import { removeTrialRealms } from './trial-realms.ts';
 
 const root = join(import.meta.dirname, '../..');
 const values = parse(readFileSync(join(root, 'charts/formgate/examples/trial.yaml'), 'utf8'));
 const keycloak = keycloakOfRun() as KeycloakServer;
-const realms = ['core', 'demo'];
 
 /** Released in the opposite order. */
 const opened: (() => unknown)[] = [];
@@ -40,24 +39,12 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'formgate-trial-'));
   opened.push(() => rmSync(folder, { recursive: true }));
-  await removeRealms({ areOurs: false });
-  opened.push(() => removeRealms({ areOurs: true }));
+  await removeTrialRealms(keycloak, { areOurs: false });
+  opened.push(() => removeTrialRealms(keycloak, { areOurs: true }));
 });
 afterAll(async () => {
   for (const close of opened.reverse()) await close();
 });
-
-/** Deletes the realms of an earlier test. A Keycloak that is given by URL may contain others of these names. */
-async function removeRealms({ areOurs }: { areOurs: boolean }): Promise<void> {
-  const admin = createAdminApi(keycloak);
-  for (const realm of realms) {
-    const present = (await admin.find(`/${realm}`)) as { attributes?: Record<string, string> } | undefined;
-    if (present === undefined) continue;
-    if (!areOurs && present.attributes?.[ownMark] !== 'true')
-      throw new Error(`Tests did not create the realm ${realm}.`);
-    await admin.call('DELETE', `/${realm}`);
-  }
-}
 
 /** The part of kubectl that the page uses: it keeps the Secret that is applied, and prints a key of it. */
 const kubectl = `#!/usr/bin/env node
