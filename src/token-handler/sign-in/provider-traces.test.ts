@@ -45,7 +45,7 @@ it('are spans with method, operation and status', async () => {
     collector.spans
       .filter(({ attributes }) => attributes['service.peer.name'] === 'identity-provider')
       .map(({ name, attributes }) => [name, attributes['formgate.operation'], attributes['http.response.status_code']]);
-  await expect.poll(operations, { timeout: 10_000 }).toEqual(
+  await expect.poll(operations, { timeout: 30_000 }).toEqual(
     expect.arrayContaining([
       ['GET identity-provider', 'discovery', 200],
       ['POST identity-provider', 'token', 200],
@@ -67,7 +67,7 @@ it('are spans with method, operation and status', async () => {
     'refresh_token',
   ]);
   for (const [name, value] of [...secrets, ...tokens]) expect(collector.raw(), name).not.toContain(value);
-});
+}, 60_000);
 
 it('carry neither a trace nor a request id', () => {
   expect(provider.exchanges.length).toBeGreaterThan(2);
