@@ -1,7 +1,12 @@
 // Defines the metric of mails.
 import prom from 'prom-client';
 
-export function createMailMetrics({ registry }: { registry: prom.Registry }) {
+/** `taken`: the mail server accepted the mail. `refused`: it answered with 5xx. `failed`: anything else. */
+export const mailOutcomes = ['taken', 'refused', 'failed'] as const;
+
+export function createMailMetrics({ registry }: { registry: prom.Registry }): {
+  mails: { inc(labels: { outcome: (typeof mailOutcomes)[number] }): void };
+} {
   return {
     mails: new prom.Counter<'outcome'>({
       name: 'formgate_mails_total',

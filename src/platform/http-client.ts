@@ -76,6 +76,8 @@ export interface PlatformClientOptions extends CallSettings {
   baseUrl: () => Promise<string>;
   /** Absent for calls without a token. */
   account?: TokenSource | undefined;
+  /** False if the calls carry neither `X-Request-Id` nor `traceparent`. Default true. */
+  sendsScope?: boolean;
 }
 
 export interface PlatformClient {
@@ -109,7 +111,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
     const headers: Record<string, string> = {
       accept: 'application/json',
       'user-agent': 'formgate',
-      ...scopeHeaders(),
+      ...(options.sendsScope === false ? {} : scopeHeaders()),
       ...rest,
     };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;

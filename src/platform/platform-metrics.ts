@@ -87,6 +87,8 @@ export function createPlatformMetrics(
   };
 }
 
+export const noReads: CacheReads = { hit: 0, miss: 0, stale: 0, refused: 0 };
+
 function createCacheReads(registry: prom.Registry): PlatformMetrics['cacheReads'] {
   const caches = new Map<string, CacheReads>();
   const counter = new prom.Counter({
@@ -101,7 +103,7 @@ function createCacheReads(registry: prom.Registry): PlatformMetrics['cacheReads'
     },
   });
   return (cache) => {
-    const reads = caches.get(cache) ?? { hit: 0, miss: 0, stale: 0, refused: 0 };
+    const reads = caches.get(cache) ?? { ...noReads };
     caches.set(cache, reads);
     return reads;
   };

@@ -56,6 +56,8 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     ...options,
     service: 'identity-provider',
     baseUrl: () => Promise.resolve(accessUrl),
+    // Many requests use the token, and an identity provider gets no ids of ours (decision 0075).
+    sendsScope: false,
   });
   let held: Held | undefined;
   let flight: Promise<string> | undefined;

@@ -64,7 +64,7 @@ describe('a call', () => {
       accessUrl: `${server.url}/auth`,
       accessPublicUrl: 'https://access.example.org/auth',
     });
-    const response = await addresses.fetch('https://access.example.org/auth/realms/demo/x', { method: 'GET' });
+    const response = await addresses.fetch('https://access.example.org/auth/realms/demo/x', { method: 'GET' }, 'token');
     expect(response.status).toBe(302);
     expect(server.requests.map(({ target }) => target)).toEqual(['/auth/realms/demo/x']);
   });

@@ -2,6 +2,7 @@
 // this process calls. Never returns a URL outside the identity provider, or outside those that the operator has mapped to
 // tenants, because the requests carry secrets.
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
+import { type ProviderOperation, tracedProviderCall } from '../service/tracing/provider-call.ts';
 
 export interface ProviderAddresses {
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
@@ -17,7 +18,7 @@ export interface ProviderAddresses {
    */
   rebase(url: string): URL;
   /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
-  fetch(url: string, options: RequestInit): Promise<Response>;
+  fetch(url: string, options: RequestInit, operation: ProviderOperation): Promise<Response>;
   /** True if one of the addresses is http, as on one machine or inside a cluster. */
   readonly insecure: boolean;
 }
@@ -60,12 +61,14 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
       return isOwn ? realm : undefined;
     },
     rebase,
-    async fetch(url, init) {
+    async fetch(url, init, operation) {
       const target = rebase(url);
       const began = performance.now();
       const seconds = () => (performance.now() - began) / 1_000;
       try {
-        const response = await fetch(target, { ...init, redirect: 'manual' });
+        const response = await tracedProviderCall(init.method ?? 'GET', operation, () =>
+          fetch(target, { ...init, redirect: 'manual' }),
+        );
         called(response.status < 500 ? 'ok' : 'failed', seconds());
         return response;
       } catch (error) {

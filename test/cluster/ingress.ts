@@ -17,6 +17,12 @@ export function ingressOrigin(host: string): string {
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`;
 }
 
+/** Where connections to the ingress go. */
+export function ingressAddress(): { hostname: string; port: string } {
+  const { hostname, port, protocol } = ingressUrl();
+  return { hostname, port: port || (protocol === 'https:' ? '443' : '80') };
+}
+
 const lookup: LookupFunction = (name, options, callback) => {
   if (!name.endsWith(domain)) return systemLookup(name, options, callback);
   return systemLookup(ingressUrl().hostname, options, callback);
@@ -44,14 +50,22 @@ export interface Passage {
  */
 export async function openPassage(nodeAddress: string): Promise<Passage> {
   if (process.env.POD_INGRESS_URL) return { url: process.env.POD_INGRESS_URL, close: async () => undefined };
-  const { hostname, port } = ingressUrl();
+  return passTo(ingressUrl(), nodeAddress);
+}
+
+/** Passes connections to a free port on the node's address on to a server of this machine. The URL's path is kept. */
+export async function passTo(target: URL, nodeAddress: string): Promise<Passage> {
   const server = createServer((socket) => {
-    const inner = connect(Number(port || 80), hostname);
+    const inner = connect(Number(target.port || 80), target.hostname);
     socket.on('error', () => inner.destroy());
     inner.on('error', () => socket.destroy());
     socket.pipe(inner).pipe(socket);
   });
   await new Promise<void>((done, fail) => server.once('error', fail).listen(0, nodeAddress, done));
-  const url = `http://${nodeAddress}:${(server.address() as AddressInfo).port}`;
-  return { url, close: () => new Promise((done) => server.close(() => done())) };
+  const { port } = server.address() as AddressInfo;
+  const path = target.pathname.replace(/\/$/, '');
+  return {
+    url: `${target.protocol}//${nodeAddress}:${port}${path}`,
+    close: () => new Promise((done) => server.close(() => done())),
+  };
 }

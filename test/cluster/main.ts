@@ -1,7 +1,7 @@
 // `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in LAB,
 // which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of test/chart and
-// test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. Settings for other
-// clusters:
+// test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. The trial needs a
+// Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other clusters:
 //   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
 //   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
 //   POD_INGRESS_URL   URL of the ingress from pods
@@ -9,8 +9,10 @@
 //   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images to use instead of those that base-images.sh builds
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { type FoundKeycloak, findKeycloak } from '../keycloak/find-keycloak.ts';
+import { variables } from '../keycloak/keycloak-of-run.ts';
 import { attempt, run } from './commands.ts';
-import { buildImages, loadImages } from './images.ts';
+import { buildImages, type Images, loadImages } from './images.ts';
 
 const project = join(import.meta.dirname, '../..');
 
@@ -30,19 +32,46 @@ async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   Object.assign(process.env, cluster.env);
   // The images come first, because a cluster takes minutes to start.
-  const images = await step('Images', buildImages);
-  if (process.argv.includes('--images-only')) return 0;
+  if (process.argv.includes('--images-only')) {
+    await step('Images', buildImages);
+    return 0;
+  }
+  const starting = startKeycloak();
+  try {
+    return await testOn(cluster, await step('Images', buildImages), starting);
+  } finally {
+    await (await starting)?.stop();
+  }
+}
+
+async function testOn(cluster: Cluster, images: Images, starting: Promise<FoundKeycloak | undefined>): Promise<number> {
   const stop = await cluster.start();
   try {
+    const keycloak = await starting;
     await step('Images in the cluster', () => loadImages(images, cluster.loader));
     return await runTests({
       FORMGATE_IMAGE: images.formgate,
       FORMGATE_DATA_IMAGE: images.data,
       FORMGATE_PARTS_IMAGE: images.parts,
+      ...(keycloak && {
+        [variables.url]: keycloak.url,
+        [variables.username]: keycloak.username,
+        [variables.password]: keycloak.password,
+      }),
     });
   } finally {
     await stop();
   }
+}
+
+/** Starts while the images are built. Suites other than the trial do without, so a failure is reported by the trial. */
+async function startKeycloak(): Promise<FoundKeycloak | undefined> {
+  const named = process.argv.slice(2).filter((argument) => argument.endsWith('.ts'));
+  if (named.length > 0 && !named.some((file) => file.includes('trial'))) return undefined;
+  return findKeycloak(process.env).catch((error: unknown) => {
+    process.stderr.write(`${String(error)}\n`);
+    return undefined;
+  });
 }
 
 function findCluster(): Cluster | undefined {

@@ -1,9 +1,10 @@
 // The steps of the trial in docs/operations.md, run as they are written there, with a real Keycloak. Processes of this
 // machine stand in for the cluster: kubectl only keeps the Secret, and the last step runs the script of `helm test`.
+// test/cluster/trial.test.ts runs the same steps on a cluster.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import express from 'express';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -23,19 +24,14 @@ import { captureLog } from '../support/captured-log.ts';
 import { startTestMailbox } from '../support/mailbox.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startTestRedis } from '../support/redis.ts';
-import { createAdminApi, type KeycloakServer } from './admin-api.ts';
+import { createTrialShell, trialBlocks } from '../support/trial-steps.ts';
+import type { KeycloakServer } from './admin-api.ts';
 import { keycloakOfRun } from './keycloak-of-run.ts';
-import { ownMark } from './realm-representation.ts';
+import { removeTrialRealms } from './trial-realms.ts';
 
 const root = join(import.meta.dirname, '../..');
-const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
-const section = page.slice(page.indexOf('### A trial'), page.indexOf('### Beside an existing platform'));
-const blocks = [...section.matchAll(/^ {3}```sh\n([\s\S]*?)^ {3}```$/gm)].map(([, text = '']) =>
-  text.replaceAll(/^ {3}/gm, ''),
-);
 const values = parse(readFileSync(join(root, 'charts/formgate/examples/trial.yaml'), 'utf8'));
 const keycloak = keycloakOfRun() as KeycloakServer;
-const realms = ['core', 'demo'];
 
 /** Released in the opposite order. */
 const opened: (() => unknown)[] = [];
@@ -43,24 +39,12 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'formgate-trial-'));
   opened.push(() => rmSync(folder, { recursive: true }));
-  await removeRealms({ areOurs: false });
-  opened.push(() => removeRealms({ areOurs: true }));
+  await removeTrialRealms(keycloak, { areOurs: false });
+  opened.push(() => removeTrialRealms(keycloak, { areOurs: true }));
 });
 afterAll(async () => {
   for (const close of opened.reverse()) await close();
 });
-
-/** Deletes the realms of an earlier test. A Keycloak that is given by URL may contain others of these names. */
-async function removeRealms({ areOurs }: { areOurs: boolean }): Promise<void> {
-  const admin = createAdminApi(keycloak);
-  for (const realm of realms) {
-    const present = (await admin.find(`/${realm}`)) as { attributes?: Record<string, string> } | undefined;
-    if (present === undefined) continue;
-    if (!areOurs && present.attributes?.[ownMark] !== 'true')
-      throw new Error(`Tests did not create the realm ${realm}.`);
-    await admin.call('DELETE', `/${realm}`);
-  }
-}
 
 /** The part of kubectl that the page uses: it keeps the Secret that is applied, and prints a key of it. */
 const kubectl = `#!/usr/bin/env node
@@ -75,20 +59,10 @@ else if (key) process.stdout.write(parse(readFileSync(kept, 'utf8')).stringData[
 else if (args !== 'create namespace formgate') throw new Error(args);
 `;
 
-/** Runs commands as one shell would: with the variables and functions of the steps before. */
 function createShell(site: string) {
   writeFileSync(join(folder, 'kubectl'), kubectl, { mode: 0o755 });
-  const own = { SITE: site, KEYCLOAK: keycloak.url, KEYCLOAK_PASSWORD: keycloak.password };
-  const path = [folder, dirname(process.execPath), process.env.PATH].join(delimiter);
-  const env = { ...process.env, ...own, PATH: path };
-  let before = '';
-  return async (commands = '') => {
-    // Only assignments of tokens and functions are needed again; the other commands must run once.
-    const state = commands.match(/^(?:\w+\(\) \{[\s\S]*?^\}|[A-Z_]+=\$\(token .*\))$/gm) ?? [];
-    const { stdout } = await promisify(execFile)('bash', ['--norc', '-euc', before + commands], { cwd: root, env });
-    before += state.map((line) => `${line}\n`).join('');
-    return stdout;
-  };
+  const env = { SITE: site, KEYCLOAK: keycloak.url, KEYCLOAK_PASSWORD: keycloak.password };
+  return createTrialShell({ cwd: root, env, programs: [folder] });
 }
 
 const keycloakSecret = (key: string): string =>
@@ -156,6 +130,7 @@ it('every step does what the page says, from a Keycloak that knows nothing of Fo
   const port = await findFreePort();
   const site = `http://localhost:${port}`;
   const run = createShell(site);
+  const blocks = trialBlocks();
   expect(blocks.length).toBe(6);
   const [addresses, setup, install, client, definition, test] = blocks;
   for (const name of ['SITE', 'KEYCLOAK', 'KEYCLOAK_PASSWORD']) expect(addresses).toContain(`export ${name}=`);

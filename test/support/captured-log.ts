@@ -10,9 +10,14 @@ export interface CapturedLog {
 
 let notice = (_line: string): void => undefined;
 
-/** Sets the function that gets each line of every captured log of this process. */
+/** Sets the function that gets each line of every captured log of this process, and what `noticeOutput` gets. */
 export function onLogLine(listen: (line: string) => void): void {
   notice = listen;
+}
+
+/** Passes other output of a process to that function: a line of its metrics, or a span that it has exported. */
+export function noticeOutput(line: string): void {
+  notice(line);
 }
 
 export function captureLog(level = 'debug'): CapturedLog {

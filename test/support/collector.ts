@@ -3,6 +3,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { noticeOutput } from './captured-log.ts';
 
 export interface CollectedSpan {
   service: string;
@@ -44,7 +45,9 @@ export async function openCollector(port = 0): Promise<Collector> {
     collector.requests.push({ path: request.url ?? '', headers: request.headers });
     if (collector.status === 200) {
       bodies.push(Buffer.concat(chunks));
-      collector.spans.push(...decodeTraces(Buffer.concat(chunks)));
+      const received = decodeTraces(Buffer.concat(chunks));
+      for (const span of received) noticeOutput(JSON.stringify(span));
+      collector.spans.push(...received);
     }
     response.writeHead(collector.status, { 'Content-Type': 'application/x-protobuf' }).end();
   });

@@ -1,6 +1,6 @@
 // A proxy between a real client and a real HTTP service that forwards every call unchanged and records it. A test can
 // shut it, like a service that is stopped, and open it again. It knows no contract and causes no other faults.
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
@@ -8,6 +8,8 @@ export interface Exchange {
   method: string;
   /** Path and query. */
   target: string;
+  /** Of the request. */
+  headers: IncomingHttpHeaders;
   body: string;
   status: number;
   answer: string;
@@ -43,8 +45,9 @@ export async function startHttpTap(target: string): Promise<HttpTap> {
     const answer = await pass(`${target}${incoming.url}`, incoming, body);
     const bytes = await buffer(answer);
     const status = answer.statusCode ?? 502;
-    const { method = '', url = '' } = incoming;
-    exchanges.push({ method, target: url, body: body.toString('utf8'), status, answer: bytes.toString('utf8') });
+    const { method = '', url = '', headers: sent } = incoming;
+    const [asked, answered] = [body.toString('utf8'), bytes.toString('utf8')];
+    exchanges.push({ method, target: url, headers: sent, body: asked, status, answer: answered });
     const { 'transfer-encoding': _chunked, connection: _kept, 'keep-alive': _alive, ...headers } = answer.headers;
     response.writeHead(status, { ...headers, 'content-length': bytes.length }).end(bytes);
   }

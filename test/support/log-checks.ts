@@ -1,5 +1,7 @@
-// Checks every line that a captured log of the suite gets: audit events have the form of docs/audit-event.schema.json, and
-// no line holds a token, a cookie, an email address or a value that a test has marked as secret with the word "canary".
+// Checks what the suite's processes tell operators: every line that a captured log gets, every sample that `samplesOf` reads
+// from their metrics, and every span that a test's collector receives. Audit events have the form of
+// docs/audit-event.schema.json, and nothing holds a token, a cookie, an email address or a value that a test has marked as
+// secret with the word "canary".
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -41,5 +43,5 @@ beforeAll(() => {
 });
 
 afterAll(() => {
-  expect(problems, 'log lines of this file').toEqual([]);
+  expect(problems, 'log lines, metrics and spans of this file').toEqual([]);
 });

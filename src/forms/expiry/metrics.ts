@@ -9,12 +9,16 @@ const seconds = (date: Date) => date.getTime() / 1_000;
 
 type Reading = RunHistory & { now: number };
 
+/** The parts of a run, in the label `part`. */
+export const runParts = ['expire', 'clients'] as const;
+type Moments = Record<(typeof runParts)[number], Date | null>;
+
 const gauges: Record<string, ScrapedGauge<Reading>> = {
   formgate_reconciler_last_success_timestamp_seconds: {
     help: 'End of the last run in which the part succeeded, in seconds since 1970; absent for a part that is turned off',
     label: 'part',
     samples: ({ expirySuccess, clientsSuccess }) =>
-      Object.entries({ expire: expirySuccess, clients: clientsSuccess }).flatMap(([part, moment]) =>
+      Object.entries({ expire: expirySuccess, clients: clientsSuccess } satisfies Moments).flatMap(([part, moment]) =>
         moment ? [{ labels: { part }, value: seconds(moment) }] : [],
       ),
   },

@@ -1,7 +1,7 @@
 // Creates forms. One statement writes the form, its outbox rows and its idempotency record, so that a crash leaves all
 // of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { storedOrigin } from '../../service/tracing/tracing.ts';
 import type { Form } from './form.ts';
 import type { Transition } from './form-metrics.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
@@ -75,9 +75,9 @@ WITH existing AS (
 ), judged AS (
   SELECT id, $18 = 'Draft' AND (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
 ), events AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
   SELECT judged.id, $1, rows.kind, rows.facts || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END,
-    $9, $9, $22
+    $9, $9, $22, $23
   FROM judged CROSS JOIN LATERAL (VALUES
     (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
     (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb)),
@@ -112,7 +112,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
         ...recordValues(record, { tenantId, formId: id }, created),
         ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
         ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files, addressHashes],
-        storedTraceparent(),
+        ...storedOrigin(),
       ];
       try {
         const claim = { tenant: tenantId, member: id };

@@ -1,7 +1,7 @@
 // Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the
 // idempotency record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { storedOrigin } from '../../service/tracing/tracing.ts';
 import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
 import type { EventKind } from '../outbox/event-catalogue.ts';
 import {
@@ -69,8 +69,9 @@ WITH form AS (
 ), record AS (
   ${recordSql('FROM form WHERE $5::bytea IS NOT NULL')}
 ), event AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
-  SELECT id, "tenantId", $13, jsonb_build_object('definitionId', "definitionId", 'actor', $10::jsonb), $9, $9, $19 FROM form
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
+  SELECT id, "tenantId", $13, jsonb_build_object('definitionId', "definitionId", 'actor', $10::jsonb), $9, $9, $19, $20
+  FROM form
 )
 SELECT * FROM form`;
 
@@ -101,8 +102,8 @@ WITH due AS MATERIALIZED (
   SELECT id, true AS notified FROM forms
   WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4) FOR UPDATE
 ), ${deletionSql('$3')}, told AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
-  SELECT id, tenant_id, 'form-deleted', ${deletionFacts('$5')}, $3, $3, $6 FROM gone
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
+  SELECT id, tenant_id, 'form-deleted', ${deletionFacts('$5')}, $3, $3, $6, $7 FROM gone
 )
 SELECT id FROM gone`;
 
@@ -147,7 +148,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
         operations[change.operation];
       const record = recordValues(change.record, change, change.now);
       const values = [...record, change.actor, move.from, move.to, event, move.sets, change.revision];
-      values.push(recorded, change.by.role, change.by.account, storedTraceparent());
+      values.push(recorded, change.by.role, change.by.account, ...storedOrigin());
       const [moved] = (await pool.query<Form>(claimOf(change), moveSql, values)).rows;
       if (moved) onTransition(recorded);
       return moved;
@@ -189,7 +190,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
      * tombstone and the outbox row `form-deleted`. Returns false if no such form exists.
      */
     async remove({ actor, now, statuses, ...key }: Change & { statuses: readonly FormStatus[] }): Promise<boolean> {
-      const values = [key.formId, key.tenantId, now, statuses, actor, storedTraceparent()];
+      const values = [key.formId, key.tenantId, now, statuses, actor, ...storedOrigin()];
       const isRemoved = (await pool.query(claimOf(key), removeSql, values)).rowCount === 1;
       if (isRemoved) onTransition('deleted');
       return isRemoved;

@@ -24,6 +24,7 @@ function rows(count: number, leaseLeft = lease): ClaimedRow[] {
     attempts: 1,
     refusals: 0,
     traceparent: null,
+    requestId: null,
     form: undefined,
     claimedUntil: new Date(now.getTime() + leaseLeft),
   }));

@@ -5,8 +5,8 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
-import { runIn, startRoot } from '../../service/tracing/tracing.ts';
-import type { Deliver, Delivered } from './delivery.ts';
+import type { Deliver } from './delivery.ts';
+import { inRequestOf, inSpanOf } from './delivery-scope.ts';
 import { causeOf, createOutage, DeadlineError, type FailureLog, type Outage, sideOf } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
@@ -141,7 +141,7 @@ function createDeliveries(options: DeliveriesOptions) {
         else if (throttle.take()) break;
         else await sleep(throttle.waitMs());
       }
-      const delivery = deliverRow(row, options).finally(() => {
+      const delivery = inRequestOf(row, () => deliverRow(row, options)).finally(() => {
         running.delete(delivery);
         ended.notify();
       });
@@ -162,7 +162,7 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
   const { service, pace, failures, metrics, outage, settlements } = options;
   const began = performance.now();
   try {
-    const work = deliverIn(row, options.deliver);
+    const work = inSpanOf(row, () => options.deliver(row));
     const delivered = await withDeadline(work, pace.deadline);
     const { outcome, subscriberId } = delivered;
     metrics.delivered(row.kind, outcome, performance.now() - began);
@@ -176,13 +176,6 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
     if (outage.failed(side) === 'ended') failures.ended(service);
     settlements.add(failureOf(row, error, options));
   }
-}
-
-/** Only deliveries of rows whose request was traced have a trace. It is a new one, because a delivery may take days. */
-function deliverIn(row: ClaimedRow, deliver: Deliver): Promise<Delivered> {
-  if (row.traceparent === null) return deliver(row);
-  const span = startRoot({ name: `deliver ${row.kind}`, kind: 'consumer', link: row.traceparent });
-  return runIn(span, () => deliver(row));
 }
 
 function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOptions): Outcome {

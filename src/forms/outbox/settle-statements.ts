@@ -81,9 +81,9 @@ nameless AS (
   FROM done d
   WHERE d.kind = 'form-deleted' AND p.form_id = d.form_id AND p.sequence < d.sequence AND p.facts ? 'actor'
 )
-INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
-SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql(removal)}, traceparent FROM (
-  SELECT 1 AS rank, d.form_id, d.tenant_id, d.traceparent, 'remove-subscriber' AS kind,
+INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
+SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql(removal)}, traceparent, request_id FROM (
+  SELECT 1 AS rank, d.form_id, d.tenant_id, d.traceparent, d.request_id, 'remove-subscriber' AS kind,
     jsonb_strip_nulls(jsonb_build_object('definitionId', d.facts -> 'definitionId', 'subscriberId', s.id,
       'noticesUntil', ${noticesUntil ? escapeLiteral(noticesUntil.toISOString()) : 'NULL'}::text)) AS facts
   FROM done d CROSS JOIN LATERAL (
@@ -93,7 +93,7 @@ SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql
       d.facts ->> 'subscriberId') AS id) s
   WHERE d.kind = 'form-deleted' AND s.id IS NOT NULL
   UNION ALL
-  SELECT 3, d.form_id, d.tenant_id, d.traceparent, 'remove-files',
+  SELECT 3, d.form_id, d.tenant_id, d.traceparent, d.request_id, 'remove-files',
     jsonb_build_object('definitionId', d.facts -> 'definitionId', 'files', d.facts -> 'files')
   FROM done d
   WHERE ${deleteFiles} AND d.kind = 'form-deleted' AND jsonb_array_length(coalesce(d.facts -> 'files', '[]')) > 0
@@ -106,7 +106,7 @@ ORDER BY rank`;
  */
 const orphanSql = `
   UNION ALL
-  SELECT 2, d.form_id, d.tenant_id, d.traceparent, 'remove-subscriber',
+  SELECT 2, d.form_id, d.tenant_id, d.traceparent, d.request_id, 'remove-subscriber',
     jsonb_build_object('definitionId', d.facts -> 'definitionId', 'subscriberId', d.subscriber_id)
   FROM done d
   WHERE d.kind = 'subscribe' AND d.subscriber_id IS NOT NULL
@@ -142,7 +142,7 @@ WITH input AS (
       ELSE o.facts END
   FROM input i
   WHERE o.sequence = i.sequence AND (${isOpen('o')} OR i.subscriber_id IS NOT NULL)
-  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.attempts, o.traceparent, i.subscriber_id
+  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.attempts, o.traceparent, o.request_id, i.subscriber_id
 ), pointed AS (
   UPDATE forms f SET subscriber_id = d.subscriber_id
   FROM done d WHERE d.kind = 'subscribe' AND d.subscriber_id IS NOT NULL AND f.id = d.form_id
@@ -204,7 +204,7 @@ WITH input AS MATERIALIZED (
 ), done AS (
   UPDATE outbox o SET not_before = 'infinity', claimed_until = NULL, refusals = 0 FROM input i
   WHERE o.sequence = i.sequence AND (i.kind IN ${outliving} OR i.form_id IN (SELECT id FROM held))
-  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.attempts, o.traceparent, i.reason, i.detail
+  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.attempts, o.traceparent, o.request_id, i.reason, i.detail
 ), entries AS (
   INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
   SELECT kind, sequence::text, tenant_id,

@@ -37,6 +37,8 @@ export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
   refusals: number;
   /** The trace of the request that wrote the row. Null if that request was not traced. */
   traceparent: string | null;
+  /** The id of the request that wrote the row. Null if no request wrote it. */
+  requestId: string | null;
 }
 
 /** A row's position in the order of claims. */
@@ -114,7 +116,7 @@ ORDER BY c.not_before, c.sequence`;
 /** Selects the rows of the CTE `claimed` with the columns of their forms. */
 const claimedSql = `
 SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.tenant_id AS "tenantId", c.kind, c.facts, c.created,
-  c.attempts, c.refusals, c.traceparent, c.claimed_until AS "claimedUntil",
+  c.attempts, c.refusals, c.traceparent, c.request_id AS "requestId", c.claimed_until AS "claimedUntil",
   f.status, f.created AS "formCreated", f.created_by AS "createdBy", f.last_accessed AS "lastAccessed", f.locked, f.submitted,
   f.applicant, f.subscriber_id AS "subscriberId"
 FROM claimed c LEFT JOIN forms f ON f.id = c.form_id`;

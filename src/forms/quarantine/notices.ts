@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';
-import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { storedOrigin } from '../../service/tracing/tracing.ts';
 import type { BareStage, UnwrittenNotice } from '../expiry/store.ts';
 
 export function noticeEntry(
@@ -19,11 +19,12 @@ export function noticeEntry(
 // so waiting could deadlock.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
-/** $1 the entry, $2 now, $3 the trace. The event's timestamp is the time of the change (`first_seen`). */
+/** $1 the entry, $2 now, $3 the trace, $4 the request. The event's timestamp is the time of the change (`first_seen`). */
 const writeSql = (kind: string, join: string, lock: string) => `
 WITH written AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
-  SELECT q.form_id, q.tenant_id, '${kind}', q.about - 'formId', q.first_seen, $2, $3 FROM quarantine q ${join}
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
+  SELECT q.form_id, q.tenant_id, '${kind}', q.about - 'formId', q.first_seen, $2, $3, $4
+  FROM quarantine q ${join}
   WHERE q.id = $1 ${lock}
   RETURNING form_id
 )
@@ -53,7 +54,7 @@ export async function resumeNotices(db: pg.ClientBase, items: readonly ReleasedI
 async function resumeNotice(db: pg.ClientBase, item: ReleasedItem, sql: string, now: Date): Promise<boolean> {
   await db.query('SAVEPOINT notice');
   try {
-    const { rowCount } = await db.query(sql, [item.id, now, storedTraceparent()]);
+    const { rowCount } = await db.query(sql, [item.id, now, ...storedOrigin()]);
     if (rowCount === 0) await db.query('UPDATE quarantine SET released = false WHERE id = $1', [item.id]);
     await db.query('RELEASE SAVEPOINT notice');
     return rowCount !== 0;

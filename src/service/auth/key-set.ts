@@ -1,6 +1,7 @@
 // Downloads the key set of a realm (RFC 7517 section 5), and keeps its keys that verify signatures. A response that is
 // too large, malformed or without such a key is a failure, never an empty key set.
 import * as jose from 'jose';
+import { tracedProviderCall } from '../tracing/provider-call.ts';
 
 /** The usable public keys of a realm as one response published them. */
 export interface KeySet {
@@ -28,7 +29,9 @@ export interface DownloadOptions {
 /** Rejects if the response is not a usable key set, or is late. */
 export async function downloadKeySet(url: string, { timeout, algorithms }: DownloadOptions): Promise<KeySet> {
   const headers = { Accept: 'application/jwk-set+json, application/json' };
-  const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout), headers });
+  const response = await tracedProviderCall('GET', 'keys', () =>
+    fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout), headers }),
+  );
   if (response.status !== 200) {
     await response.body?.cancel();
     throw new UnusableKeys(`the identity provider responded with ${response.status}`);

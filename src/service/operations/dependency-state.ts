@@ -4,6 +4,9 @@ import type { Logger } from './log.ts';
 
 export type DependencyStatus = 'up' | 'unreachable' | 'refused';
 
+/** The dependencies whose state is logged and exported as a metric. */
+export const watchedDependencies = ['postgres', 'redis', 'identity-provider'] as const;
+
 export interface DependencyState {
   /** Undefined until the first report. */
   readonly status: DependencyStatus | undefined;
@@ -18,7 +21,7 @@ export interface DependencyState {
 
 export interface DependencyStateOptions {
   /** Label of the metric. */
-  dependency: 'postgres' | 'redis' | 'identity-provider';
+  dependency: (typeof watchedDependencies)[number];
   /** Subject of the log messages, such as `Redis` or `the identity provider`. */
   name: string;
   log: Pick<Logger, 'info' | 'error'>;

@@ -19,7 +19,7 @@ export interface HttpMetrics {
 /** Every other method counts as `other`: Node.js knows 35 methods, and each would add series for each route. */
 const countedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'];
+export const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
 /** Returns the index in `statusClasses`. An upstream may invent statuses above 599. */
 const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;

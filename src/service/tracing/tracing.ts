@@ -52,6 +52,14 @@ export function storedTraceparent(): string | undefined {
   return span?.isSampled ? span.traceparent : undefined;
 }
 
+/**
+ * The request that stores work for later: its `traceparent` if it is sampled, and its id. Each is undefined if there is
+ * none.
+ */
+export function storedOrigin(): [traceparent: string | undefined, requestId: string | undefined] {
+  return [storedTraceparent(), currentScope()?.requestId];
+}
+
 /** Runs `work` as the work of a span, and ends the span. */
 export async function runIn<T>(span: Span | undefined, work: () => Promise<T>): Promise<T> {
   if (!span) return work();

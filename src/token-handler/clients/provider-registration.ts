@@ -100,11 +100,11 @@ async function register(
 ): Promise<RegisterOutcome> {
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
-    if (init.method !== 'POST') return addresses.fetch(url, init as RequestInit);
+    if (init.method !== 'POST') return addresses.fetch(url, init as RequestInit, 'discovery');
     // Rebases the URL before `sent` is set, because `rebase` throws for a URL outside the identity provider.
     const target = addresses.rebase(url).href;
     post.sent = true;
-    const response = await addresses.fetch(target, init as RequestInit);
+    const response = await addresses.fetch(target, init as RequestInit, 'registration');
     post.status = response.status;
     return response;
   };

@@ -3,9 +3,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
-import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { isSameText } from '../../service/same-text.ts';
+import { Rejection } from '../rejection.ts';
 import { csrfCookie, csrfToken } from './cookies.ts';
 import type { LiveSession, Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
@@ -46,7 +46,7 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
     admits: ['session'],
     async check(request, response) {
       const live = await find(request);
-      if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
+      if (!live) throw new Rejection('session', 'unauthenticated', 'There is no session: sign in first.');
       response.locals.session = live;
       const { tenantId, clientId, user } = live.session;
       response.locals.signedIn = { tenantId, clientId, subject: user.id };
@@ -61,7 +61,7 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
   async function checkNamed(named: string, tenantId: string): Promise<void> {
     if ((await findTenant(tenants, named))?.id !== tenantId)
-      throw new Problem('unauthenticated', 'The session is of another tenant.');
+      throw new Rejection('session', 'unauthenticated', 'The session is of another tenant.');
   }
   return {
     name: 'sessionTenant',
@@ -92,12 +92,12 @@ export function checkCsrf(
   const needsToken = method !== 'GET';
   if (!needsToken && headers.upgrade === undefined) return;
   if (headers['sec-fetch-site'] === 'cross-site')
-    throw new Problem('forbidden', 'The request comes from another site.');
+    throw new Rejection('csrf', 'forbidden', 'The request comes from another site.');
   const { origin } = headers;
   if (origin !== undefined && origin !== session.site)
-    throw new Problem('forbidden', 'The request comes from another origin.');
+    throw new Rejection('csrf', 'forbidden', 'The request comes from another origin.');
   if (needsToken && !isSameText(csrfToken(session), String(headers['x-xsrf-token'])))
-    throw new Problem('forbidden', `The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
+    throw new Rejection('csrf', 'forbidden', `The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
 }
 
 /** Returns the session that `liveSession` stored. Throws if the route has no such guard. */

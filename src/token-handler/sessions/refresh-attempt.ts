@@ -11,7 +11,7 @@ import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { logFailure } from './refresh-log.ts';
-import type { RefreshMetrics } from './refresh-metrics.ts';
+import type { CountedRefresh, RefreshMetrics } from './refresh-metrics.ts';
 import { claimOf } from './refresh-queue.ts';
 import {
   type FoundSession,
@@ -57,7 +57,7 @@ export class RefreshAttempts {
     return this.#unconfirmed.has(handle);
   }
 
-  count(outcome: RefreshOutcome['kind'] | 'abandoned' | 'late'): void {
+  count(outcome: CountedRefresh): void {
     this.#options.metrics.outcomes.inc({ outcome });
   }
 

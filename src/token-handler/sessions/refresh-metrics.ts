@@ -1,8 +1,15 @@
 // Defines the metrics of token refreshes.
 import prom from 'prom-client';
 
+/** The kinds of RefreshOutcome, and how attempts end that have none. */
+export const refreshOutcomes = [
+  ...(['refreshed', 'refused', 'unused', 'client-refused', 'unknown', 'foreign'] as const),
+  ...(['abandoned', 'late'] as const),
+] as const;
+export type CountedRefresh = (typeof refreshOutcomes)[number];
+
 export interface RefreshMetrics {
-  outcomes: prom.Counter<'outcome'>;
+  outcomes: { inc(labels: { outcome: CountedRefresh }): void };
   refusals: prom.Counter<'reason'>;
 }
 
@@ -28,7 +35,7 @@ export function createRefreshMetrics({ registry, queue }: RefreshMetricsOptions)
   return {
     outcomes: new prom.Counter({
       name: 'formgate_token_refreshes_total',
-      help: 'Token refreshes by outcome (refreshed, refused, unused, client-refused, unknown, foreign, abandoned, late)',
+      help: `Token refreshes by outcome (${refreshOutcomes.join(', ')})`,
       labelNames: ['outcome'],
       registers,
     }),

@@ -8,6 +8,7 @@ import type { FairQueue } from '../../service/limits/fair-queue.ts';
 import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { within } from '../../service/time-limit.ts';
+import { Rejection } from '../rejection.ts';
 import { type AttemptOptions, RefreshAttempts } from './refresh-attempt.ts';
 import { createRefreshMetrics } from './refresh-metrics.ts';
 import { createRefreshQueue } from './refresh-queue.ts';
@@ -163,8 +164,8 @@ async function untilOver(attempt: Promise<void>, milliseconds: number): Promise<
   if ((await within(attempt, milliseconds, 'late')) === 'late') throw slow();
 }
 
-function ended(): Problem {
-  return new Problem('unauthenticated', 'The session has ended.');
+function ended(): Rejection {
+  return new Rejection('session', 'unauthenticated', 'The session has ended.');
 }
 
 function slow(): Problem {

@@ -1,6 +1,9 @@
 // Defines the metrics of sign-ins. The reasons are the names of the pages that people see, and `cancelled`.
 import prom from 'prom-client';
 
+export const signInOutcomes = ['succeeded', 'failed', 'abandoned'] as const;
+export type SignInOutcome = (typeof signInOutcomes)[number];
+
 export interface SignInMetricsOptions {
   registry: prom.Registry;
   /** Returns the number of clients whose sign-ins keep failing. */
@@ -11,7 +14,7 @@ export function createSignInMetrics({ registry, failingClients }: SignInMetricsO
   const registers = [registry];
   const signIns = new prom.Counter<'outcome' | 'reason'>({
     name: 'formgate_sign_ins_total',
-    help: 'Sign-ins by outcome (succeeded, failed, abandoned) and reason (none, cancelled, or the page that the person got)',
+    help: `Sign-ins by outcome (${signInOutcomes.join(', ')}) and reason (none, cancelled, or the page that the person got)`,
     labelNames: ['outcome', 'reason'],
     registers,
   });
@@ -24,5 +27,5 @@ export function createSignInMetrics({ registry, failingClients }: SignInMetricsO
       this.set(failingClients());
     },
   });
-  return { signIns };
+  return { signIns: signIns as { inc(labels: { outcome: SignInOutcome; reason: string }): void } };
 }

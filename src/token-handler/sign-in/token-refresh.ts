@@ -4,6 +4,7 @@ import * as oidc from 'openid-client';
 import { Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { tracedProviderCall } from '../../service/tracing/provider-call.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
@@ -120,7 +121,9 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
       const { headers, method, redirect, signal = null } = options;
       const body = options.body instanceof URLSearchParams ? options.body.toString() : null;
       const target = addresses.rebase(url);
-      const response = await undiciFetch(target, { method, headers, redirect, signal, body, dispatcher });
+      const response = await tracedProviderCall('POST', 'token', () =>
+        undiciFetch(target, { method, headers, redirect, signal, body, dispatcher }),
+      );
       const content = await response.text();
       const { rest, error, ...taken } = takeIdToken(content);
       // Sets the status only when the response is complete.

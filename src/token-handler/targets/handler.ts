@@ -11,11 +11,12 @@ import type { Span } from '../../service/tracing/span.ts';
 import { failureOf } from '../../service/tracing/tracing.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Target } from '../clients/client.ts';
+import { Rejection } from '../rejection.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { Session } from '../sessions/session.ts';
 import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
-import { failedOutcome, outcomeOf, rejectionOf } from './proxy-outcome.ts';
+import { failedOutcome, outcomeOf } from './proxy-outcome.ts';
 import type { OutcomeCounters } from './proxy-outcome-metrics.ts';
 import type { AddedHeaders, HeaderList } from './request-headers.ts';
 import type { TargetMetrics } from './target-metrics.ts';
@@ -55,7 +56,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
       countersOf(metrics, response)[outcomeOf(response)].inc();
     } catch (error) {
       countersOf(metrics, response)[failedOutcome(error, isForwarded)].inc();
-      if (!isForwarded) countRejection(metrics, error, request);
+      if (!isForwarded && error instanceof Rejection) metrics.rejected.inc({ reason: error.reason });
       throw error;
     }
   };
@@ -91,22 +92,17 @@ function countersOf({ outcomes }: Pick<TargetMetrics, 'outcomes'>, { locals }: H
   return locals.targetId === undefined ? outcomes.ofNoTarget : outcomes.of(locals.targetId);
 }
 
-function countRejection({ rejected }: Pick<TargetMetrics, 'rejected'>, error: unknown, request: IncomingMessage): void {
-  const reason = rejectionOf(error);
-  if (reason === undefined) return;
-  rejected.inc({ reason: reason === 'csrf' && isForServiceWorker(request) ? 'service-worker' : reason });
-}
-
 /** Rejects TRACE, because its response would contain the access token (RFC 9110 section 9.3.8). */
 export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
   if (method !== 'TRACE') return;
   const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
-  throw new Problem('method-not-allowed', 'Targets do not take TRACE.', { headers });
+  throw new Rejection('method', 'method-not-allowed', 'Targets do not take TRACE.', { headers });
 }
 
 /** Rejects service workers: one from a target could intercept requests of the frontend. */
 export function checkNoServiceWorker(request: Pick<IncomingMessage, 'headers'>): void {
-  if (isForServiceWorker(request)) throw new Problem('forbidden', 'A service worker cannot come from a target.');
+  if (isForServiceWorker(request))
+    throw new Rejection('service-worker', 'forbidden', 'A service worker cannot come from a target.');
 }
 
 function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
@@ -138,7 +134,7 @@ export async function findTarget(
 ): Promise<Target> {
   const client = await catalog.find({ id: session.tenantId }, session.clientId);
   const target = client?.targets.find(({ id }) => id === targetId);
-  if (!target) throw new Problem('not-found', 'The client has no such target.');
+  if (!target) throw new Rejection('target', 'not-found', 'The client has no such target.');
   return target;
 }
 
@@ -181,6 +177,10 @@ function kindOf(request: IncomingMessage): { isUpgrade: boolean; isStream: boole
   return { isUpgrade, isStream: isUpgrade || request.headers.accept?.includes('text/event-stream') === true };
 }
 
-function invalidPath(): Problem {
-  return new Problem('invalid-path', 'The path has dot segments, encoded separators or other characters of no path.');
+function invalidPath(): Rejection {
+  return new Rejection(
+    'path',
+    'invalid-path',
+    'The path has dot segments, encoded separators or other characters of no path.',
+  );
 }

@@ -1,7 +1,7 @@
 // Counts proxied requests by outcome. The counters of a target are bound when it is first used, so that a request
 // creates no labels. The number of targets is bounded, because tenants choose their names.
 import prom from 'prom-client';
-import type { ProxyOutcome } from './proxy-outcome.ts';
+import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 
 /** The counters of one target. */
 export type OutcomeCounters = Readonly<Record<ProxyOutcome, prom.Counter.Internal>>;
@@ -24,7 +24,7 @@ const mostTargets = 100;
 export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOptions): ProxyOutcomes {
   const requests = new prom.Counter<'outcome' | 'target'>({
     name: 'formgate_proxied_requests_total',
-    help: 'Proxied requests by outcome (succeeded, client-error, server-error, unreachable, timeout, refused, failed, aborted), and by target if METRICS_TARGETS is on',
+    help: `Proxied requests by outcome (${proxyOutcomes.join(', ')}), and by target if METRICS_TARGETS is on`,
     labelNames: ['outcome', 'target'],
     registers: [registry],
   });

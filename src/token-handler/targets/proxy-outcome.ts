@@ -1,8 +1,7 @@
 // Classifies how a proxied request ended, for metrics. Pure functions only.
-import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
+import { Rejection } from '../rejection.ts';
 
 /**
  * - `succeeded`, `client-error`, `server-error`: the upstream responded below 400, with 4xx, with 5xx
@@ -12,17 +11,11 @@ import type { HttpResponse } from '../../service/http/request-context.ts';
  * - `failed`: the token handler, or a service that it needs, failed before the upstream was called
  * - `aborted`: the client closed the connection, or the session ended during the response
  */
-export type ProxyOutcome =
-  | 'succeeded'
-  | 'client-error'
-  | 'server-error'
-  | 'unreachable'
-  | 'timeout'
-  | 'refused'
-  | 'failed'
-  | 'aborted';
-
-export type Rejection = 'session' | 'csrf' | 'path' | 'host' | 'target' | 'method';
+export const proxyOutcomes = [
+  ...(['succeeded', 'client-error', 'server-error', 'unreachable', 'timeout'] as const),
+  ...(['refused', 'failed', 'aborted'] as const),
+] as const;
+export type ProxyOutcome = (typeof proxyOutcomes)[number];
 
 /** Returns the outcome of a request that was forwarded without an error. */
 export function outcomeOf({ statusCode, writableEnded }: Pick<HttpResponse, 'statusCode' | 'writableEnded'>) {
@@ -38,21 +31,6 @@ export function failedOutcome(error: unknown, isForwarded: boolean): ProxyOutcom
   if (!(error instanceof Problem)) return isForwarded ? 'unreachable' : 'failed';
   if (isForwarded && error.slug === 'dependency-failed') return 'unreachable';
   if (isForwarded && error.slug === 'dependency-timeout') return 'timeout';
-  const isRefusal = error.status < 500 || error.slug === 'busy' || rejectionOf(error) !== undefined;
+  const isRefusal = error.status < 500 || error.slug === 'busy' || error instanceof Rejection;
   return isRefusal ? 'refused' : 'failed';
-}
-
-const rejections: Partial<Record<ProblemSlug, Rejection>> = {
-  unauthenticated: 'session',
-  forbidden: 'csrf',
-  'invalid-path': 'path',
-  'upstream-not-allowed': 'host',
-  'upstream-unresolved': 'target',
-  'not-found': 'target',
-  'method-not-allowed': 'method',
-};
-
-/** Returns which check rejected a request that was not forwarded; undefined if none did. */
-export function rejectionOf(error: unknown): Rejection | undefined {
-  return error instanceof Problem && !(error instanceof PlatformError) ? rejections[error.slug] : undefined;
 }

@@ -1,6 +1,7 @@
 // Defines the metrics of proxied requests. No label names a tenant, a person, a path or an upstream. The label `target` is
 // empty unless the operator asks for it (METRICS_TARGETS).
 import prom from 'prom-client';
+import { type RejectionReason, rejectionReasons } from '../rejection.ts';
 import { createProxyOutcomes, type ProxyOutcomes } from './proxy-outcome-metrics.ts';
 
 export type StreamKind = 'websocket' | 'event-stream';
@@ -9,7 +10,7 @@ export interface TargetMetrics {
   outcomes: ProxyOutcomes;
   /** Seconds from the request to the head of the upstream's response. */
   upstreamDuration: prom.Histogram;
-  rejected: prom.Counter<'reason'>;
+  rejected: { inc(labels: { reason: RejectionReason }): void };
   refusals: prom.Counter<'reason'>;
   slowBodies: prom.Counter<'direction'>;
   aborted: prom.Counter<'side'>;
@@ -58,7 +59,7 @@ function createRefusalMetrics(registers: prom.Registry[]) {
   return {
     rejected: new prom.Counter<'reason'>({
       name: 'formgate_rejected_requests_total',
-      help: 'Proxied requests that a check rejected, by reason (session, csrf, path, host, target, method, service-worker)',
+      help: `Proxied requests that a check rejected, by reason (${rejectionReasons.join(', ')})`,
       labelNames: ['reason'],
       registers,
     }),

@@ -3,8 +3,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { Problem } from '../../service/http/problem.ts';
 import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
+import { Rejection } from '../rejection.ts';
 
 export interface Upstream {
   /** Scheme, host and port of the upstream's URL. */
@@ -63,14 +63,14 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
   };
 }
 
-function problemOf(error: PlatformError): Problem | PlatformError {
+function problemOf(error: PlatformError): Rejection | PlatformError {
   if (error.reason === 'unusable')
     return notAllowed('Upstreams have http or https URLs, without credentials, query and fragment.', error);
   if (error.reason !== 'absent' && error.kind !== 'rejected') return error;
   const detail = 'The directory has no entry for the upstream of this target.';
-  return new Problem('upstream-unresolved', detail, { cause: error });
+  return new Rejection('target', 'upstream-unresolved', detail, { cause: error });
 }
 
-function notAllowed(detail: string, cause?: unknown): Problem {
-  return new Problem('upstream-not-allowed', detail, { cause });
+function notAllowed(detail: string, cause?: unknown): Rejection {
+  return new Rejection('host', 'upstream-not-allowed', detail, { cause });
 }

@@ -1,0 +1,26 @@
+// The values that the code gives to labels, for the checks of what alerts, dashboards and runbooks select. The lists are
+// those with which the code counts, so that a value that is renamed in the code is missing here.
+import { codeOutcomes } from '../../src/forms/codes/code-metrics.ts';
+import { runParts } from '../../src/forms/expiry/metrics.ts';
+import { noReads } from '../../src/platform/platform-metrics.ts';
+import { mailOutcomes } from '../../src/platform-server/mail-metrics.ts';
+import { watchedDependencies } from '../../src/service/operations/dependency-state.ts';
+import { statusClasses } from '../../src/service/operations/http-metrics.ts';
+import { rejectionReasons } from '../../src/token-handler/rejection.ts';
+import { refreshOutcomes } from '../../src/token-handler/sessions/refresh-metrics.ts';
+import { signInOutcomes } from '../../src/token-handler/sign-in/sign-in-metrics.ts';
+import { proxyOutcomes } from '../../src/token-handler/targets/proxy-outcome.ts';
+
+/** By metric and label. `route` is missing: its values are the patterns of the route tables. */
+export const labelValues: Record<string, Record<string, readonly string[]>> = {
+  formgate_http_requests_total: { status: statusClasses },
+  formgate_dependency_up: { dependency: watchedDependencies },
+  formgate_cache_reads_total: { outcome: Object.keys(noReads) },
+  formgate_codes_total: { outcome: codeOutcomes },
+  formgate_mails_total: { outcome: mailOutcomes },
+  formgate_reconciler_last_success_timestamp_seconds: { part: runParts },
+  formgate_sign_ins_total: { outcome: signInOutcomes },
+  formgate_token_refreshes_total: { outcome: refreshOutcomes },
+  formgate_proxied_requests_total: { outcome: proxyOutcomes },
+  formgate_rejected_requests_total: { reason: rejectionReasons },
+};

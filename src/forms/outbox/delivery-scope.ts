@@ -1,0 +1,19 @@
+// Connects a delivery with the request that wrote its row: by the request's id, and by a link to its span.
+import { newTraceparent, runInScope } from '../../service/operations/request-scope.ts';
+import { runIn, startRoot } from '../../service/tracing/tracing.ts';
+import type { ClaimedRow } from './store.ts';
+
+/** Runs `work` so that its calls and log lines have the id of the request. */
+export function inRequestOf<T>({ requestId }: Pick<ClaimedRow, 'requestId'>, work: () => Promise<T>): Promise<T> {
+  if (requestId === null) return work();
+  return runInScope({ requestId, traceparent: newTraceparent(requestId) }, work);
+}
+
+/**
+ * Runs `work` as a span, if the request was traced. The span begins a trace, because a delivery may take days, and links
+ * to the request's.
+ */
+export function inSpanOf<T>({ traceparent, kind }: ClaimedRow, work: () => Promise<T>): Promise<T> {
+  if (traceparent === null) return work();
+  return runIn(startRoot({ name: `deliver ${kind}`, kind: 'consumer', link: traceparent }), work);
+}

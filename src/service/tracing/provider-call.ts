@@ -1,0 +1,19 @@
+// Spans of calls to an identity provider. The calls carry neither `traceparent` nor `X-Request-Id`: an identity provider may
+// belong to another organisation, and one response may serve many requests (decision 0075).
+import { callSpan, responseEnd } from './request-span.ts';
+import { currentSpan, traced } from './tracing.ts';
+
+export type ProviderOperation = 'discovery' | 'keys' | 'token' | 'registration' | 'check client';
+
+/** Runs a call as a span that holds its method, its operation and the status: no URL, no parameter and no body. */
+export function tracedProviderCall<R extends { status: number }>(
+  method: string,
+  operation: ProviderOperation,
+  call: () => Promise<R>,
+): Promise<R> {
+  return traced(callSpan('identity-provider', method, operation), async () => {
+    const response = await call();
+    if (currentSpan()?.isSampled) currentSpan()?.set(responseEnd(response.status).attributes ?? {});
+    return response;
+  });
+}

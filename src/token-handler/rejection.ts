@@ -1,0 +1,16 @@
+// A request that a check of the token handler rejects, with the reason that the metrics count.
+import { Problem, type ProblemOptions } from '../service/http/problem.ts';
+import type { ProblemSlug } from '../service/http/problem-types.ts';
+
+export const rejectionReasons = ['session', 'csrf', 'path', 'host', 'target', 'method', 'service-worker'] as const;
+export type RejectionReason = (typeof rejectionReasons)[number];
+
+export class Rejection extends Problem {
+  readonly reason: RejectionReason;
+
+  /** `detail` is sent to the client, like that of every problem. */
+  constructor(reason: RejectionReason, slug: ProblemSlug, detail: string, options: ProblemOptions = {}) {
+    super(slug, detail, options);
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,20 @@
+// The realms that the trial of docs/operations.md creates in Keycloak.
+import { createAdminApi, type KeycloakServer } from './admin-api.ts';
+import { ownMark } from './realm-representation.ts';
+
+const realms = ['core', 'demo'];
+
+/**
+ * Deletes the realms. If `areOurs` is false, only those of an earlier test: a Keycloak that is given by URL may contain
+ * others of these names, and then this throws.
+ */
+export async function removeTrialRealms(keycloak: KeycloakServer, { areOurs }: { areOurs: boolean }): Promise<void> {
+  const admin = createAdminApi(keycloak);
+  for (const realm of realms) {
+    const present = (await admin.find(`/${realm}`)) as { attributes?: Record<string, string> } | undefined;
+    if (present === undefined) continue;
+    if (!areOurs && present.attributes?.[ownMark] !== 'true')
+      throw new Error(`Tests did not create the realm ${realm}.`);
+    await admin.call('DELETE', `/${realm}`);
+  }
+}

@@ -1,0 +1,39 @@
+// The commands of the trial in docs/operations.md, and a shell that runs them as they are written there.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const root = join(import.meta.dirname, '../..');
+
+/** Returns the code blocks in the page's order: addresses, setup, installation, client, definition, test. */
+export function trialBlocks(): string[] {
+  const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+  const section = page.slice(page.indexOf('### A trial'), page.indexOf('### Beside an existing platform'));
+  return [...section.matchAll(/^ {3}```sh\n([\s\S]*?)^ {3}```$/gm)].map(([, text = '']) =>
+    text.replaceAll(/^ {3}/gm, ''),
+  );
+}
+
+export interface TrialShellOptions {
+  /** Folder in which the commands run. */
+  cwd: string;
+  /** The variables of the first step, and others. */
+  env: Record<string, string>;
+  /** Folders whose programs come before those of PATH. */
+  programs?: string[];
+}
+
+/** Runs commands as one shell would: with the variables and functions of the steps before. Rejects if one fails. */
+export function createTrialShell({ cwd, env, programs = [] }: TrialShellOptions) {
+  const path = [...programs, dirname(process.execPath), process.env.PATH].join(delimiter);
+  let before = '';
+  return async (commands = ''): Promise<string> => {
+    // Only assignments of tokens and functions are needed again; the other commands must run once.
+    const state = commands.match(/^(?:\w+\(\) \{[\s\S]*?^\}|[A-Z_]+=\$\(token .*\))$/gm) ?? [];
+    const options = { cwd, env: { ...process.env, ...env, PATH: path } };
+    const { stdout } = await promisify(execFile)('bash', ['--norc', '-euc', before + commands], options);
+    before += state.map((line) => `${line}\n`).join('');
+    return stdout;
+  };
+}
