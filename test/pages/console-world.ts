@@ -33,7 +33,8 @@ export interface ConsoleWorld {
 
 type Person = 'admin' | 'alice';
 
-export async function startConsoleWorld(): Promise<ConsoleWorld> {
+/** `onContext` is called with each context before it opens a page. */
+export async function startConsoleWorld(onContext?: (context: BrowserContext) => void): Promise<ConsoleWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'formgate-console-'));
   // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(directory, 0o755);
@@ -50,7 +51,11 @@ export async function startConsoleWorld(): Promise<ConsoleWorld> {
     pool,
     complaints,
     api,
-    context: (options) => openContext(browser, complaints, options),
+    async context(options) {
+      const context = await openContext(browser, complaints, options);
+      onContext?.(context);
+      return context;
+    },
     signIn: (context, path = '', person = 'admin') => signIn(context, `${url}/console/demo${path}`, person),
     form: (data = {}) => createForm(api, data),
     async close() {

@@ -17,7 +17,7 @@ export function App() {
   if (place.tenant === '') return <TenantPage />;
   const { state } = followed;
   if (state.name === 'loading') return <Loading />;
-  if (state.name === 'unreachable') return <Unreachable onRetry={followed.reload} />;
+  if (state.name === 'unreachable') return <Unreachable onRetry={() => followed.reload()} />;
   if (state.name === 'signed-out') return <SignedOutPage place={place} ended={state.ended} />;
   if (isOfOtherTenant(state.session, place)) return <OtherTenant session={state.session} place={place} />;
   return <SignedIn session={state.session} place={place} followed={followed} />;
