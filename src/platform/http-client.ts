@@ -37,6 +37,8 @@ export interface PlatformRequest<T> extends CallOptions {
    * false for other calls of POST and PATCH.
    */
   idempotent?: boolean | undefined;
+  /** The header Accept-Language: the language of what the call sends to a person. */
+  language?: string | undefined;
   /** The header Idempotency-Key. Must contain no secret. */
   idempotencyKey?: string | undefined;
   /**
@@ -96,6 +98,13 @@ interface Call {
 
 const retries = 2;
 
+function headersOf({ language, idempotencyKey }: PlatformRequest<unknown>): Record<string, string> {
+  return {
+    ...(language !== undefined && { 'accept-language': language }),
+    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+  };
+}
+
 const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(method);
 
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
@@ -110,10 +119,10 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       accept: 'application/json',
       'user-agent': 'formgate',
       ...scopeHeaders(),
+      ...headersOf(request),
       ...rest,
     };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
-    if (request.idempotencyKey !== undefined) headers['idempotency-key'] = request.idempotencyKey;
     const mayRepeat = request.idempotent ?? (isIdempotent(request.method) || request.idempotencyKey !== undefined);
     for (let retry = 0; ; retry += 1) {
       call.attempts += 1;

@@ -2,6 +2,7 @@
 import { PlainPage } from './elements/plain-page.tsx';
 import { Frame } from './frame.tsx';
 import { addressOfPage, type Place, usePlace } from './location.ts';
+import { CorePage, coreRealm } from './session/core-page.tsx';
 import { ExpiryWarning } from './session/expiry-warning.tsx';
 import { forgetAll } from './session/kept.ts';
 import { type Session, tokenHandler } from './session/session.ts';
@@ -15,6 +16,7 @@ export function App() {
   const followed = useFollowedSession();
   useRememberedTenant(place.tenant);
   if (place.tenant === '') return <TenantPage />;
+  if (place.tenant.toLowerCase() === coreRealm) return <CorePage />;
   const { state } = followed;
   if (state.name === 'loading') return <Loading />;
   if (state.name === 'unreachable') return <Unreachable onRetry={() => followed.reload()} />;

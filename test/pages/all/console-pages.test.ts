@@ -14,6 +14,7 @@ import { testDefinitions } from './console/definitions.ts';
 import { testForms } from './console/forms.ts';
 import { testOperations } from './console/operations.ts';
 import { testRegisters } from './console/registers.ts';
+import { testSessions } from './console/sessions.ts';
 import { testViews } from './console/views.ts';
 
 let folder: string;
@@ -40,7 +41,7 @@ async function collect(): Promise<void> {
 }
 
 describe('the console', () => {
-  const signedIn: ConsoleSuite = useConsole({ onContext: follow });
+  const signedIn: ConsoleSuite = useConsole({ onContext: follow, collect });
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'formgate-maps-'));
     await buildWithMaps('console', folder);
@@ -56,6 +57,7 @@ describe('the console', () => {
   testDefinitions(signedIn);
   testClients(signedIn);
   testOperations(signedIn);
+  testSessions(signedIn);
   describe('the short selection of `npm test`', () => {
     let context: BrowserContext;
     beforeAll(async () => {
@@ -71,6 +73,7 @@ describe('the console', () => {
       get formId() {
         return signedIn.formId;
       },
+      collect,
       open: (path, from = context) => signedIn.open(path, from),
     });
   });

@@ -54,7 +54,7 @@ async function callOwn<T>(method: string, url: string): Promise<T> {
   }
 }
 
-const pageSize = 50;
+const pageSize = 25;
 
 const listRequest = (after: string): ApiRequest => ({
   target: 'token-handler',

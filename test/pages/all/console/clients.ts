@@ -33,6 +33,7 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Replace', exact: true }).click();
     await page.getByText('The registered redirect URIs were replaced.').waitFor();
     await page.getByText('Edit this client').click();
+    await page.getByLabel('Sign-out also ends the session at the identity provider').check();
     await page.getByLabel('Description (optional)').fill('For permits');
     await page.getByRole('button', { name: 'Save client' }).click();
     await page.getByText('The client was saved.').waitFor();
@@ -44,5 +45,46 @@ export function testClients(suite: ConsoleSuite): void {
     expect(document).toMatchObject({
       latest: { configuration: { clients: { permits: { description: 'For permits' } } } },
     });
+  });
+
+  it('clients: uses the credentials of a client that exists, clears the secret, and lists leftovers', async () => {
+    const { api, url } = suite.world;
+    const entry = (id: string) => ({
+      ...{ id, name: id, description: '', targets: [], keycloakLogout: false },
+      redirectUris: [`${url}/token-handler/clients/${id}/callback`],
+    });
+    const update = { clients: { provided: entry('provided'), replaced: entry('replaced') } };
+    const document = '/configuration/v2/configuration/platform/token-handler';
+    await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
+    const page = await suite.open('/clients/provided');
+    await page.getByText('Use a client that exists at the identity provider').click();
+    await page.getByRole('button', { name: 'Use this client' }).click();
+    await page.getByText('Enter the client id').waitFor();
+    await page.getByText('Enter the client secret').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByLabel('Client id at the identity provider').fill('demo-intake');
+    await page.getByLabel('Client secret').fill('demo-intake-secret');
+    await page.getByText('Use this client as a curl command').click();
+    expect(await page.content()).not.toContain('demo-intake-secret');
+    await page.getByRole('button', { name: 'Use this client' }).click();
+    await page.getByText('The client uses these credentials: people can sign in.').waitFor();
+    await page.getByText('it is never changed or deleted from here').waitFor();
+    expect(await page.content()).not.toContain('demo-intake-secret');
+
+    const leftovers = page.getByRole('region', { name: 'Leftovers at the identity provider' });
+    await leftovers.getByText('There are none.').waitFor();
+    const { rows } = await suite.world.handlerPool.query('SELECT tenant_id FROM client_registrations LIMIT 1');
+    await suite.world.handlerPool.query(
+      `INSERT INTO client_leftovers (tenant_id, client_id, realm, client_name, oidc_client_id, reason, created)
+       VALUES ($1, 'provided', 'demo', 'Formgate provided 1', NULL, 'response-lost', now()),
+              ($1, 'provided', 'demo', '<b>Formgate provided 2</b>', 'c-2', 'token-refused', now())`,
+      [rows[0].tenant_id],
+    );
+    await page.reload();
+    await leftovers
+      .getByRole('row', { name: /Formgate provided 1 unknown demo The registration got no response/ })
+      .waitFor();
+    await leftovers.getByRole('row', { name: /<b>Formgate provided 2<\/b> c-2 demo It was replaced/ }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
   });
 }

@@ -21,6 +21,10 @@ export function testDefinitions(suite: ConsoleSuite): void {
     await schema.fill('{\n  "type" "object"\n}');
     await page.getByRole('button', { name: 'Data schema, line 2: A colon is missing' }).waitFor();
     await schema.fill('{"type":"object","properties":{"name":{"type":"string","title":"Name of the dog"}}}');
+    await page.getByRole('button', { name: 'Format Data schema' }).click();
+    expect(await schema.inputValue()).toContain('\n      "title": "Name of the dog"');
+    await page.getByLabel('People without an account may apply').check();
+    await page.getByLabel('One form for each applicant with an account').check();
     await page.getByLabel('Lock after').fill('P30D');
     await page.getByLabel('Roles of applicants').fill('applicant');
     await settled(page);
@@ -48,6 +52,11 @@ export function testDefinitions(suite: ConsoleSuite): void {
       latest: { revision: 1, configuration: { description: 'For dogs', retention: { lockAfter: 'P30D' } } },
       active: { revision: 0 },
     });
+    await page.getByRole('button', { name: 'Publish', exact: true }).click();
+    await page.getByText('Revision 1 is published: forms use it.').waitFor();
+    await settled(page);
+    await page.getByRole('button', { name: 'Use revision 0' }).click();
+    await page.getByText('Forms use revision 0.').waitFor();
     await page.getByText('Delete this definition …').click();
     await page.getByLabel('Type dog-licence to confirm').fill('dog-licence');
     await page.getByRole('button', { name: 'Delete this definition' }).click();
