@@ -9,7 +9,7 @@ import { retryDelay } from '../service/retry.ts';
 import { callSpan } from '../service/tracing/request-span.ts';
 import { currentSpan, traced } from '../service/tracing/tracing.ts';
 import { createCircuit } from './circuit.ts';
-import { exchange, type RawResponse } from './http-exchange.ts';
+import { encodeRequest, exchange, type RawResponse } from './http-exchange.ts';
 import { assertOwn404, parseResponse, responseError } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -98,13 +98,6 @@ interface Call {
 
 const retries = 2;
 
-function headersOf({ language, idempotencyKey }: PlatformRequest<unknown>): Record<string, string> {
-  return {
-    ...(language !== undefined && { 'accept-language': language }),
-    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
-  };
-}
-
 const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(method);
 
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
@@ -114,13 +107,12 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
   let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
-    const { body, ...rest } = encodeBody(request);
+    const { body, headers: own } = encodeRequest(request);
     const headers: Record<string, string> = {
       accept: 'application/json',
       'user-agent': 'formgate',
       ...scopeHeaders(),
-      ...headersOf(request),
-      ...rest,
+      ...own,
     };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
     const mayRepeat = request.idempotent ?? (isIdempotent(request.method) || request.idempotencyKey !== undefined);
@@ -183,15 +175,6 @@ function readResponse<T>(service: string, request: PlatformRequest<T>, response:
     return request.notFound();
   }
   throw responseError(service, response);
-}
-
-function encodeBody({ body, form }: PlatformRequest<unknown>): { body: string | null; 'content-type'?: string } {
-  if (form) {
-    const encoded = new URLSearchParams(form).toString();
-    return { body: encoded, 'content-type': 'application/x-www-form-urlencoded' };
-  }
-  if (body === undefined) return { body: null };
-  return { body: JSON.stringify(body), 'content-type': 'application/json' };
 }
 
 /** True if a retry may succeed: for connection errors, truncated responses, and 502, 503 or 504. */
