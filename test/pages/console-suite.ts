@@ -7,8 +7,6 @@ import { type ConsoleWorld, settled, startConsoleWorld } from './console-world.t
 export interface ConsoleSuite {
   readonly world: ConsoleWorld;
   readonly context: BrowserContext;
-  /** Counts what the open pages have run so far, before a page is left. */
-  collect(): Promise<void>;
   /** A form with some data. */
   readonly formId: string;
   /** Opens a page of the console until the end of the test. `path` is below `/console/demo`. */
@@ -19,15 +17,10 @@ interface Options {
   isSignedIn?: boolean;
   /** Called with each context before it opens a page. */
   onContext?(context: BrowserContext): void;
-  collect?(): Promise<void>;
 }
 
 /** Registers what starts before the first test, what ends after the last, and what is checked after each. */
-export function useConsole({
-  isSignedIn = true,
-  onContext,
-  collect = async () => undefined,
-}: Options = {}): ConsoleSuite {
+export function useConsole({ isSignedIn = true, onContext }: Options = {}): ConsoleSuite {
   let world: ConsoleWorld;
   let context: BrowserContext;
   let formId: string;
@@ -49,7 +42,6 @@ export function useConsole({
     get formId() {
       return formId;
     },
-    collect,
     async open(path, from = context) {
       const page = await from.newPage();
       onTestFinished(() => page.close());

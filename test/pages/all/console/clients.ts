@@ -56,20 +56,21 @@ export function testClients(suite: ConsoleSuite): void {
     const update = { clients: { provided: entry('provided'), replaced: entry('replaced') } };
     const document = '/configuration/v2/configuration/platform/token-handler';
     await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
+    const theirs = await createAtProvider(url);
     const page = await suite.open('/clients/provided');
     await page.getByText('Use a client that exists at the identity provider').click();
     await page.getByRole('button', { name: 'Use this client' }).click();
     await page.getByText('Enter the client id').waitFor();
     await page.getByText('Enter the client secret').waitFor();
     expect(await findFaults(page)).toEqual([]);
-    await page.getByLabel('Client id at the identity provider').fill('demo-intake');
-    await page.getByLabel('Client secret').fill('demo-intake-secret');
+    await page.getByLabel('Client id at the identity provider').fill(theirs.client_id);
+    await page.getByLabel('Client secret').fill(theirs.client_secret);
     await page.getByText('Use this client as a curl command').click();
-    expect(await page.content()).not.toContain('demo-intake-secret');
+    expect(await page.content()).not.toContain(theirs.client_secret);
     await page.getByRole('button', { name: 'Use this client' }).click();
     await page.getByText('The client uses these credentials: people can sign in.').waitFor();
     await page.getByText('it is never changed or deleted from here').waitFor();
-    expect(await page.content()).not.toContain('demo-intake-secret');
+    expect(await page.content()).not.toContain(theirs.client_secret);
 
     const leftovers = page.getByRole('region', { name: 'Leftovers at the identity provider' });
     await leftovers.getByText('There are none.').waitFor();
@@ -87,4 +88,21 @@ export function testClients(suite: ConsoleSuite): void {
     await leftovers.getByRole('row', { name: /<b>Formgate provided 2<\/b> c-2 demo It was replaced/ }).waitFor();
     expect(await findFaults(page)).toEqual([]);
   });
+}
+
+/** Creates a client as an administrator of the identity provider would, and returns its credentials. */
+async function createAtProvider(site: string): Promise<{ client_id: string; client_secret: string }> {
+  const discovered = await fetch(`${site}/auth/realms/demo/.well-known/openid-configuration`);
+  const { registration_endpoint: endpoint } = (await discovered.json()) as { registration_endpoint: string };
+  const response = await fetch(endpoint, {
+    method: 'POST',
+    headers: { Authorization: 'Bearer demo-registration-token', 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      client_name: 'theirs',
+      redirect_uris: [`${site}/token-handler/clients/provided/callback`],
+      token_endpoint_auth_method: 'client_secret_basic',
+    }),
+  });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  return (await response.json()) as { client_id: string; client_secret: string };
 }
