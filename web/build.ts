@@ -49,7 +49,8 @@ const withoutAjv = {
   load: (id: string) => (id === '\0without-ajv' ? 'export default undefined;' : undefined),
 };
 
-async function buildApp(app: string, outDir: string): Promise<void> {
+/** `sourcemap` also writes maps, to which no file refers; the other files are the same with and without. */
+export async function buildApp(app: string, outDir: string, sourcemap: false | 'hidden' = false): Promise<void> {
   // Loaded here, because a start whose pages are built does not need it.
   const vite = await import('vite');
   await vite.build({
@@ -59,7 +60,10 @@ async function buildApp(app: string, outDir: string): Promise<void> {
     logLevel: 'warn',
     plugins: [withoutAjv],
     // A file below 4 KB would become a data: address, which the pages' policy forbids.
-    build: { outDir, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, target: 'es2022' },
+    build: {
+      ...{ outDir, emptyOutDir: true, sourcemap, assetsInlineLimit: 0, target: 'es2022' },
+      modulePreload: { polyfill: false },
+    },
   });
   const names = await readdir(outDir, { recursive: true });
   await Promise.all(

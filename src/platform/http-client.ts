@@ -9,7 +9,7 @@ import { retryDelay } from '../service/retry.ts';
 import { callSpan } from '../service/tracing/request-span.ts';
 import { currentSpan, traced } from '../service/tracing/tracing.ts';
 import { createCircuit } from './circuit.ts';
-import { exchange, type RawResponse } from './http-exchange.ts';
+import { encodeRequest, exchange, type RawResponse } from './http-exchange.ts';
 import { assertOwn404, parseResponse, responseError } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -37,6 +37,8 @@ export interface PlatformRequest<T> extends CallOptions {
    * false for other calls of POST and PATCH.
    */
   idempotent?: boolean | undefined;
+  /** The header Accept-Language: the language of what the call sends to a person. */
+  language?: string | undefined;
   /** The header Idempotency-Key. Must contain no secret. */
   idempotencyKey?: string | undefined;
   /**
@@ -107,15 +109,19 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
   let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
-    const { body, ...rest } = encodeBody(request);
+    const { body, headers: own } = encodeRequest(request);
     const headers: Record<string, string> = {
       accept: 'application/json',
       'user-agent': 'formgate',
+<<<<<<< HEAD
       ...(options.sendsScope === false ? {} : scopeHeaders()),
       ...rest,
+=======
+      ...scopeHeaders(),
+      ...own,
+>>>>>>> pages
     };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
-    if (request.idempotencyKey !== undefined) headers['idempotency-key'] = request.idempotencyKey;
     const mayRepeat = request.idempotent ?? (isIdempotent(request.method) || request.idempotencyKey !== undefined);
     for (let retry = 0; ; retry += 1) {
       call.attempts += 1;
@@ -176,15 +182,6 @@ function readResponse<T>(service: string, request: PlatformRequest<T>, response:
     return request.notFound();
   }
   throw responseError(service, response);
-}
-
-function encodeBody({ body, form }: PlatformRequest<unknown>): { body: string | null; 'content-type'?: string } {
-  if (form) {
-    const encoded = new URLSearchParams(form).toString();
-    return { body: encoded, 'content-type': 'application/x-www-form-urlencoded' };
-  }
-  if (body === undefined) return { body: null };
-  return { body: JSON.stringify(body), 'content-type': 'application/json' };
 }
 
 /** True if a retry may succeed: for connection errors, truncated responses, and 502, 503 or 504. */

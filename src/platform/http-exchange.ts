@@ -68,3 +68,27 @@ export async function exchange(agent: Dispatcher, request: Exchange): Promise<Ra
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
+
+interface OwnParts {
+  body?: unknown;
+  form?: Record<string, string> | undefined;
+  language?: string | undefined;
+  idempotencyKey?: string | undefined;
+}
+
+/** The body, and the headers that depend on the call. */
+export function encodeRequest({ body, form, language, idempotencyKey }: OwnParts): {
+  body: string | null;
+  headers: Record<string, string>;
+} {
+  const type = form ? 'application/x-www-form-urlencoded' : body === undefined ? undefined : 'application/json';
+  const text = form ? new URLSearchParams(form).toString() : body === undefined ? null : JSON.stringify(body);
+  return {
+    body: text,
+    headers: {
+      ...(type !== undefined && { 'content-type': type }),
+      ...(language !== undefined && { 'accept-language': language }),
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    },
+  };
+}

@@ -59,9 +59,9 @@ export interface Notifications {
    */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
   /**
-   * Shows `reason` to the recipient. Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
+   * Shows `reason` to the recipient, and asks for a message in `language`. Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
    */
-  sendCode(request: CodeRequest & { reason: string }): Promise<void>;
+  sendCode(request: CodeRequest & { reason: string; language?: string }): Promise<void>;
   /**
    * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
    * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
@@ -125,15 +125,15 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
 
   function operate<T>(
-    request: CodeRequest & { idempotencyKey?: string | undefined },
+    request: CodeRequest & { idempotencyKey?: string | undefined; language?: string },
     operation: string,
     body: Record<string, string>,
     answer: z.ZodType<T>,
   ) {
-    const { tenantId, subscriberId, channel, address, idempotencyKey, timeoutMs } = request;
+    const { tenantId, subscriberId, channel, address, idempotencyKey, language, timeoutMs } = request;
     return client.request({
       operation,
-      idempotencyKey,
+      ...{ idempotencyKey, language },
       method: 'POST',
       path: subscriberPath(subscriberId),
       query: { tenantId },

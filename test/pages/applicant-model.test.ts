@@ -25,7 +25,7 @@ function fieldsFor(schema: JsonObject, uiSchema?: unknown, data: unknown = {}) {
 function messagesFor(schema: JsonObject, data: unknown, language: 'en' | 'fr' = 'en', uiSchema?: unknown): string[] {
   const texts = textsOf(language);
   const fields = withTitles(fieldsFor(schema, uiSchema, data), texts);
-  return findingsFor(data, fields, createValidator(schema)).map(({ finding, field }) =>
+  return findingsFor(data, fields, createValidator(schema, 'urn:example')).map(({ finding, field }) =>
     field ? messageFor(finding, field, texts) : pointerOf(finding.path),
   );
 }

@@ -18,6 +18,8 @@ export interface ConsoleWorld {
   url: string;
   /** The form service's database. */
   pool: pg.Pool;
+  /** The token handler's database. */
+  handlerPool: pg.Pool;
   /** Everything that the watched pages did wrong so far. */
   complaints: string[];
   /** Opens a context whose pages are watched. */
@@ -26,6 +28,8 @@ export interface ConsoleWorld {
   signIn(context: BrowserContext, path?: string, person?: Person): Promise<Page>;
   /** Calls an API with the token of a service account of the demo. Throws unless it succeeds. */
   api(account: 'demo-admin' | 'demo-intake', method: string, path: string, body?: unknown): Promise<unknown>;
+  /** Reads an API with the token of an operator of the realm core. */
+  coreApi(path: string): Promise<unknown>;
   /** Creates a form of the demo's definition, and returns its id. */
   form(data?: object): Promise<string>;
   close(): Promise<void>;
@@ -33,7 +37,8 @@ export interface ConsoleWorld {
 
 type Person = 'admin' | 'alice';
 
-export async function startConsoleWorld(): Promise<ConsoleWorld> {
+/** `onContext` is called with each context before it opens a page. */
+export async function startConsoleWorld(onContext?: (context: BrowserContext) => void): Promise<ConsoleWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'formgate-console-'));
   // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(directory, 0o755);
@@ -43,18 +48,28 @@ export async function startConsoleWorld(): Promise<ConsoleWorld> {
   const complaints: string[] = [];
   const environment = await readFile(join(directory, 'reconciler.env'), 'utf8');
   const [, databaseUrl] = /^DATABASE_URL=["']?([^"'\n]+)/m.exec(environment) ?? [];
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  const poolOf = (name?: string) => {
+    const address = new URL(databaseUrl ?? '');
+    if (name !== undefined) address.pathname = name;
+    return new pg.Pool({ connectionString: address.href, max: 1 });
+  };
+  const [pool, handlerPool] = [poolOf(), poolOf('token_handler')];
   const api = createApi(url);
   return {
     url,
-    pool,
+    ...{ pool, handlerPool },
     complaints,
     api,
-    context: (options) => openContext(browser, complaints, options),
+    async context(options) {
+      const context = await openContext(browser, complaints, options);
+      onContext?.(context);
+      return context;
+    },
     signIn: (context, path = '', person = 'admin') => signIn(context, `${url}/console/demo${path}`, person),
+    coreApi: (path) => readAsOperator(url, path),
     form: (data = {}) => createForm(api, data),
     async close() {
-      await Promise.all([pool.end(), browser.close()]);
+      await Promise.all([pool.end(), handlerPool.end(), browser.close()]);
       child.kill('SIGTERM');
       if (child.exitCode === null) await new Promise((done) => child.on('close', done));
       await rm(directory, { recursive: true, force: true });
@@ -119,6 +134,18 @@ function createApi(url: string): ConsoleWorld['api'] {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
     return text === '' ? undefined : JSON.parse(text);
   };
+}
+
+async function readAsOperator(url: string, path: string): Promise<unknown> {
+  const body = new URLSearchParams({
+    ...{ grant_type: 'password', client_id: 'demo-cli' },
+    ...{ username: 'core@example.com', password: 'core' },
+  });
+  const token = await fetch(`${url}/auth/realms/core/protocol/openid-connect/token`, { method: 'POST', body });
+  const { access_token: accessToken } = (await token.json()) as { access_token: string };
+  const response = await fetch(url + path, { headers: { Authorization: `Bearer ${accessToken}` } });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return response.json();
 }
 
 async function createForm(api: ConsoleWorld['api'], data: object): Promise<string> {

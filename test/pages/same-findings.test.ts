@@ -33,7 +33,7 @@ function inTheBrowser(validate: Validator, data: unknown): string[] {
 
 it.each([...corpus, ...Object.entries(furtherExamples)])('%s', (_name, { schema, data, comparesValidity = false }) => {
   const server = compileSchema(schema, { allErrors: true, urnPrefix: 'urn:example' });
-  const browser = createValidator(bundledSchema(schema));
+  const browser = createValidator(bundledSchema(schema), 'urn:example');
   for (const value of data) {
     const [found, authority] = [inTheBrowser(browser, value), onTheServer(server, value)];
     if (comparesValidity)

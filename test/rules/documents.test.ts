@@ -47,7 +47,12 @@ test('every script that a document names is in package.json', () => {
 
 test('the commands in the README find the code in the mail of the platform server', () => {
   const [, first = '', last = ''] = /grep -oE '([^']+)' \| head -1 \| grep -oE '([^']+)'/.exec(readme) ?? [];
-  const { text } = codeMail({ name: 'Ana', address: 'ana@example.org' }, 'K2TPX4', 'Use this code to open your draft.');
+  const { text } = codeMail({
+    to: { name: 'Ana', address: 'ana@example.org' },
+    code: 'K2TPX4',
+    reason: 'Use this code to open your draft.',
+    language: 'en',
+  });
   const found = new RegExp(first).exec(JSON.stringify([{ subject: 'Your code', text }]))?.[0] ?? '';
   expect(new RegExp(last).exec(found)?.[0]).toBe('K2TPX4');
 });

@@ -4,13 +4,13 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkImports, findBlindSpots, importRuleModules, importRuleNames } from './import-rules.ts';
-import { listFiles, sourceFolders } from './source-files.ts';
+import { codeEndings, listFiles, sourceFolders } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'test/fixtures/import-rules');
 
 function refusedImports(tree: string): string[] {
-  return listFiles(tree, sourceFolders, '.ts').flatMap(({ path, text }) =>
+  return listFiles(tree, sourceFolders, codeEndings).flatMap(({ path, text }) =>
     text
       .split('\n')
       .filter((line) => line.endsWith('// refused'))
@@ -50,9 +50,10 @@ test('an import that the checker cannot see is reported', async () => {
   );
 });
 
-test('the checker sees every file of src, reconciler and test, and all their imports', async () => {
+test('the checker sees every file of code, and all their imports', async () => {
   const report = await checkImports(root);
-  const files = listFiles(root, sourceFolders, '.ts');
+  const files = listFiles(root, sourceFolders, codeEndings);
+  expect(files.filter(({ path }) => path.endsWith('.tsx')).length).toBeGreaterThan(50);
   expect(report.modules.size).toBeGreaterThanOrEqual(files.length);
   expect(findBlindSpots(root, report)).toEqual([]);
 });

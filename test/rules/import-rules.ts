@@ -1,7 +1,7 @@
 // The import rules, for dependency-cruiser, and a function that checks a tree of files. code-rules.ts checks the
 // contents of files.
 import { cruise, type IFlattenedRuleSet, type IForbiddenRuleType } from 'dependency-cruiser';
-import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
+import { codeEndings, listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
 /** An import that breaks a rule. Paths are relative to the checked tree. */
 export interface ImportFinding {
@@ -146,7 +146,8 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'imports-resolve',
     comment: 'The import names a file or package that does not exist.',
     from: { path: '.' },
-    to: { couldNotResolve: true },
+    // A file that the reader of the sample copies beside it.
+    to: { couldNotResolve: true, pathNot: String.raw`^\./token-handler-client\.js$` },
   },
 ];
 
@@ -156,14 +157,14 @@ const ruleSet: IFlattenedRuleSet = { forbidden: forbidden.map((rule) => ({ ...ru
 export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? '');
 
 /**
- * Checks every `.ts` file under the folders with TypeScript of a tree.
+ * Checks every file of code under the folders with code of a tree.
  *
- * TypeScript 7 has no parser API for dependency-cruiser, which would then see no `.ts` file and report nothing. Therefore the
+ * TypeScript 7 has no parser API for dependency-cruiser, which would then see no such file and report nothing. Therefore the
  * parser is swc, and the report lists the modules that it saw, so that the caller can compare them with the files on disk.
  */
 export async function checkImports(root: string): Promise<ImportReport> {
-  const files = listFiles(root, sourceFolders, '.ts');
-  if (files.length === 0) throw new Error(`There is no .ts file under ${root}`);
+  const files = listFiles(root, sourceFolders, codeEndings);
+  if (files.length === 0) throw new Error(`There is no code under ${root}`);
   const { output } = await cruise(
     files.map((file: SourceFile) => file.path),
     {
@@ -177,7 +178,7 @@ export async function checkImports(root: string): Promise<ImportReport> {
       enhancedResolveOptions: {
         exportsFields: ['exports'],
         conditionNames: ['import', 'node', 'default', 'types', 'require'],
-        extensions: ['.ts', '.js', '.json'],
+        extensions: [...codeEndings, '.json'],
       },
     },
   );
@@ -200,15 +201,16 @@ export async function checkImports(root: string): Promise<ImportReport> {
 }
 
 /**
- * Returns the `.ts` files and imports that the checker missed. The checker cannot see the type expression
+ * Returns the files and imports that the checker missed. The checker cannot see the type expression
  * `import(…).Y`: write `import type` instead.
  */
 export function findBlindSpots(root: string, { modules }: ImportReport): string[] {
-  return listFiles(root, sourceFolders, '.ts').flatMap(({ path, text }) => {
+  return listFiles(root, sourceFolders, codeEndings).flatMap(({ path, text }) => {
     const seen = modules.get(path);
     if (seen === undefined) return [`${path}: not seen by the import checker`];
     const statements = text.matchAll(/^(?:import|export)\b[^'"`;]*?from '([^']+)'/gm);
-    const expressions = text.matchAll(/\bimport\('([^']+)'\)/g);
+    // In a file of JavaScript, a comment may name a type by such an expression.
+    const expressions = text.matchAll(/^(?!\s*(?:\/\/|\/?\*)).*\bimport\('([^']+)'\)/gm);
     return [...statements, ...expressions].flatMap(([, specifier = '']) =>
       seen.includes(specifier.replace('node:', ''))
         ? []

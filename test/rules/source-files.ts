@@ -9,7 +9,10 @@ export interface SourceFile {
   text: string;
 }
 
-/** The folders with TypeScript. */
+/** The endings of files with code. */
+export const codeEndings = ['.ts', '.mts', '.tsx', '.js', '.mjs'];
+
+/** The folders with code. */
 export const sourceFolders = ['src', 'reconciler', 'dev', 'test', 'web'];
 
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage', 'dist']);
@@ -18,13 +21,15 @@ const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage', 'dist'
 const leftOut = ['test/fixtures/', 'web/samples/angular/'];
 
 /**
- * Returns every file of the folders whose path has the ending ('' matches every file), sorted. Ignores missing folders.
+ * Returns every file of the folders whose path has one of the endings ('' matches every file), sorted. Ignores missing
+ * folders.
  */
-export function listFiles(root: string, folders: string[], ending: string): SourceFile[] {
+export function listFiles(root: string, folders: string[], endings: string | readonly string[]): SourceFile[] {
   return folders
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) => walk(root, folder))
-    .filter((path) => path.endsWith(ending) && !leftOut.some((folder) => path.startsWith(folder)))
+    .filter((path) => [endings].flat().some((ending) => path.endsWith(ending)))
+    .filter((path) => !leftOut.some((folder) => path.startsWith(folder)))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }

@@ -18,8 +18,8 @@ export function addressOf(pathname: string): Address | undefined {
 
 export interface Fragment {
   form: string | undefined;
-  /** Number of a page from 1, or the summary. */
-  page: number | 'check' | undefined;
+  /** Number of a page from 1, the summary, or the question whether to delete the draft. */
+  page: number | 'check' | 'delete' | undefined;
 }
 
 export function fragmentOf(hash: string): Fragment {
@@ -27,7 +27,7 @@ export function fragmentOf(hash: string): Fragment {
   const page = parameters.get('page') ?? '';
   return {
     form: parameters.get('form') || undefined,
-    page: page === 'check' ? page : /^[1-9]\d{0,3}$/.test(page) ? Number(page) : undefined,
+    page: page === 'check' || page === 'delete' ? page : /^[1-9]\d{0,3}$/.test(page) ? Number(page) : undefined,
   };
 }
 

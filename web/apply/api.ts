@@ -42,6 +42,8 @@ export interface Definition {
   dataSchema: unknown;
   uiSchema: unknown;
   files: boolean;
+  /** Of the URNs of uploaded files. */
+  urnPrefix: string;
   languages: readonly ('en' | 'fr')[];
 }
 
@@ -104,6 +106,8 @@ export function createApi(tenant: string) {
       (await send(`${form(id)}/submission`, { method: 'POST', headers: { 'Idempotency-Key': key } })).json(),
     upload: async (id: string, file: File): Promise<{ urn: string; name: string }> =>
       (await send(`${form(id)}/files?name=${encodeURIComponent(file.name)}`, { method: 'POST', body: file })).json(),
+    /** Takes a code that was entered in this browser within the last half hour. */
+    remove: (id: string) => send(form(id), { method: 'DELETE' }),
     forget: (id: string) => send(`${form(id)}/cookie`, { method: 'DELETE' }),
   };
 }

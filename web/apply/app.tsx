@@ -89,6 +89,7 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
       go={(page, how) => go({ form: formId, page }, how)}
       onEnd={(reason) => void end(reason)}
       onLeft={() => showStart({ kind: 'left' }, 'replace')}
+      onDeleted={() => showStart({ kind: 'deleted' }, 'replace')}
     />
   );
 }

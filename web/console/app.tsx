@@ -2,6 +2,7 @@
 import { PlainPage } from './elements/plain-page.tsx';
 import { Frame } from './frame.tsx';
 import { addressOfPage, type Place, usePlace } from './location.ts';
+import { CorePage, coreRealm } from './session/core-page.tsx';
 import { ExpiryWarning } from './session/expiry-warning.tsx';
 import { forgetAll } from './session/kept.ts';
 import { type Session, tokenHandler } from './session/session.ts';
@@ -15,9 +16,10 @@ export function App() {
   const followed = useFollowedSession();
   useRememberedTenant(place.tenant);
   if (place.tenant === '') return <TenantPage />;
+  if (place.tenant.toLowerCase() === coreRealm) return <CorePage />;
   const { state } = followed;
   if (state.name === 'loading') return <Loading />;
-  if (state.name === 'unreachable') return <Unreachable onRetry={followed.reload} />;
+  if (state.name === 'unreachable') return <Unreachable onRetry={() => followed.reload()} />;
   if (state.name === 'signed-out') return <SignedOutPage place={place} ended={state.ended} />;
   if (isOfOtherTenant(state.session, place)) return <OtherTenant session={state.session} place={place} />;
   return <SignedIn session={state.session} place={place} followed={followed} />;

@@ -35,6 +35,8 @@ export interface ApplyRoutesOptions {
   sends: { minute: RateLimiter; hour: RateLimiter };
   /** Wrong codes for one form id in an hour. */
   wrongCodes: RateLimiter;
+  /** Of the URNs of uploaded files. */
+  urnPrefix: string;
   /** Milliseconds for which a code can be entered. */
   codeLifetime: number;
   metrics: Pick<Metrics, 'rateLimited'>;

@@ -29,7 +29,7 @@ describe('the applicant’s path', () => {
     const definition = await first.ask('GET', '/definitions/permit');
     expect(definition).toMatchObject({
       status: 200,
-      body: { id: 'permit', name: 'Permit', tenantName: 'Demo', files: false, languages: ['en', 'fr'] },
+      body: { id: 'permit', name: 'Permit', tenantName: 'Demo', files: false, urnPrefix: 'urn:example' },
     });
     const { id, etag, email } = await first.start();
     await first.save(id, { name: 'Ana' }, etag);
@@ -62,12 +62,26 @@ describe('the applicant’s path', () => {
     expect((await second.ask('GET', `/forms/${id}`)).body).toMatchObject({ status: 'Submitted' });
   });
 
-  it('sends the code with its reason in the language of the form', async () => {
+  it('sends the mail with the code in the language of the form, from the subject to the last line', async () => {
     const page = browser();
     const { id, email } = await page.start(undefined, { language: 'fr' });
     await apply.code(page, id, email);
-    const texts = apply.forms.platform.mailbox.messages().filter(({ to }) => to.includes(email));
-    expect(texts.some(({ text }) => text.includes('Utilisez ce code pour ouvrir votre brouillon.'))).toBe(true);
+    const mail = apply.forms.platform.mailbox
+      .messages()
+      .find(({ to, subject }) => to.includes(email) && subject.includes('code'));
+    expect(mail?.subject).toBe('Votre code');
+    expect(
+      mail?.text
+        .replace(/^[A-Z0-9]{6}$/m, '…')
+        .trim()
+        .split(/\s*\n\s*/),
+    ).toEqual([
+      'Bonjour,',
+      'Utilisez ce code pour ouvrir votre brouillon.',
+      'Votre code est :',
+      '…',
+      'Il sert une seule fois, pendant 10 minutes. Si vous ne l’avez pas demandé, ne faites rien.',
+    ]);
   });
 
   it('shows what is missing with pointers into the data', async () => {

@@ -15,7 +15,7 @@ import {
   registerParams,
 } from './schema.ts';
 
-export function applyDefinitionRoute({ guards, api, cookies, files }: ApplyRoutesOptions): Route {
+export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
   return route({
     method: 'get',
     // It sets the browser's cookie.
@@ -46,7 +46,7 @@ export function applyDefinitionRoute({ guards, api, cookies, files }: ApplyRoute
         ...{ id, name, description, dataSchema, uiSchema },
         tenantName: tenant.name,
         files: await files.isAvailable(),
-        languages,
+        ...{ urnPrefix, languages },
       });
     },
   });

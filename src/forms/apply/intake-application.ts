@@ -90,6 +90,7 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
     },
     wrongCodes: limits.local({ name: 'apply-wrong-codes', most: 5, window: hour }),
     codeLifetime: config.CODE_LIFETIME,
+    urnPrefix: urns.prefix,
   };
   return { routes, api };
 }

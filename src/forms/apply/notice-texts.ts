@@ -111,11 +111,11 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       },
       expired: {
         title: 'Ce lien est trop ancien',
-        text: 'Le brouillon a sans doute été supprimé depuis. Vous pouvez recommencer.',
+        text: 'Le brouillon n’existe sans doute plus. Vous pouvez en commencer un autre.',
       },
       locked: {
         title: 'Votre brouillon est verrouillé',
-        text: 'Vous ne pouvez plus le modifier ici. Si vous en avez encore besoin, demandez au bureau concerné de le déverrouiller.',
+        text: 'Vous ne pouvez plus le changer ici. Si vous en avez encore besoin, demandez au bureau qui le gère de le rouvrir.',
       },
       submitted: { title: 'Ce n’est plus un brouillon', text: 'Vous l’avez envoyé : il ne sera pas verrouillé.' },
       gone: { title: 'Ce brouillon n’existe plus', text: 'Il a été supprimé. Vous pouvez recommencer.' },

@@ -137,12 +137,12 @@ async function check(
   }
 }
 
-type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason' | 'tenantId'>;
+type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason' | 'language' | 'tenantId'>;
 
 async function sendCode({ notifications }: VerificationOptions, form: Form, request: SendRequest): Promise<void> {
-  const reason = reasons[form.applicant.language ?? 'en'];
+  const language = form.applicant.language ?? 'en';
   try {
-    await notifications.sendCode({ ...request, tenantId: form.tenantId, reason });
+    await notifications.sendCode({ ...request, tenantId: form.tenantId, language, reason: reasons[language] });
   } catch (error) {
     // The subscriber has the channel, so a 400 means that the service has no provider for it.
     if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)

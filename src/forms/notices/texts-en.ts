@@ -21,7 +21,7 @@ export const english: Record<NoticeName, NoticeText> = {
     heading: 'Draft saved',
     paragraphs: [
       `<p>We saved a draft of your ${form}. It is not submitted yet.</p>`,
-      '<p>You can come back and finish it. If you do not open it for some time, it will be locked and later deleted; we will write to you before it is deleted.</p>',
+      '<p>You can come back and finish it. If you do not open it for some time, it will be locked and later deleted. We will write to you first.</p>',
       link('Continue your draft'),
     ],
     sms: `We saved a draft of your ${form}. It is not submitted yet.${plainLink}`,

@@ -22,7 +22,7 @@ export const french: Record<NoticeName, NoticeText> = {
     heading: 'Brouillon enregistré',
     paragraphs: [
       `<p>Nous avons enregistré un brouillon de votre formulaire ${form}. Il n’est pas encore envoyé.</p>`,
-      '<p>Vous pouvez y revenir et le terminer. Si vous ne l’ouvrez pas pendant un certain temps, il sera verrouillé, puis supprimé ; nous vous écrirons avant de le supprimer.</p>',
+      '<p>Vous pouvez y revenir et le terminer. Si vous ne l’ouvrez pas pendant un certain temps, il sera verrouillé, puis supprimé. Nous vous écrirons avant.</p>',
       link('Continuer votre brouillon'),
     ],
     sms: `Votre brouillon ${form} est enregistré. Il n’est pas encore envoyé.${plainLink}`,
@@ -44,10 +44,10 @@ export const french: Record<NoticeName, NoticeText> = {
     heading: 'Brouillon verrouillé',
     paragraphs: [
       `<p>Vous n’avez pas ouvert votre brouillon ${form} depuis un certain temps : il est maintenant verrouillé. Vous ne pouvez ni l’ouvrir ni l’envoyer.</p>`,
-      `<p>Il sera supprimé${on('deleteOn')}, avec les renseignements que vous y avez inscrits.</p>`,
-      '<p>Si vous en avez encore besoin, demandez avant cette date au bureau auquel vous vous adressez de le déverrouiller.</p>',
+      `<p>Il sera supprimé${on('deleteOn')}, avec tout ce que vous y avez écrit.</p>`,
+      '<p>En avez-vous encore besoin ? Demandez avant cette date au bureau qui le gère de le rouvrir.</p>',
     ],
-    sms: `Votre brouillon ${form} est verrouillé et sera supprimé${on('deleteOn')}. Pour le garder, adressez-vous au bureau concerné.`,
+    sms: `Votre brouillon ${form} est verrouillé. Il sera supprimé${on('deleteOn')}. Pour le garder, écrivez au bureau qui le gère.`,
   },
   unlocked: {
     subject: `Votre brouillon ${form} est déverrouillé`,
@@ -83,7 +83,7 @@ export const french: Record<NoticeName, NoticeText> = {
     heading: 'Supprimé',
     paragraphs: [
       `<p>Votre ${deletedForm} est supprimé, avec les renseignements que vous y aviez inscrits. Il ne peut pas être récupéré.</p>`,
-      '<p>Vos coordonnées sont aussi supprimées : ceci est notre dernier message à ce sujet. Si vous voulez toujours faire une demande, veuillez recommencer.</p>',
+      '<p>Votre adresse est supprimée aussi. C’est donc notre dernier message. Si vous voulez encore faire une demande, commencez de nouveau.</p>',
     ],
     sms: `Votre ${deletedForm} est supprimé, avec les renseignements que vous y aviez inscrits. Ceci est notre dernier message à ce sujet.`,
   },

@@ -7,7 +7,7 @@ import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { Mail } from '../mail.ts';
 import { tenantKey } from '../tenant-key.ts';
-import { codeMail } from './code-mail.ts';
+import { type CodeLanguage, codeLanguages, codeMail } from './code-mail.ts';
 import { maySubscribe, mayUseSubscribers } from './policy.ts';
 import { notificationRefusals } from './routes.ts';
 import { deletedAnswer, operationAnswer, operationBody, readSubscriberAnswer, subscriberParams } from './schema.ts';
@@ -117,7 +117,8 @@ function operationRoute(options: SubscriberRouteOptions): Route {
         throw invalidRequest([{ pointer: '/channel', detail: 'has no provider here that could send a code' }]);
       const to = { subscriberId: subscriber.id, channel, address };
       if (body.operation === 'send-code') {
-        await sendCode(options, of, { ...to, name: subscriber.addressAs, reason: body.reason });
+        const language = request.acceptsLanguages([...codeLanguages]) === 'fr' ? 'fr' : 'en';
+        await sendCode(options, of, { ...to, name: subscriber.addressAs, reason: body.reason, language });
         response.json({ sent: true });
         return;
       }
@@ -129,12 +130,19 @@ function operationRoute(options: SubscriberRouteOptions): Route {
   });
 }
 
+interface CodeText {
+  name: string;
+  reason?: string | null | undefined;
+  language: CodeLanguage;
+}
+
 async function sendCode(
   { codes, sendMail, senderOf }: SubscriberRouteOptions,
   of: Tenant,
-  { name, reason, ...to }: CodeAddress & { name: string; reason?: string | null | undefined },
+  { name, reason, language, ...to }: CodeAddress & CodeText,
 ): Promise<void> {
-  const mail = codeMail({ name, address: to.address }, await codes.issue(to), reason);
+  const code = await codes.issue(to);
+  const mail = codeMail({ to: { name, address: to.address }, code, reason, language });
   try {
     await sendMail({ ...mail, from: await senderOf(tenantKey(of.id)) });
   } catch (cause) {

@@ -27,7 +27,7 @@ export function tryPage(document: ShownDocument): string {
   const body = html`<a class="skip" href="#calls">Skip to the calls</a>
 <header>
 <h1>${info.title}: try calls</h1>
-<p>The calls run as you, with the session of the console. They change real data. <a href="../docs">All calls are described here.</a></p>
+<p>The calls run as you, with the session of the console. They change real data. Only calls of this service can be tried here. <a href="../docs">All calls are described here.</a></p>
 <p id="status" role="status">Loading …</p>
 <form id="session"><div id="who" hidden><label for="tenant">Tenant</label><input id="tenant" name="tenant" required></div>
 <button id="sign-in" hidden>Sign in</button> <button id="sign-out" type="button" hidden>Sign out</button></form>

@@ -6,9 +6,6 @@ type Check = (text: string) => boolean;
 
 /** A time of day, as browsers submit it, or a time of RFC 3339 with an offset. */
 const time = /^(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-]\d\d:?\d\d)?)?$/i;
-/** One file, or several separated by semicolons. The prefix of the URNs is the platform's. */
-const files =
-  /^[\w:-]+:platform:file-service:v\d:\/files\/[a-zA-Z0-9.-]+(?:;[\w:-]+:platform:file-service:v\d:\/files\/[a-zA-Z0-9.-]+)*$/;
 /** A North American number, or an international one that begins with a plus sign. */
 const phone = /^(?:(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\+(?:[ ().-]?\d){7,15})$/;
 /** A Canadian postal code. */
@@ -25,7 +22,6 @@ function isSocialInsuranceNumber(text: string): boolean {
 
 const ofTheEditor: Record<string, RegExp | Check> = {
   time,
-  'file-urn': files,
   phone,
   'phone-number': phone,
   sin: isSocialInsuranceNumber,
@@ -33,7 +29,14 @@ const ofTheEditor: Record<string, RegExp | Check> = {
   'postal-code': postalCode,
 };
 
-/** Checks of texts by name of the format. A name that is missing is no rule. */
+/** One file, or several separated by semicolons. `urnPrefix` has only letters, digits, hyphens and colons. */
+export function fileUrnCheck(urnPrefix: string): Check {
+  const file = `${urnPrefix}:platform:file-service:v\\d:/files/[a-zA-Z0-9.-]+`;
+  const pattern = new RegExp(`^${file}(?:;${file})*$`);
+  return (text) => pattern.test(text);
+}
+
+/** Checks of texts by name of the format, but for URNs of files. A name that is missing is no rule. */
 export function formatChecks(): Record<string, Check> {
   const checks: Record<string, Check> = Object.create(null);
   for (const [name, format] of Object.entries({ ...fullFormats, ...ofTheEditor })) {

@@ -1,7 +1,7 @@
 // Validates form data in the browser by interpreting the data schema, because the pages' policy forbids to compile it.
 // The form service validates again at submission and is the authority.
 import { dereference, format, type OutputUnit, type Schema, validate } from '@cfworker/json-schema';
-import { formatChecks } from './formats.ts';
+import { fileUrnCheck, formatChecks } from './formats.ts';
 import { isObject, type JsonObject, type Path, pathOf, valueAt } from './json.ts';
 import { portableSchema } from './portable-schema.ts';
 
@@ -19,14 +19,20 @@ export type Validator = (data: unknown) => Finding[];
 for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
-/** References stay within the schema. A schema that cannot be used finds nothing. */
-export function createValidator(given: unknown): Validator {
+/**
+ * References stay within the schema. A schema that cannot be used finds nothing. URNs of files must have the prefix of
+ * the platform; rules of the UI schema, which have none, do not check them.
+ */
+export function createValidator(given: unknown, urnPrefix?: string): Validator {
+  const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);
   const { schema: portable, draft } = portableSchema(given);
   const schema: Schema | boolean = portable;
   let lookup: Record<string, Schema | boolean> | undefined;
   return (data) => {
     try {
       lookup ??= dereference(schema);
+      // The library has one table of formats for all validators.
+      format['file-urn'] = isFileUrn;
       const { errors } = validate(data, schema, draft, lookup, false);
       return errors.flatMap((error) => findingsOf(error, data, schema, lookup ?? {}));
     } catch {

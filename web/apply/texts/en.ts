@@ -52,6 +52,16 @@ export const english = {
       'Your answers are saved. To go on, open the link in the email that we sent you. You can close this page now.',
     unsaved: 'Some answers are not saved yet. Stay on this page until they are saved.',
   },
+  deletion: {
+    button: 'Delete this draft',
+    title: 'Do you want to delete your draft?',
+    final: 'We delete your draft and all your answers. You cannot get them back.',
+    code: 'We may ask you for a code first. We send it to your email address.',
+    confirm: 'Yes, delete my draft',
+    keep: 'No, keep my draft',
+    done: 'Your draft is deleted',
+    doneText: 'Your answers are deleted too. You can close this page now.',
+  },
   check: {
     title: 'Check your answers before you send your form',
     change: 'Change',
@@ -138,7 +148,7 @@ export const english = {
     noneFound: 'No answer found',
     unavailable: 'The list of answers could not be loaded.',
     notShown: 'This part of the form cannot be shown.',
-    computed: 'This is worked out from your other answers when you send the form.',
+    computed: 'There is nothing to fill in here.',
   },
   files: {
     none: 'Files cannot be sent with this form here. Ask the office how to send them.',

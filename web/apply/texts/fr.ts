@@ -29,7 +29,7 @@ export const french: EnglishTexts = {
     name: 'Votre nom',
     language: 'Dans quelle langue devons-nous vous écrire?',
     button: 'Commencer',
-    again: 'Si vous avez déjà commencé un formulaire, utilisez le lien du courriel que nous vous avons envoyé.',
+    again: 'Avez-vous déjà commencé? Ouvrez le lien du courriel que vous avez reçu ce jour-là.',
     noEmail: 'Entrez votre adresse courriel',
     badEmail: 'Entrez une adresse courriel valable, comme nom@exemple.com',
   },
@@ -53,6 +53,16 @@ export const french: EnglishTexts = {
     doneText:
       'Vos réponses sont enregistrées. Pour continuer, ouvrez le lien du courriel que nous vous avons envoyé. Vous pouvez fermer cette page.',
     unsaved: 'Des réponses ne sont pas encore enregistrées. Restez sur cette page jusqu’à ce qu’elles le soient.',
+  },
+  deletion: {
+    button: 'Supprimer ce brouillon',
+    title: 'Voulez-vous supprimer votre brouillon?',
+    final: 'Nous supprimons votre brouillon et toutes vos réponses. Vous ne pourrez pas les retrouver.',
+    code: 'Nous vous demandons peut-être un code avant. Nous l’envoyons à votre adresse courriel.',
+    confirm: 'Oui, supprimer mon brouillon',
+    keep: 'Non, garder mon brouillon',
+    done: 'Votre brouillon est supprimé',
+    doneText: 'Vos réponses sont supprimées aussi. Vous pouvez fermer cette page.',
   },
   check: {
     title: 'Vérifiez vos réponses avant d’envoyer le formulaire',
@@ -84,7 +94,7 @@ export const french: EnglishTexts = {
     button: 'Ouvrir mon formulaire',
     none: 'Entrez le code du courriel',
     other:
-      'Si aucun code ne marche, votre formulaire est peut-être verrouillé, envoyé ou supprimé. Demandez alors au bureau responsable.',
+      'Si aucun code ne marche, votre formulaire est peut-être fermé, envoyé ou effacé. Dans ce cas, demandez au bureau qui le gère.',
     wrong: 'Ce code est faux ou trop ancien. Regardez le dernier courriel, ou demandez un autre code',
     tooMany: (minutes) => `C’était trop souvent. Attendez ${minutes} minute${s(minutes)}, puis réessayez`,
     kept: 'Ce que vous avez écrit est toujours ici. Nous l’enregistrons quand vous avez entré le code.',
@@ -103,7 +113,7 @@ export const french: EnglishTexts = {
     submittedText: 'Vous ne pouvez plus le modifier.',
     locked: 'Votre brouillon est verrouillé',
     lockedText:
-      'Personne ne l’a ouvert pendant longtemps. Demandez au bureau responsable du formulaire : il peut le déverrouiller.',
+      'Personne ne l’a ouvert pendant longtemps. Demandez au bureau qui le gère : il peut le rouvrir.',
     lockedUntil: (date) => `Il sera supprimé le ${date}.`,
     gone: 'Ce formulaire n’existe plus',
     goneText: 'Il a été supprimé. Vous pouvez en commencer un autre.',
@@ -118,7 +128,7 @@ export const french: EnglishTexts = {
     failed: 'La page ne fonctionne pas en ce moment',
     failedText: 'Réessayez dans un instant. Rien de ce que vous avez enregistré n’est perdu.',
     tooMany: (minutes) =>
-      `Trop de formulaires ont été commencés d’ici. Attendez ${minutes} minute${s(minutes)}, puis réessayez`,
+      `On a commencé trop de formulaires d’ici. Attendez ${minutes} minute${s(minutes)}, puis essayez de nouveau`,
     home: 'Aucun formulaire n’est choisi',
     homeText: 'Ouvrez le lien d’un formulaire que vous avez reçu.',
     reload: 'Recharger la page',
@@ -143,7 +153,7 @@ export const french: EnglishTexts = {
     noneFound: 'Aucune réponse trouvée',
     unavailable: 'La liste des réponses n’a pas pu être chargée.',
     notShown: 'Cette partie du formulaire ne peut pas être affichée.',
-    computed: 'Calculé à partir de vos autres réponses quand vous envoyez le formulaire.',
+    computed: 'Il n’y a rien à remplir ici.',
   },
   files: {
     none: 'On ne peut pas envoyer de fichiers avec ce formulaire ici. Demandez au bureau comment les envoyer.',

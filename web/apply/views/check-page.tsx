@@ -12,7 +12,7 @@ import { answered, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
-import { LeaveButton } from './leave-button.tsx';
+import { LeaveButtons } from './leave-buttons.tsx';
 import { problemText } from './problem-text.ts';
 import { SaveStateNote } from './save-state.tsx';
 import type { SharedProps } from './shared-props.ts';
@@ -77,7 +77,7 @@ export function CheckPage(props: CheckProps) {
         <button type="button" class="quiet" onClick={() => go(pages.length)}>
           {texts.back}
         </button>
-        <LeaveButton flush={() => draft.work.saver.flush()} onLeft={props.onLeft} />
+        <LeaveButtons flush={() => draft.work.saver.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
       </div>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
     </Page>

@@ -15,6 +15,7 @@ import { textsOf } from '../texts/texts.ts';
 import { CheckPage } from './check-page.tsx';
 import { CodePage } from './code-page.tsx';
 import { ConflictPage } from './conflict-page.tsx';
+import { DeletePage } from './delete-page.tsx';
 import type { FrameProps } from './frame.tsx';
 import { QuestionPage } from './question-page.tsx';
 import { ReceiptPage } from './receipt-page.tsx';
@@ -31,6 +32,8 @@ export interface FormPagesProps {
   go(page: Fragment['page'], how?: 'push' | 'replace'): void;
   onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
   onLeft(): void;
+  /** The draft was deleted. */
+  onDeleted(): void;
 }
 
 export function FormPages(props: FormPagesProps) {
@@ -84,14 +87,16 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
   if (submission) return <ReceiptPage {...{ frame, submission, fields, onLeft }} />;
   if (fragment.page === 'check')
     return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={setSubmission} />;
+  if (fragment.page === 'delete')
+    return <DeletePage {...{ ...shared, onEnd }} onKept={() => history.back()} onDeleted={props.onDeleted} />;
   const number = Math.min(Math.max(1, fragment.page ?? 1), pages.length);
   return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
 }
 
-function useModel({ dataSchema, uiSchema }: Definition): FormModel {
+function useModel({ dataSchema, uiSchema, urnPrefix }: Definition): FormModel {
   return useMemo(() => {
     const schema = isObject(dataSchema) ? dataSchema : {};
     const place: Place = { root: schema, schema, path: [] };
-    return { place, pages: pagesOf(uiSchema, place), validator: createValidator(dataSchema) };
-  }, [dataSchema, uiSchema]);
+    return { place, pages: pagesOf(uiSchema, place), validator: createValidator(dataSchema, urnPrefix) };
+  }, [dataSchema, uiSchema, urnPrefix]);
 }

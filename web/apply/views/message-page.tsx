@@ -4,14 +4,14 @@ import { type FrameProps, Page } from './frame.tsx';
 import { dateText } from './problem-text.ts';
 
 export type Message =
-  | { kind: 'home' | 'unknown' | 'failed' | 'gone' | 'left' }
+  | { kind: 'home' | 'unknown' | 'failed' | 'gone' | 'deleted' | 'left' }
   | { kind: 'locked'; deleteOn?: string | null | undefined }
   | { kind: 'submitted'; number?: string | undefined; submitted?: string | null | undefined };
 
 export function MessagePage({ frame, message, start }: { frame: FrameProps; message: Message; start?: () => void }) {
   const texts = textsOf(frame.language);
   const { title, lines } = contentOf(message, texts);
-  const canStart = start && (message.kind === 'gone' || message.kind === 'left' || message.kind === 'submitted');
+  const canStart = start && ['gone', 'deleted', 'left', 'submitted'].includes(message.kind);
   return (
     <Page frame={frame} title={title} pageKey={message.kind}>
       {lines.map((line) => (
@@ -33,7 +33,7 @@ export function MessagePage({ frame, message, start }: { frame: FrameProps; mess
   );
 }
 
-function contentOf(message: Message, { states, leave, receipt, locale }: ReturnType<typeof textsOf>) {
+function contentOf(message: Message, { states, deletion, leave, receipt, locale }: ReturnType<typeof textsOf>) {
   switch (message.kind) {
     case 'home':
       return { title: states.home, lines: [states.homeText] };
@@ -43,6 +43,8 @@ function contentOf(message: Message, { states, leave, receipt, locale }: ReturnT
       return { title: states.failed, lines: [states.failedText] };
     case 'gone':
       return { title: states.gone, lines: [states.goneText] };
+    case 'deleted':
+      return { title: deletion.done, lines: [deletion.doneText] };
     case 'left':
       return { title: leave.done, lines: [leave.doneText] };
     case 'locked': {

@@ -9,7 +9,7 @@ import { messageFor } from '../model/messages.ts';
 import { fieldsOf, findingsFor } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
 import { Page } from './frame.tsx';
-import { LeaveButton } from './leave-button.tsx';
+import { LeaveButtons } from './leave-buttons.tsx';
 import { SaveStateNote } from './save-state.tsx';
 import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
@@ -58,7 +58,7 @@ export function QuestionPage(props: QuestionProps) {
               {texts.back}
             </button>
           )}
-          <LeaveButton flush={() => draft.work.saver.flush()} onLeft={props.onLeft} />
+          <LeaveButtons flush={() => draft.work.saver.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
         </div>
       </form>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />

@@ -6,7 +6,7 @@ import { itemsOf } from '../model/questions.ts';
 import { answered } from '../model/titles.ts';
 import { Answers } from './answers.tsx';
 import { type FrameProps, Page } from './frame.tsx';
-import { LeaveButton } from './leave-button.tsx';
+import { LeaveButtons } from './leave-buttons.tsx';
 import { dateText } from './problem-text.ts';
 
 interface ReceiptProps {
@@ -30,7 +30,7 @@ export function ReceiptPage({ frame, submission, fields, onLeft }: ReceiptProps)
         <button type="button" onClick={() => window.print()}>
           {receipt.print}
         </button>
-        <LeaveButton flush={() => Promise.resolve(true)} onLeft={onLeft} />
+        <LeaveButtons flush={() => Promise.resolve(true)} onLeft={onLeft} />
       </div>
       <h2>{receipt.copy}</h2>
       <Answers fields={answered(fields, (field) => itemsOf(field, data).length === 0)} />

@@ -171,7 +171,7 @@ function RedirectUris({ client, onChanged }: Props) {
           isCode
           error={error}
           value={draft.value}
-          onChange={draft.set}
+          onChange={(text) => draft.set(text)}
         />
         <button type="submit" class="button quiet" aria-disabled={action.isBusy}>
           Replace

@@ -47,7 +47,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
 }
 
 export function Loaded<T>({ load, children }: { load: Load<T>; children: (value: T) => ComponentChildren }) {
-  if (load.problem) return <ProblemBox problem={load.problem} onRetry={load.reload} />;
+  if (load.problem) return <ProblemBox problem={load.problem} onRetry={() => load.reload()} />;
   if (load.value === undefined) return <p role="status">Loading …</p>;
   return <>{children(load.value)}</>;
 }

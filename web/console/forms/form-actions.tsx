@@ -117,7 +117,7 @@ function Hold({ form, onChanged }: Omit<Props, 'onDeleted'>) {
         error={error}
         rows={2}
         value={reason.value}
-        onChange={reason.set}
+        onChange={(text) => reason.set(text)}
       />
       <button type="submit" class="button quiet" aria-disabled={action.isBusy}>
         Put on hold

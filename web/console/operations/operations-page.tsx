@@ -18,7 +18,7 @@ export function OperationsPage() {
             <p>
               {operations.scope === 'tenant' ? 'The share of this tenant' : 'All tenants'}, as of{' '}
               <Time at={operations.asOf} />.{' '}
-              <button type="button" class="link" onClick={load.reload}>
+              <button type="button" class="link" onClick={() => load.reload()}>
                 Read again
               </button>
             </p>

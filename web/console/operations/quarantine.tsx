@@ -27,7 +27,7 @@ export function Quarantine() {
       <Loaded load={load}>
         {({ results, page }) => (
           <>
-            <Items items={results} onReleased={load.reload} />
+            <Items items={results} onReleased={() => load.reload()} />
             {page.next && (
               <button type="button" class="button quiet" onClick={() => setAfter(page.next ?? '')}>
                 Next page

@@ -37,7 +37,7 @@ function OwnSessions() {
     <section aria-labelledby="own-title">
       <h2 id="own-title">Your sessions</h2>
       <Loaded load={load}>
-        {(sessions) => <Sessions caption="Your sessions" sessions={sessions} end={end} onEnded={load.reload} />}
+        {(sessions) => <Sessions caption="Your sessions" sessions={sessions} end={end} onEnded={() => load.reload()} />}
       </Loaded>
     </section>
   );
@@ -54,7 +54,7 @@ async function callOwn<T>(method: string, url: string): Promise<T> {
   }
 }
 
-const pageSize = 50;
+const pageSize = 25;
 
 const listRequest = (after: string): ApiRequest => ({
   target: 'token-handler',
@@ -80,7 +80,7 @@ function TenantSessions() {
               caption="Sessions of the tenant"
               sessions={sessions}
               end={(id) => send(endRequest(id))}
-              onEnded={load.reload}
+              onEnded={() => load.reload()}
             />
             <div class="actions">
               {after !== '' && (

@@ -1,8 +1,15 @@
-// “Leave this computer”: saves, then forgets the form in this browser.
+// “Leave this computer”: saves, then forgets the form in this browser. “Delete this draft” leads to a page that asks.
 import { useState } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
 
-export function LeaveButton({ flush, onLeft }: { flush(): Promise<boolean>; onLeft(): void }) {
+interface LeaveProps {
+  flush(): Promise<boolean>;
+  onLeft(): void;
+  /** Undefined if there is no draft to delete. */
+  onDelete?(): void;
+}
+
+export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
   const { texts, api, formId } = useForm();
   const [isUnsaved, setUnsaved] = useState(false);
   const leave = async () => {
@@ -19,6 +26,11 @@ export function LeaveButton({ flush, onLeft }: { flush(): Promise<boolean>; onLe
       <button type="button" class="link" onClick={() => void leave()}>
         {texts.leave.button}
       </button>
+      {onDelete && (
+        <button type="button" class="link" onClick={onDelete}>
+          {texts.deletion.button}
+        </button>
+      )}
       <span role="status">{isUnsaved && texts.leave.unsaved}</span>
     </>
   );

@@ -1,0 +1,108 @@
+// Tests the actions of the console on clients.
+import { expect, it } from 'vitest';
+import type { ConsoleSuite } from '../../console-suite.ts';
+import { findFaults } from '../../console-world.ts';
+
+export function testClients(suite: ConsoleSuite): void {
+  it('clients: create, edit, register by token, change redirect URIs; secrets are cleared', async () => {
+    const page = await suite.open('/clients');
+    await page.getByText('Create a client').click();
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByRole('alert').getByRole('link', { name: 'Enter a name' }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    const callback = `${suite.world.url}/token-handler/clients/permits/callback`;
+    await page.getByLabel('Id', { exact: true }).fill('permits');
+    await page.getByLabel('Name', { exact: true }).fill('Permits');
+    await page.getByLabel('Redirect URIs').fill(callback);
+    await page.getByLabel('Targets').fill('form-service urn:example:platform:form-service');
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('The client permits was created.').waitFor();
+    await page.getByText('Register with a registration token').click();
+    await page.getByLabel('Registration token').fill('wrong-token');
+    await page.getByRole('button', { name: 'Register', exact: true }).click();
+    await page.locator('.problem').waitFor();
+    expect(await page.getByLabel('Registration token').inputValue()).toBe('');
+    await page.getByLabel('Registration token').fill('demo-registration-token');
+    await page.getByRole('button', { name: 'Register', exact: true }).click();
+    await page.getByText('The client is registered: people can sign in.').waitFor();
+    expect(await page.content()).not.toContain('demo-registration-token');
+    await page.getByText('Change the registered redirect URIs').click();
+    await page
+      .getByLabel('Registered redirect URIs')
+      .fill(`${callback}\n${suite.world.url}/token-handler/clients/permits/callback2`);
+    await page.getByRole('button', { name: 'Replace', exact: true }).click();
+    await page.getByText('The registered redirect URIs were replaced.').waitFor();
+    await page.getByText('Edit this client').click();
+    await page.getByLabel('Sign-out also ends the session at the identity provider').check();
+    await page.getByLabel('Description (optional)').fill('For permits');
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('The client was saved.').waitFor();
+    const document = await suite.world.api(
+      'demo-admin',
+      'GET',
+      '/configuration/v2/configuration/platform/token-handler',
+    );
+    expect(document).toMatchObject({
+      latest: { configuration: { clients: { permits: { description: 'For permits' } } } },
+    });
+  });
+
+  it('clients: uses the credentials of a client that exists, clears the secret, and lists leftovers', async () => {
+    const { api, url } = suite.world;
+    const entry = (id: string) => ({
+      ...{ id, name: id, description: '', targets: [], keycloakLogout: false },
+      redirectUris: [`${url}/token-handler/clients/${id}/callback`],
+    });
+    const update = { clients: { provided: entry('provided'), replaced: entry('replaced') } };
+    const document = '/configuration/v2/configuration/platform/token-handler';
+    await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
+    const theirs = await createAtProvider(url);
+    const page = await suite.open('/clients/provided');
+    await page.getByText('Use a client that exists at the identity provider').click();
+    await page.getByRole('button', { name: 'Use this client' }).click();
+    await page.getByText('Enter the client id').waitFor();
+    await page.getByText('Enter the client secret').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByLabel('Client id at the identity provider').fill(theirs.client_id);
+    await page.getByLabel('Client secret').fill(theirs.client_secret);
+    await page.getByText('Use this client as a curl command').click();
+    expect(await page.content()).not.toContain(theirs.client_secret);
+    await page.getByRole('button', { name: 'Use this client' }).click();
+    await page.getByText('The client uses these credentials: people can sign in.').waitFor();
+    await page.getByText('it is never changed or deleted from here').waitFor();
+    expect(await page.content()).not.toContain(theirs.client_secret);
+
+    const leftovers = page.getByRole('region', { name: 'Leftovers at the identity provider' });
+    await leftovers.getByText('There are none.').waitFor();
+    const { rows } = await suite.world.handlerPool.query('SELECT tenant_id FROM client_registrations LIMIT 1');
+    await suite.world.handlerPool.query(
+      `INSERT INTO client_leftovers (tenant_id, client_id, realm, client_name, oidc_client_id, reason, created)
+       VALUES ($1, 'provided', 'demo', 'Formgate provided 1', NULL, 'response-lost', now()),
+              ($1, 'provided', 'demo', '<b>Formgate provided 2</b>', 'c-2', 'token-refused', now())`,
+      [rows[0].tenant_id],
+    );
+    await page.reload();
+    await leftovers
+      .getByRole('row', { name: /Formgate provided 1 unknown demo The registration got no response/ })
+      .waitFor();
+    await leftovers.getByRole('row', { name: /<b>Formgate provided 2<\/b> c-2 demo It was replaced/ }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
+  });
+}
+
+/** Creates a client as an administrator of the identity provider would, and returns its credentials. */
+async function createAtProvider(site: string): Promise<{ client_id: string; client_secret: string }> {
+  const discovered = await fetch(`${site}/auth/realms/demo/.well-known/openid-configuration`);
+  const { registration_endpoint: endpoint } = (await discovered.json()) as { registration_endpoint: string };
+  const response = await fetch(endpoint, {
+    method: 'POST',
+    headers: { Authorization: 'Bearer demo-registration-token', 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      client_name: 'theirs',
+      redirect_uris: [`${site}/token-handler/clients/provided/callback`],
+      token_endpoint_auth_method: 'client_secret_basic',
+    }),
+  });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  return (await response.json()) as { client_id: string; client_secret: string };
+}

@@ -1,0 +1,83 @@
+// Tests the actions of the console on forms.
+import { expect, it, onTestFinished } from 'vitest';
+import type { ConsoleSuite } from '../../console-suite.ts';
+import { findFaults, settled } from '../../console-world.ts';
+
+export function testForms(suite: ConsoleSuite): void {
+  it('forms: unlock, return to draft, archive, history', async () => {
+    const id = await suite.world.form();
+    await suite.world.pool.query("UPDATE forms SET status = 'Locked', locked = now() WHERE id = $1", [id]);
+    const page = await suite.open(`/forms/${id}`);
+    await page.getByRole('button', { name: 'Unlock' }).click();
+    await page.getByText('The form is a draft again.').waitFor();
+    await suite.world.pool.query("UPDATE forms SET status = 'Submitted', submitted = now() WHERE id = $1", [id]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Return to draft' }).click();
+    await page.getByText('The form is a draft again.').waitFor();
+    await suite.world.pool.query("UPDATE forms SET status = 'Submitted', submitted = now() WHERE id = $1", [id]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Archive' }).click();
+    await page.getByText('The form is archived.').waitFor();
+    for (const text of ['Created', 'Unlocked', 'Returned to draft', 'Archived'])
+      await page.getByRole('rowheader', { name: text, exact: true }).waitFor();
+    expect(await page.getByText('you, as an administrator').count()).toBe(3);
+  });
+
+  it('forms: filters are in the address of the page, an applicant’s address is not', async () => {
+    const page = await suite.open('/forms');
+    await page.getByLabel('Status').selectOption('draft');
+    await page.getByLabel('Definition').selectOption('business-licence');
+    await page.getByLabel('Applicant’s address').fill('ana@example.org');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.waitForURL(/status=draft/);
+    expect(page.url()).toContain('definition=business-licence');
+    expect(decodeURIComponent(page.url())).not.toContain('ana@');
+    await page.getByText('This list as a curl command').click();
+    await page.getByText('X-Applicant-Address: ana@example.org').waitFor();
+    await page.getByRole('link', { name: suite.formId }).waitFor();
+  });
+
+  it('forms: a list of more than 25 has pages, and “Clear” empties the filter', async () => {
+    for (let count = 0; count < 26; count += 1) await suite.world.form();
+    const page = await suite.open('/forms?status=draft');
+    const first = await page.getByRole('rowheader').allTextContents();
+    expect(first).toHaveLength(25);
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'First page' }).waitFor();
+    await settled(page);
+    const second = await page.getByRole('rowheader').allTextContents();
+    expect(second.length).toBeGreaterThan(0);
+    expect(second.filter((id) => first.includes(id))).toEqual([]);
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('link', { name: 'First page' }).click();
+    await page.getByRole('link', { name: 'First page' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.waitForURL(/\/forms$/);
+    expect(await page.getByLabel('Status').inputValue()).toBe('');
+  });
+
+  it('forms: a list that could not be loaded is loaded by “Try again”', async () => {
+    const page = await suite.context.newPage();
+    onTestFinished(() => page.close());
+    await page.route('**/form/v1/forms?*', (route) => route.abort());
+    await page.goto(`${suite.world.url}/console/demo/forms`);
+    await page.getByText('The service cannot be reached.', { exact: false }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    await page.unroute('**/form/v1/forms?*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page
+      .getByRole('link', { name: suite.formId })
+      .or(page.getByText(/forms$/))
+      .first()
+      .waitFor();
+  });
+
+  it('forms: a curl command is copied', async () => {
+    await suite.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: suite.world.url });
+    const page = await suite.open('/forms');
+    await page.getByText('This list as a curl command').click();
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^curl "\$FORMGATE_URL"'\/form\/v1\/forms\?/);
+  });
+}

@@ -1,0 +1,151 @@
+// Tests the actions of the console on registers.
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { createUrns } from '../../../../src/service/urn.ts';
+import type { ConsoleSuite } from '../../console-suite.ts';
+import { findFaults, settled } from '../../console-world.ts';
+
+export function testRegisters(suite: ConsoleSuite): void {
+  it('registers: create, add, edit and delete entries, import CSV after a preview, pin and compare, delete', async () => {
+    const page = await suite.open('/registers');
+    await page.getByText('Create a register').click();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('alert').getByRole('link', { name: 'Enter a name' }).click();
+    expect(await page.evaluate('document.activeElement.id')).toBe('register-name');
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByLabel('Name', { exact: true }).fill('towns');
+    await page.getByLabel(/^Description/).fill('Towns with an office');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('The register towns was created.').waitFor();
+    await page.getByLabel('Table with a header').fill('value,label\nban,Banff\nwhi,<b>Whitehorse</b>\n');
+    await page.getByRole('button', { name: 'Preview the changes' }).click();
+    await page.getByText('2 added, 0 changed, 0 removed').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByText('Imported: 2 added').waitFor();
+    await page.getByRole('cell', { name: '<b>Whitehorse</b>', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Keep the present state' }).click();
+    await page.getByText('is kept as a revision').waitFor();
+    await page.getByRole('button', { name: 'Edit ban' }).click();
+    await page.getByRole('textbox', { name: 'label' }).fill('Banff (Alberta)');
+    await page.getByRole('button', { name: 'Save entry' }).click();
+    await page.getByText('The entry ban was saved.').waitFor();
+    await page.getByRole('button', { name: 'Add an entry' }).click();
+    await page.getByRole('textbox', { name: 'value', exact: true }).fill('red');
+    await page.getByRole('button', { name: 'Save entry' }).click();
+    await page.getByText('The entry red was saved.').waitFor();
+    await page.getByRole('button', { name: 'Edit red' }).click();
+    await page.getByRole('button', { name: 'Delete entry' }).click();
+    await page.getByText('The entry red was deleted.').waitFor();
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByText('0 added, 1 changed, 0 removed').waitFor();
+    await page.getByRole('button', { name: 'Pin revision 0' }).click();
+    await page.getByText('Revision 0 is pinned').waitFor();
+    await page.getByText('Delete this register …').click();
+    await page.getByLabel('Type towns to confirm').fill('towns');
+    await page.getByRole('button', { name: 'Delete this register' }).click();
+    await page.getByText('The register towns was deleted.').waitFor();
+  });
+
+  it('registers: a file that is chosen or dropped fills the table; what it lacks is removed if asked to', async () => {
+    await create('ports', 'harbours', [
+      { value: 'hal', label: 'Halifax' },
+      { value: 'van', label: 'Vancouver' },
+    ]);
+    const page = await suite.open('/registers/ports');
+    const table = page.getByLabel('Table with a header');
+    await drop(page, 'ports.csv', 'code;value\nHalifax;hal\n');
+    await expect.poll(() => table.inputValue()).toBe('code;value\nHalifax;hal\n');
+    await drop(page, 'large.csv', 'x'.repeat(8 * 1024 * 1024 + 1));
+    await page.getByText('large.csv is larger than 8 MB').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    const chosen = 'value,label\nhal,Halifax (NS)\nstj,"St. John’s"\n';
+    const file = { name: 'ports.csv', mimeType: 'text/csv', buffer: Buffer.from(chosen) };
+    await page.getByLabel('File', { exact: true }).setInputFiles(file);
+    await expect.poll(() => table.inputValue()).toBe(chosen);
+    await page.getByLabel('Column that is the key').fill('value');
+    await page.getByLabel('Entries that the table lacks').selectOption('are removed');
+    await page.getByRole('button', { name: 'Preview the changes' }).click();
+    await page.getByText('1 added, 1 changed, 1 removed').waitFor();
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByText('Imported: 1 added, 1 changed, 1 removed').waitFor();
+    const { entries } = (await suite.world.api('demo-admin', 'GET', '/form/v1/registers/ports')) as {
+      entries: unknown;
+    };
+    expect(entries).toEqual([
+      { value: 'hal', label: 'Halifax (NS)' },
+      { value: 'stj', label: 'St. John’s' },
+    ]);
+  });
+
+  it('registers: references are listed at the register, and those to a missing one in the list', async () => {
+    const page = await suite.open('/registers/countries');
+    const references = page.getByRole('region', { name: 'References', exact: true });
+    await references.getByRole('link', { name: 'Business licence' }).first().waitFor();
+    expect(await references.getByRole('cell').first().textContent()).toBe('countries');
+    await references.getByRole('link', { name: 'Business licence' }).first().click();
+    await page.getByRole('heading', { name: 'business-licence', level: 1 }).waitFor();
+
+    const uiSchema = {
+      type: 'Control',
+      scope: '#/properties/port',
+      options: {
+        register: { urn: createUrns('urn:example').register('nowhere') },
+      },
+    };
+    const configuration = { id: 'lost', name: 'Lost', anonymousApply: false, applicantRoles: [], uiSchema };
+    const dataSchema = { type: 'object', properties: { port: { type: 'string' } } };
+    await suite.world.api('demo-admin', 'PATCH', '/configuration/v2/configuration/form-service/lost', {
+      operation: 'REPLACE',
+      configuration: { ...configuration, dataSchema },
+    });
+    const list = await suite.open('/registers');
+    const dead = list.getByRole('region', { name: 'References to registers that do not exist' });
+    await dead.getByRole('link', { name: 'Lost' }).waitFor();
+    expect(await dead.getByRole('cell').first().textContent()).toBe('nowhere');
+    expect(await findFaults(list)).toEqual([]);
+    await suite.world.api('demo-admin', 'DELETE', '/configuration/v2/configuration/form-service/lost');
+  });
+
+  it('registers: more than 50 have pages, and so have more than 50 entries', async () => {
+    for (let count = 0; count < 51; count += 1) await create(`many-${String(count).padStart(2, '0')}`, '', []);
+    const page = await suite.open('/registers');
+    const names = () => page.getByRole('region', { name: 'Table: Registers' }).getByRole('rowheader').allTextContents();
+    const first = await names();
+    expect(first).toHaveLength(50);
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'First page' }).waitFor();
+    await settled(page);
+    expect((await names()).filter((name) => first.includes(name))).toEqual([]);
+    await page.getByRole('link', { name: 'First page' }).click();
+    await page.getByRole('link', { name: 'Next page' }).waitFor();
+    for (let count = 0; count < 51; count += 1)
+      await suite.world.api('demo-admin', 'DELETE', `/form/v1/registers/many-${String(count).padStart(2, '0')}`);
+
+    await page.goto(`${suite.world.url}/console/demo/registers/countries`);
+    await page.getByText(/^1 to 50 of \d+$/).waitFor();
+    expect(await page.getByRole('button', { name: 'Previous' }).isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Next', exact: true }).click();
+    await page.getByText(/^51 to 100 of \d+$/).waitFor();
+    await page.getByRole('button', { name: 'Previous' }).click();
+    await page.getByText(/^1 to 50 of \d+$/).waitFor();
+    await page.getByRole('button', { name: 'Add an entry' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Add an entry' }).waitFor();
+  });
+
+  async function create(name: string, description: string, entries: object[]): Promise<void> {
+    await suite.world.api('demo-admin', 'POST', '/form/v1/registers', { name, description, entries });
+  }
+}
+
+/** Drops a file on the field for the table, as a file manager would. */
+async function drop(page: Page, name: string, text: string): Promise<void> {
+  const file = `new File([${JSON.stringify(text)}], ${JSON.stringify(name)}, { type: 'text/csv' })`;
+  await page.evaluate(`{
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(${file});
+    for (const type of ['dragover', 'drop'])
+      document.querySelector('#csv').dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+  }`);
+}

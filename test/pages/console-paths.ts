@@ -1,0 +1,128 @@
+// Tests the paths through the console that people take most. Starts without a session, and ends without one.
+import type { Page } from 'playwright-core';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ConsoleSuite } from './console-suite.ts';
+import { enterPassword, findFaults, settled } from './console-world.ts';
+
+const hostile = '<img src=x onerror="document.title=1"><script>alert(1)</script>';
+
+export function testPaths(suite: ConsoleSuite): void {
+  it('a person who is not signed in is asked to, and returns to the page that they opened', async () => {
+    const page = await suite.open('/forms?status=draft');
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await enterPassword(page);
+    await page.getByRole('heading', { name: 'Forms' }).waitFor();
+    expect(page.url()).toBe(`${suite.world.url}/console/demo/forms?status=draft`);
+    expect(await findFaults(page)).toEqual([]);
+  });
+
+  describe('a form', () => {
+    it('is found, and its data is shown under the labels of its definition, as text', async () => {
+      const id = await suite.world.form({ businessName: hostile, servesFood: true, [hostile]: hostile });
+      const page = await suite.open('/forms');
+      await page.getByRole('link', { name: id }).click();
+      await page.getByText('Draft', { exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Show data' }).click();
+      await page.getByText('Name of the business').waitFor();
+      expect(await page.getByText(hostile, { exact: true }).count()).toBe(3);
+      expect(await page.locator('img, script:not([type=module])').count()).toBe(0);
+      expect(await page.title()).not.toBe('1');
+      expect(await findFaults(page)).toEqual([]);
+    });
+
+    it('is put on hold with a reason, released, and deleted after its last characters were typed', async () => {
+      const id = await suite.world.form();
+      const page = await suite.open(`/forms/${id}`);
+      await page.getByRole('button', { name: 'Put on hold' }).click();
+      await page.getByText('Enter a reason').waitFor();
+      await page.getByLabel('Put on hold: reason').fill('Under appeal');
+      expect(await page.getByText('Put on hold as a curl command').count()).toBe(1);
+      await page.getByRole('button', { name: 'Put on hold' }).click();
+      await page.getByText('Under appeal (Ada Admin)').waitFor();
+      expect(await page.getByText('cannot be deleted').count()).toBe(1);
+      await page.getByRole('button', { name: 'Release' }).click();
+      await page.getByText('The form is no longer on hold.').waitFor();
+      await page.getByText('Delete this form …').click();
+      await page.getByRole('button', { name: 'Delete this form' }).click();
+      await page.getByRole('textbox', { name: `Type ${id.slice(-6)}` }).fill(id.slice(-6));
+      await page.getByRole('button', { name: 'Delete this form' }).click();
+      await page.getByText(`Form ${id} was deleted.`).waitFor();
+    });
+  });
+
+  describe('the session', () => {
+    it('that ends while a person types is announced, and what they typed is there after the sign-in', async () => {
+      const page = await suite.open('/definitions/business-licence');
+      await page.getByLabel('Description (optional)').fill('A new description');
+      await endSession(suite, page);
+      await page.getByRole('button', { name: 'Save', exact: false }).first().click();
+      await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+      await page.getByText('Form definition business-licence').waitFor();
+      expect(await findFaults(page)).toEqual([]);
+      await page.getByRole('link', { name: 'Sign in again' }).click();
+      await page.locator('#username, button:has-text("Sign out")').first().waitFor();
+      if (await page.locator('#username').isVisible()) await enterPassword(page);
+      await settled(page);
+      expect(await page.getByLabel('Description (optional)').inputValue()).toBe('A new description');
+      await page.getByRole('button', { name: 'Discard them' }).click();
+      expect(await page.getByLabel('Description (optional)').inputValue()).not.toBe('A new description');
+    });
+
+    it('is about to end: a dialog says so, and Escape means stay', async () => {
+      const page = await suite.context.newPage();
+      onTestFinished(() => page.close());
+      let isEnding = true;
+      // Only the time is scripted: the session itself lives on.
+      await page.route('**/token-handler/sessions', async (route) => {
+        const response = await route.fetch();
+        const sessions = (await response.json()) as Record<string, unknown>[];
+        const expiry = new Date(Date.now() + 90_000).toISOString();
+        await route.fulfill({ response, json: sessions.map((one) => (isEnding ? { ...one, expiry } : one)) });
+      });
+      await page.goto(`${suite.world.url}/console/demo/sessions`);
+      await page.getByRole('alertdialog', { name: 'Your session ends in 2 minutes' }).waitFor();
+      expect(await findFaults(page)).toEqual([]);
+      isEnding = false;
+      await page.keyboard.press('Escape');
+      await page.getByRole('alertdialog').waitFor({ state: 'detached' });
+      expect(await page.getByRole('heading', { name: 'Your sessions' }).count()).toBe(1);
+    });
+
+    it('is never readable as a token: not in a cookie, not in storage', async () => {
+      const page = await suite.open('/sessions');
+      await settled(page);
+      const readable = await page.evaluate<string>(
+        'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])',
+      );
+      expect(readable).toMatch(/XSRF-TOKEN=/);
+      expect(readable.replace(/XSRF-TOKEN=[\w.%-]+/, '')).not.toMatch(/eyJ|token["=]|session["=]/i);
+    });
+
+    it('ends in all tabs when a person signs out in one', async () => {
+      const [one, other] = [await suite.open('/registers'), await suite.open('/forms')];
+      await other.getByRole('heading', { name: 'Forms' }).waitFor();
+      await one.getByRole('button', { name: 'Sign out' }).click();
+      await other.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+      await one.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+      const status = await other.evaluate(async () => (await fetch('/token-handler/sessions')).status);
+      expect(status).toBe(401);
+    });
+  });
+
+  it('a person without a role sees which one is needed', async () => {
+    const other = await suite.world.context();
+    onTestFinished(() => other.close());
+    const page = await suite.world.signIn(other, '/registers', 'alice');
+    await page.getByText('you need the role form-admin').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+  });
+}
+
+/** Ends the session at the token handler, as an administrator elsewhere would. */
+async function endSession({ world }: ConsoleSuite, page: Page): Promise<void> {
+  const sessions = await page.evaluate(async () => (await fetch('/token-handler/sessions')).json());
+  const [{ id }] = sessions as [{ id: string }];
+  await world.api('demo-admin', 'DELETE', `/token-handler/v1/sessions/${id}`);
+}

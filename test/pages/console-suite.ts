@@ -1,0 +1,53 @@
+// One running `npm start` and one signed-in browser for the tests of a file.
+import type { BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest';
+import { type ConsoleWorld, settled, startConsoleWorld } from './console-world.ts';
+
+/** Usable within tests. */
+export interface ConsoleSuite {
+  readonly world: ConsoleWorld;
+  readonly context: BrowserContext;
+  /** A form with some data. */
+  readonly formId: string;
+  /** Opens a page of the console until the end of the test. `path` is below `/console/demo`. */
+  open(path: string, from?: BrowserContext): Promise<Page>;
+}
+
+interface Options {
+  isSignedIn?: boolean;
+  /** Called with each context before it opens a page. */
+  onContext?(context: BrowserContext): void;
+}
+
+/** Registers what starts before the first test, what ends after the last, and what is checked after each. */
+export function useConsole({ isSignedIn = true, onContext }: Options = {}): ConsoleSuite {
+  let world: ConsoleWorld;
+  let context: BrowserContext;
+  let formId: string;
+  beforeAll(async () => {
+    world = await startConsoleWorld(onContext);
+    context = await world.context();
+    if (isSignedIn) await (await world.signIn(context)).close();
+    formId = await world.form({ businessName: 'Northern Lights Bakery', structure: 'corporation', servesFood: true });
+  });
+  afterAll(() => world?.close());
+  afterEach(() => expect(world.complaints.splice(0)).toEqual([]));
+  return {
+    get world() {
+      return world;
+    },
+    get context() {
+      return context;
+    },
+    get formId() {
+      return formId;
+    },
+    async open(path, from = context) {
+      const page = await from.newPage();
+      onTestFinished(() => page.close());
+      await page.goto(`${world.url}/console/demo${path}`);
+      await settled(page);
+      return page;
+    },
+  };
+}

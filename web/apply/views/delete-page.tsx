@@ -1,0 +1,57 @@
+// Asks before the draft and its data are deleted. The service demands a code that was entered in this browser within the
+// last half hour, because a cookie alone may be on a shared computer.
+import { useState } from 'preact/hooks';
+import { ErrorSummary } from '../../shared/error-summary.tsx';
+import { ApiProblem } from '../api.ts';
+import { Page } from './frame.tsx';
+import { problemText } from './problem-text.ts';
+import type { SharedProps } from './shared-props.ts';
+
+interface DeleteProps extends SharedProps {
+  onKept(): void;
+  onDeleted(): void;
+  onEnd(reason: 'locked' | 'submitted'): void;
+}
+
+export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: DeleteProps) {
+  const { api, formId, texts } = form;
+  const [error, setError] = useState<string>();
+  const [attempt, setAttempt] = useState(0);
+  const [isBusy, setBusy] = useState(false);
+  const refused = (cause: unknown) => {
+    const { status = 0, type = '' } = cause instanceof ApiProblem ? cause : {};
+    if (status === 401) draft.work.requireCode();
+    else if (status === 404 || status === 410) onDeleted();
+    else if (status === 409) onEnd(type === 'form-locked' ? 'locked' : 'submitted');
+    else {
+      setError(problemText(cause, texts, texts.code.tooMany));
+      setAttempt((last) => last + 1);
+    }
+  };
+  const remove = async () => {
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    await api.remove(formId).then(onDeleted, refused);
+    setBusy(false);
+  };
+  return (
+    <Page frame={frame} title={texts.deletion.title} pageKey="delete" hasErrors={error !== undefined}>
+      <ErrorSummary
+        title={texts.problem}
+        attempt={attempt}
+        items={error ? [{ text: error, target: 'delete-draft' }] : []}
+      />
+      <p>{texts.deletion.final}</p>
+      <p>{texts.deletion.code}</p>
+      <div class="buttons">
+        <button type="button" id="delete-draft" aria-disabled={isBusy} onClick={() => void remove()}>
+          {texts.deletion.confirm}
+        </button>
+        <button type="button" class="quiet" onClick={onKept}>
+          {texts.deletion.keep}
+        </button>
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,24 @@
+// For tests that relate a built page to its sources: the build with source maps, and the syntax tree of a file.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { type ParseResult, parseSync } from 'vite';
+import { buildApp } from './build.ts';
+
+/** Builds a page into a folder. Its files are those of web/dist, and each script has a map beside it. */
+export async function buildWithMaps(app: string, folder: string): Promise<void> {
+  // A process of its own, because the output depends on NODE_ENV.
+  const env = { NODE_ENV: 'production' };
+  await promisify(execFile)(process.execPath, [import.meta.filename, app, folder], { env });
+}
+
+/** Offsets count UTF-16 units. The name's ending says whether there are types and JSX. */
+export function parseSource(name: string, text: string): ParseResult['program'] {
+  const { program, errors } = parseSync(name, text);
+  if (errors.length > 0) throw new Error(`${name}: ${errors[0]?.message}`);
+  return program;
+}
+
+if (import.meta.main) {
+  const [, , app = '', folder = ''] = process.argv;
+  await buildApp(app, folder, 'hidden');
+}
