@@ -116,7 +116,7 @@ async function form(members: Member[]): Promise<void> {
     await server.command('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to - 1));
     await server.command('CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
   }
-  const { bus: bus } = await busOf(first);
+  const { bus } = await busOf(first);
   for (const { server } of others)
     await server.command('CLUSTER', 'MEET', '127.0.0.1', String(first.proxy.port), String(bus));
   for (const [index, replica] of members.slice(primaries).entries()) {
