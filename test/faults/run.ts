@@ -19,7 +19,7 @@ import { type Application, keepApplying } from './users/applications.ts';
 import { type Call, keepCalling } from './users/caller.ts';
 import { type Canary, createCanaries, measureRecovery } from './users/canaries.ts';
 
-export interface RunOptions {
+interface RunOptions {
   postgres: PostgresPair;
   topology: TopologyName;
   seed: string;
@@ -195,7 +195,7 @@ async function keepReconciling(env: Record<string, string>, signal: AbortSignal)
 }
 
 /** During a fault, requests may fail in the documented ways. Wrong data and a lost session are never excused. */
-export function judgeFailures(failures: Failure[]): string[] {
+function judgeFailures(failures: Failure[]): string[] {
   const isExcused = ({ phase, status, isWrong }: Failure) =>
     !isWrong && phase !== calm && [0, 502, 503, 504].includes(status);
   const unexcused = failures.filter((failure) => !isExcused(failure));
