@@ -63,6 +63,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     // A busy machine needs time for the canaries even without a fault.
     const usual = await measureRecovery(canaries, longestBaseline);
     print(`${topology}: the canaries take ${(usual.milliseconds / 1_000).toFixed(1)} s without a fault`);
+    if (usual.failing.length > 0) throw new Error(`Without a fault, this does not work: ${usual.failing.join(', ')}.`);
     const limit = recoveryLimit + usual.milliseconds;
     const steps = plan(seed, mostSteps, [failover, ...Object.keys(store.faults)]);
     for (const [index, step] of steps.entries()) {
