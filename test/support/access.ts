@@ -26,6 +26,10 @@ export interface TestAccessOptions {
   coreTokenLifetime?: number;
   /** Public address that ends in `/auth`, for tokens that outlive the port; by default the address to call. */
   publicUrl?: string;
+  /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */
+  demoTokenLifetime?: number;
+  /** Returns the port of a proxy in front of this port. Everyone reaches the provider through it. */
+  front?(port: number): Promise<number>;
 }
 
 export async function startTestAccess(options: TestAccessOptions = {}): Promise<TestAccess> {
@@ -39,7 +43,8 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   const urns = createUrns(options.urnPrefix ?? 'urn:example');
   let handle: AccessService['app'] | undefined;
   const listening = await listen((req, res) => handle?.(req, res));
-  const url = `http://127.0.0.1:${listening.port}/auth`;
+  const port = (await options.front?.(listening.port)) ?? listening.port;
+  const url = `http://127.0.0.1:${port}/auth`;
   const store = options.store ?? createTestStore();
   const { publicUrl = url } = options;
   const access = await createAccessService({ publicUrl, store, cookieKeys: ['test cookie key'] });
@@ -47,6 +52,8 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   const defaults = defaultRealms({ urns, serviceSecret: testServiceSecret });
   const core = defaults.find(({ name }) => name === 'core');
   if (core && options.coreTokenLifetime) core.accessTokenLifetime = options.coreTokenLifetime;
+  const demo = defaults.find(({ name }) => name === 'demo');
+  if (demo && options.demoTokenLifetime) demo.accessTokenLifetime = options.demoTokenLifetime;
   for (const realm of [...defaults, ...(options.realms ?? [])]) await access.addRealm(realm);
 
   const issuer = (realm: string) => `${publicUrl}/realms/${realm}`;

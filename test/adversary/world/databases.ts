@@ -9,9 +9,10 @@ export interface Databases {
   drop(): Promise<void>;
 }
 
-export async function createDatabases(administratorUrl: string): Promise<Databases> {
+/** `prefix` begins their names. */
+export async function createDatabases(administratorUrl: string, prefix: string): Promise<Databases> {
   const suffix = randomBytes(6).toString('hex');
-  const nameOf = (part: string) => `adversary_${suffix}_${part}`;
+  const nameOf = (part: string) => `${prefix}_${suffix}_${part}`;
   const names = ['forms', 'token_handler', 'platform'].map(nameOf);
   const asAdministrator = async (statements: string[]) => {
     const client = new pg.Client({ connectionString: administratorUrl });

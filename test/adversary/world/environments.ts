@@ -10,9 +10,10 @@ import { basePath } from './upstream.ts';
 
 export interface Surroundings {
   access: TestAccess;
-  databases: Databases;
+  databases: Databases['urls'];
   edge: EdgePorts;
-  redisPort: number;
+  /** Leads the token handler to Redis. */
+  redisEnv: Environment;
   smtpUrl: string;
   seedFile: string;
   hostileUpstreamPort: number;
@@ -64,7 +65,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
     DRAIN_DEADLINE: 'PT3S',
   };
   const formService = {
-    DATABASE_URL: databases.urls.forms,
+    DATABASE_URL: databases.forms,
     DIRECTORY_URL: directory,
     CLIENT_SECRET: testServiceSecret(access.urns.service('form-service')),
   };
@@ -72,7 +73,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
   return {
     'platform-server': {
       ...common,
-      DATABASE_URL: databases.urls.platform,
+      DATABASE_URL: databases.platform,
       SMTP_URL: around.smtpUrl,
       MAIL_FROM: 'Forms <forms@platform.example.org>',
       CODE_KEY: 'a key of tests with more than 32 characters',
@@ -81,11 +82,11 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
     forms: { ...common, ...formService, CODE_KEY: 'another key of tests with more than 32 characters' },
     'token-handler': {
       ...common,
-      DATABASE_URL: databases.urls.tokenHandler,
+      DATABASE_URL: databases.tokenHandler,
       DIRECTORY_URL: directory,
       CLIENT_SECRET: testServiceSecret(access.urns.service('token-handler')),
       KEY_RING: `test:${randomBytes(32).toString('base64')}`,
-      REDIS_URL: `redis://127.0.0.1:${around.redisPort}`,
+      ...around.redisEnv,
       PLATFORM_CACHE_TTL: 'PT5S',
       // Here, everyone signs in from the same address.
       SIGN_IN_LIMIT: '1000000',

@@ -11,10 +11,12 @@ import { missingRedis } from '../../support/redis.ts';
 
 export interface RestartingRedis {
   port: number;
+  kill(): void;
+  untilListening(): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function startRestartingRedis(): Promise<RestartingRedis> {
+export async function startRestartingRedis({ appendfsync = 'everysec' } = {}): Promise<RestartingRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-redis-'));
   const port = await findFreePort();
   let stopping = false;
@@ -23,7 +25,7 @@ export async function startRestartingRedis(): Promise<RestartingRedis> {
   process.once('exit', kill);
 
   async function keepRunning(): Promise<void> {
-    const options = { port, bind: '127.0.0.1', dir: folder, save: '', appendonly: 'yes', appendfsync: 'everysec' };
+    const options = { port, bind: '127.0.0.1', dir: folder, save: '', appendonly: 'yes', appendfsync };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
     while (!stopping) {
       const started = spawn('redis-server', args, { stdio: 'ignore' });
@@ -37,6 +39,8 @@ export async function startRestartingRedis(): Promise<RestartingRedis> {
   await untilListening(port);
   return {
     port,
+    kill,
+    untilListening: () => untilListening(port),
     async close() {
       stopping = true;
       kill();

@@ -60,6 +60,8 @@ export function startReplica(options: ReplicaOptions): Replica {
   async function keepRunning(): Promise<void> {
     while (!stopping) {
       child = await launch(options);
+      // It was stopped meanwhile.
+      if (stopping) child.kill('SIGKILL');
       const how = await ended(child);
       if (stopping) return;
       options.onExit({ replica: place.name, how, lastWords: await lastWords(logFile) });

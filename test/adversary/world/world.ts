@@ -9,13 +9,18 @@ import { findFreePort, listen } from '../../../dev/listen.ts';
 import { startTestAccess, type TestAccess } from '../../support/access.ts';
 import { startTestMailbox, type TestMailbox } from '../../support/mailbox.ts';
 import type { Addresses } from './addresses.ts';
-import { createDatabases } from './databases.ts';
+import { createDatabases, type Databases } from './databases.ts';
 import type { EdgePorts } from './edge.ts';
 import { environmentsOf, type Surroundings, seedOf } from './environments.ts';
 import { configureTenants, createTokens } from './preparation.ts';
 import { startRestartingRedis } from './redis.ts';
 import { type Exit, type Replica, type ReplicaPlace, type Service, startReplica } from './replica.ts';
 import { signIn } from './sign-in.ts';
+
+/** Connections that the processes open. */
+export type Link =
+  | `${keyof Databases['urls']} database`
+  | ('identity provider' | 'mail server' | 'platform services' | 'upstream');
 
 export interface World {
   addresses: Addresses;
@@ -33,14 +38,35 @@ const sessions = 6;
 
 const services: Service[] = ['platform-server', 'forms', 'token-handler'];
 
+/** What another suite changes: where the processes find the servers that they need. */
+export interface Wiring {
+  /** Starts Redis. `env` leads the token handler to it. */
+  startRedis(): Promise<{ port: number; env: Record<string, string>; close(): Promise<unknown> }>;
+  /** Returns the port at which the processes reach the server that listens on `port`. */
+  reach(link: Link, port: number): Promise<number>;
+  /** Seconds. */
+  demoTokenLifetime?: number;
+  /** Prefix of the databases. */
+  name: string;
+}
+
+const directly: Wiring = {
+  startRedis: async () => {
+    const { port, close } = await startRestartingRedis();
+    return { port, env: { REDIS_URL: `redis://127.0.0.1:${port}` }, close };
+  },
+  reach: async (_link, port) => port,
+  name: 'adversary',
+};
+
 /** `administratorUrl`: URL of a Postgres on which databases may be created. */
-export async function startWorld(administratorUrl: string): Promise<World> {
+export async function startWorld(administratorUrl: string, wiring: Wiring = directly): Promise<World> {
   const closing: (() => Promise<unknown>)[] = [];
   const close = async () => {
     for (const end of closing.splice(0).reverse()) await end();
   };
   try {
-    return await startParts(administratorUrl, closing, close);
+    return await startParts(administratorUrl, wiring, closing, close);
   } catch (error) {
     await close();
     throw error;
@@ -49,17 +75,21 @@ export async function startWorld(administratorUrl: string): Promise<World> {
 
 async function startParts(
   administratorUrl: string,
+  wiring: Wiring,
   closing: (() => Promise<unknown>)[],
   close: () => Promise<void>,
 ): Promise<World> {
-  const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-'));
+  const folder = await mkdtemp(join(tmpdir(), `formgate-${wiring.name}-`));
   let keepsLogs = false;
   closing.push(async () => keepsLogs || rm(folder, { recursive: true, force: true }));
   const [databases, access, mailbox, redis] = await Promise.all([
-    createDatabases(administratorUrl),
-    startTestAccess(),
+    createDatabases(administratorUrl, wiring.name),
+    startTestAccess({
+      front: (port) => wiring.reach('identity provider', port),
+      ...(wiring.demoTokenLifetime !== undefined && { demoTokenLifetime: wiring.demoTokenLifetime }),
+    }),
     startTestMailbox(),
-    startRestartingRedis(),
+    wiring.startRedis(),
   ]);
   closing.push(databases.drop, access.close, mailbox.close, redis.close);
   const tenants = await addPeople(access);
@@ -73,7 +103,13 @@ async function startParts(
   closing.push(() => worker.terminate());
 
   const around: Surroundings = {
-    ...{ access, databases, edge: ports, redisPort: redis.port, smtpUrl: mailbox.url },
+    ...{ access, redisEnv: redis.env, smtpUrl: `smtp://127.0.0.1:${await wiring.reach('mail server', mailbox.port)}` },
+    databases: await reachDatabases(databases.urls, wiring),
+    edge: {
+      ...ports,
+      upstream: await wiring.reach('upstream', ports.upstream),
+      'platform-server': await wiring.reach('platform services', ports['platform-server']),
+    },
     seedFile: join(folder, 'seed.json'),
     hostileUpstreamPort: await findFreePort(),
     stuckTlsPort: await findFreePort(),
@@ -125,6 +161,15 @@ async function startParts(
   };
 }
 
+async function reachDatabases<T extends Record<string, string>>(urls: T, { reach }: Wiring): Promise<T> {
+  const reached = Object.entries(urls).map(async ([name, direct]) => {
+    const url = new URL(direct);
+    url.port = String(await reach(`${name as keyof Databases['urls']} database`, Number(url.port)));
+    return [name, url.href];
+  });
+  return Object.fromEntries(await Promise.all(reached));
+}
+
 /** Realm `demo` with the honest users and Mallory, realm `other` with Trudy. */
 async function addPeople(access: TestAccess): Promise<Addresses['tenants']> {
   await access.addRealm('other');
@@ -165,13 +210,18 @@ async function startEdge(places: ReplicaPlace[]): Promise<{ worker: Worker; port
   return { worker, ports };
 }
 
+/** Milliseconds. A busy machine takes minutes to compile six processes. */
+const longestStart = 300_000;
+const mostRestarts = 3;
+
 async function untilPrepared(replicas: Replica[], exits: Exit[]): Promise<void> {
-  for (const deadline = Date.now() + 60_000; ; await delay(100)) {
+  for (const deadline = Date.now() + longestStart; ; await delay(100)) {
     const prepared = await Promise.all(replicas.map((replica) => replica.prepared()));
     // The fronts check readiness twice per second.
     if (prepared.every(Boolean)) return void (await delay(700));
-    const [exit] = exits;
+    // On a busy machine, a replica may wait too long for the migrations of its sibling. It is restarted.
+    const exit = exits.at(mostRestarts);
     if (exit) throw new Error(`${exit.replica} did not start (${exit.how}): ${exit.lastWords}`);
-    if (Date.now() > deadline) throw new Error('The replicas are not prepared after 60 s.');
+    if (Date.now() > deadline) throw new Error(`The replicas are not prepared after ${longestStart / 1_000} s.`);
   }
 }

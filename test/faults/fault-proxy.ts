@@ -1,0 +1,126 @@
+// A TCP proxy with network faults: latency, jitter, a limited rate, resets, refused connections, lost packets, and
+// connections of which one end does not know that the other is gone. It knows no protocol.
+import { type AddressInfo, createServer, type Socket, connect as toPort } from 'node:net';
+import { createFlow, type Flow } from './flow.ts';
+
+export interface Conditions {
+  /** Milliseconds by which each packet is late, in both directions. */
+  latency?: number;
+  /** Up to so many milliseconds are added to `latency`, in a random way. The order of the bytes is kept. */
+  jitter?: number;
+  /** In each direction of each connection. */
+  bytesPerSecond?: number;
+  /**
+   * The direction in which nothing arrives. The bytes are kept, as by TCP, and arrive when the conditions change, unless
+   * the connection was reset before.
+   */
+  lost?: 'requests' | 'responses' | 'both';
+}
+
+export interface FaultProxy {
+  port: number;
+  /** Replaces the conditions, also of open connections. */
+  set(conditions: Conditions): void;
+  /** Resets all open connections. */
+  reset(): void;
+  /** Resets all open connections and refuses new ones, as a server that does not run. */
+  refuse(): Promise<void>;
+  /**
+   * Leaves the open connections half-open, as a firewall that lost its state: neither bytes nor their end pass in any
+   * direction. New connections work.
+   */
+  strand(): void;
+  /** Resets all connections. New ones go to this port. */
+  retarget(port: number): void;
+  /** Ends all faults. Stranded connections stay as they are, because a real network cannot repair them either. */
+  heal(): Promise<void>;
+  /** Number of open connections that are not stranded. */
+  connections(): number;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  ends: [Socket, Socket];
+  flows: [Flow, Flow];
+  isStranded: boolean;
+}
+
+/** `fraction` returns a number from 0 to 1 for the jitter. */
+export async function startFaultProxy(target: number, fraction: () => number = Math.random): Promise<FaultProxy> {
+  let to = target;
+  let conditions: Conditions = {};
+  const pairs = new Set<Pair>();
+
+  function accept(incoming: Socket): void {
+    const outgoing = toPort({ port: to, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
+    const waits = () => (conditions.latency ?? 0) + (conditions.jitter ?? 0) * fraction();
+    const rate = () => conditions.bytesPerSecond;
+    const isOpen = (...lost: Conditions['lost'][]) => !pair.isStranded && !lost.includes(conditions.lost);
+    const pair: Pair = {
+      ends: [incoming, outgoing],
+      flows: [
+        createFlow(incoming, outgoing, { waits, rate, isOpen: () => isOpen('requests', 'both') }),
+        createFlow(outgoing, incoming, { waits, rate, isOpen: () => isOpen('responses', 'both') }),
+      ],
+      isStranded: false,
+    };
+    pairs.add(pair);
+    for (const end of pair.ends) {
+      end.on('error', () => undefined);
+      end.once('close', (hadError) => forget(pair, end, hadError));
+    }
+  }
+
+  function forget(pair: Pair, end: Socket, hadError: boolean): void {
+    const other = pair.ends.find((one) => one !== end);
+    if (pair.ends.every(({ destroyed }) => destroyed)) pairs.delete(pair);
+    if (pair.isStranded || other?.destroyed) return;
+    // A regular end has been passed on as an end already.
+    if (hadError || !end.readableEnded) other?.resetAndDestroy();
+  }
+
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, accept);
+  const listen = (port: number) => new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const living = () => [...pairs].filter(({ isStranded }) => !isStranded);
+  const wake = () => {
+    for (const { flows } of living()) for (const flow of flows) flow.wake();
+  };
+  const reset = () => {
+    for (const { ends } of living()) for (const end of ends) end.resetAndDestroy();
+  };
+  const stopListening = () => new Promise<void>((done) => (server.listening ? server.close(() => done()) : done()));
+  return {
+    port,
+    reset,
+    set(next) {
+      conditions = next;
+      wake();
+    },
+    async refuse() {
+      const stopped = stopListening();
+      // The server counts as closed only when its connections have ended.
+      for (const { ends } of pairs) for (const end of ends) end.resetAndDestroy();
+      await stopped;
+    },
+    strand() {
+      for (const pair of pairs) pair.isStranded = true;
+    },
+    retarget(next) {
+      to = next;
+      reset();
+    },
+    async heal() {
+      conditions = {};
+      if (!server.listening) await listen(port);
+      wake();
+    },
+    connections: () => living().length,
+    async close() {
+      const stopped = stopListening();
+      for (const { ends } of pairs) for (const end of ends) end.destroy();
+      await stopped;
+    },
+  };
+}

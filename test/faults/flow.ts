@@ -1,0 +1,88 @@
+// One direction of a proxied connection: passes bytes and their end on, late and at a limited rate if it has to, and
+// always in order.
+import type { Socket } from 'node:net';
+
+export interface FlowConditions {
+  /** Milliseconds by which the next packet is late. */
+  waits(): number;
+  /** Bytes per second; undefined for no limit. */
+  rate(): number | undefined;
+  /** False while nothing passes. */
+  isOpen(): boolean;
+}
+
+export interface Flow {
+  /** Must be called after the conditions have changed. */
+  wake(): void;
+}
+
+/** An empty packet is the end. */
+interface Packet {
+  bytes: Buffer | undefined;
+  /** By `performance.now()`. */
+  due: number;
+}
+
+/** Bytes that wait at most, as in the buffers of a network. */
+const mostWaiting = 256 * 1024;
+/** With a limited rate, bytes pass in pieces, so that the rate is even. */
+const largestPiece = 4 * 1024;
+
+export function createFlow(source: Socket, sink: Socket, conditions: FlowConditions): Flow {
+  const packets: Packet[] = [];
+  let waiting = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let free = 0;
+
+  function add(bytes: Buffer | undefined): void {
+    const due = Math.max(performance.now() + conditions.waits(), packets.at(-1)?.due ?? 0);
+    packets.push({ bytes, due });
+    waiting += bytes?.length ?? 0;
+    if (waiting > mostWaiting) source.pause();
+    pass();
+  }
+
+  function pass(): void {
+    while (!timer && conditions.isOpen() && !sink.destroyed) {
+      const [packet] = packets;
+      if (!packet) break;
+      const wait = Math.max(packet.due, free) - performance.now();
+      if (wait > 0) {
+        later(wait);
+        return;
+      }
+      send(packet);
+    }
+    if (waiting <= mostWaiting && source.isPaused()) source.resume();
+  }
+
+  function send(packet: Packet): void {
+    const { bytes } = packet;
+    const rate = conditions.rate();
+    const piece = rate === undefined ? bytes : bytes?.subarray(0, largestPiece);
+    if (piece && bytes && piece.length < bytes.length) packet.bytes = bytes.subarray(piece.length);
+    else packets.shift();
+    if (!piece) return void sink.end();
+    waiting -= piece.length;
+    sink.write(piece);
+    if (rate !== undefined) free = performance.now() + (piece.length / rate) * 1_000;
+  }
+
+  function later(milliseconds: number): void {
+    timer = setTimeout(() => {
+      timer = undefined;
+      pass();
+    }, milliseconds);
+  }
+
+  source.on('data', add);
+  source.once('end', () => add(undefined));
+  sink.once('close', () => clearTimeout(timer));
+  return {
+    wake() {
+      clearTimeout(timer);
+      timer = undefined;
+      pass();
+    },
+  };
+}

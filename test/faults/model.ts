@@ -1,0 +1,141 @@
+// What must be true at the end of a run, whatever failed: no acknowledged write is lost, nothing has happened twice, and
+// every notice has been sent, in the order of the events.
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import pg from 'pg';
+import type { World } from '../adversary/world/world.ts';
+import type { Effects } from './effects.ts';
+import type { Application } from './users/applications.ts';
+import type { Call } from './users/caller.ts';
+
+const subjects = { created: / draft is saved$/, submitted: /^We received your /, deleted: / is deleted$/ };
+
+/** Milliseconds that the outbox and the mails may take after the last fault. */
+const patience = 60_000;
+
+interface FormRow {
+  id: string;
+  status: string;
+  data: unknown;
+  address: string;
+}
+
+/** Returns a line for each violation. */
+export async function judgeForms(applications: Application[], { addresses }: World): Promise<string[]> {
+  return withClient(addresses.databases.forms, async (client) => {
+    const { rows } = await client.query<FormRow>(
+      "SELECT id, status, data, applicant -> 'channels' -> 0 ->> 'address' AS address FROM forms",
+    );
+    const forms = Map.groupBy(rows, ({ address }) => address);
+    return applications.flatMap((application) => judgeForm(application, forms.get(application.address) ?? []));
+  });
+}
+
+function judgeForm({ address, formId, done, begun, possible }: Application, found: FormRow[]): string[] {
+  const problem = (what: string) => [`the application of ${address} ${what} (${[...done, begun].join(', ')})`];
+  if (found.length > 1) return problem(`has ${found.length} forms`);
+  const [form] = found;
+  const mayBeGone = done.includes('deleted') || begun === 'deleted';
+  if (!form) return mayBeGone || !done.includes('created') ? [] : problem('was lost');
+  if (done.includes('deleted')) return problem('is still there, although it was deleted');
+  if (formId !== undefined && form.id !== formId) return problem('has another form than was acknowledged');
+  if (done.includes('submitted') && form.status !== 'Submitted') return problem(`is ${form.status}`);
+  if (!done.includes('submitted') && begun !== 'submitted' && form.status !== 'Draft')
+    return problem(`is ${form.status}`);
+  if (formId !== undefined && !possible.some((one) => isDeepStrictEqual(one, form.data ?? {})))
+    return problem(`lost an acknowledged save: it contains ${JSON.stringify(form.data)}`);
+  return [];
+}
+
+/**
+ * Waits until the outbox is empty and all mails have been sent. Each change of a form has one event, the events of a form
+ * were accepted in order, and the event service has counted each of them once.
+ */
+export async function judgeEvents(world: World): Promise<string[]> {
+  const { databases } = world.addresses;
+  const waiting = async () => {
+    const outbox = await ask<{ n: number }>(
+      databases.forms,
+      "SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL AND lane = 'events'",
+    );
+    const platform = await ask<{ n: number }>(
+      databases.platform,
+      'SELECT (SELECT count(*) FROM events WHERE routed IS NULL)::int + (SELECT count(*) FROM deliveries)::int AS n',
+    );
+    return (outbox[0]?.n ?? 0) + (platform[0]?.n ?? 0);
+  };
+  for (const deadline = Date.now() + patience; (await waiting()) > 0; await delay(200))
+    if (Date.now() > deadline)
+      return [`${await waiting()} events or notices wait ${patience / 1_000} s after the last fault`];
+  const rows = await ask<{ form_id: string; kinds: string[]; in_order: boolean }>(
+    databases.forms,
+    `SELECT form_id, array_agg(kind ORDER BY sequence) AS kinds, array_agg(accepted ORDER BY sequence)
+      = array_agg(accepted ORDER BY accepted) AS in_order FROM outbox WHERE lane = 'events' GROUP BY form_id`,
+  );
+  const quarantined = await ask<{ reason: string }>(databases.forms, 'SELECT reason FROM quarantine');
+  return [
+    ...rows
+      .filter(({ in_order }) => !in_order)
+      .map(({ form_id }) => `the events of ${form_id} were delivered out of order`),
+    ...rows
+      .filter(({ kinds }) => new Set(kinds).size < kinds.length)
+      .map(({ form_id, kinds }) => `the form ${form_id} has events twice: ${kinds.join(', ')}`),
+    ...quarantined.map(({ reason }) => `a fault led to a quarantine: ${reason}`),
+  ];
+}
+
+export interface NoticeCount {
+  problems: string[];
+  notices: number;
+  /** Notices that were sent more than once, which a lost response of the mail server can cause. */
+  repeated: number;
+}
+
+/** Each event of an application has a notice, and first copies are in the order of the events. */
+export function judgeNotices(applications: Application[], { mailbox }: World): NoticeCount {
+  const byAddress = Map.groupBy([...mailbox.messages()].reverse(), ({ to }) => to);
+  const count: NoticeCount = { problems: [], notices: 0, repeated: 0 };
+  for (const { address, done } of applications) {
+    const mails = byAddress.get(address) ?? [];
+    const positions = done.map((event) => {
+      const matching = mails.flatMap(({ subject }, index) => (subjects[event].test(subject) ? [index] : []));
+      count.notices += matching.length;
+      count.repeated += Math.max(0, matching.length - 1);
+      // A form that is deleted before its applicant was subscribed has no notice of its creation.
+      if (matching.length === 0)
+        count.problems.push(`${address} got no notice that the form was ${event} (${done.join(', ')})`);
+      return matching[0] ?? Number.NaN;
+    });
+    if (positions.some((position, index) => index > 0 && position < (positions[index - 1] ?? 0)))
+      count.problems.push(
+        `the notices to ${address} are out of order: ${mails.map(({ subject }) => subject).join('; ')}`,
+      );
+  }
+  return count;
+}
+
+export function judgeEffects(calls: Call[], { counts }: Effects): string[] {
+  return calls.flatMap(({ id, status }) => {
+    const effects = counts.get(id) ?? 0;
+    if (effects > 1) return [`a request with an effect reached the upstream ${effects} times (status ${status})`];
+    if (status === 201 && effects === 0) return ['a request was acknowledged, but did not reach the upstream'];
+    if (status !== undefined && ![201, 502, 503, 504].includes(status))
+      return [`a request with an effect got ${status}`];
+    return [];
+  });
+}
+
+async function ask<R extends pg.QueryResultRow>(url: string, sql: string): Promise<R[]> {
+  return withClient(url, async (client) => (await client.query<R>(sql)).rows);
+}
+
+async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,223 @@
+// One run: a topology of Redis, a Postgres pair, two replicas of each process behind fault proxies, users who work all
+// the time, and one fault after the other. Returns the violations and the recovery times.
+import { setTimeout as delay } from 'node:timers/promises';
+import { startHonestUsers } from '../adversary/honest/honest.ts';
+import type { Failure } from '../adversary/honest/recorder.ts';
+import { judgeLedger } from '../adversary/invariants.ts';
+import { createRandom, type Random } from '../adversary/random.ts';
+import { startWorld, type World } from '../adversary/world/world.ts';
+import { spawnReconciler } from '../support/reconciler.ts';
+import { type Effects, startEffects } from './effects.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { type LinkName, networkFaults } from './faults.ts';
+import { judgeEffects, judgeEvents, judgeForms, judgeNotices } from './model.ts';
+import { plan, type Step } from './schedule.ts';
+import type { PostgresPair } from './stores/postgres-pair.ts';
+import type { RedisStore } from './stores/redis-store.ts';
+import { type TopologyName, topologies } from './topologies.ts';
+import { type Application, keepApplying } from './users/applications.ts';
+import { type Call, keepCalling } from './users/caller.ts';
+import { type Canary, createCanaries, measureRecovery } from './users/canaries.ts';
+
+interface RunOptions {
+  postgres: PostgresPair;
+  topology: TopologyName;
+  seed: string;
+  /** Faults at least; the run ends after the one during which `until` passes. */
+  faults: number;
+  /** By `Date.now()`. */
+  until: number;
+  print(line: string): void;
+}
+
+export interface RunResult {
+  problems: string[];
+  recoveries: { fault: string; milliseconds: number }[];
+}
+
+/** Milliseconds in which everything must work again after a fault, beyond what the canaries take without one. */
+const recoveryLimit = 10_000;
+const longestBaseline = 60_000;
+/** More steps than any run has time for. */
+const mostSteps = 10_000;
+
+interface Running {
+  world: World;
+  store: RedisStore;
+  effects: Effects;
+  proxies: Record<LinkName, FaultProxy[]>;
+  close(): Promise<void>;
+}
+
+export async function run(options: RunOptions): Promise<RunResult> {
+  const { topology, seed, print } = options;
+  const running = await start(options);
+  const { world, store } = running;
+  print(`${topology}: the world is ready`);
+  const problems: string[] = [];
+  const recoveries: RunResult['recoveries'] = [];
+  world.onExit(({ replica, how, lastWords }) => problems.push(`${replica} exited with ${how}: ${lastWords}`));
+  const users = startUsers(running, createRandom(seed), (what) => problems.push(what));
+  const canaries = createCanaries(world);
+  try {
+    // A busy machine needs time for the canaries even without a fault.
+    const usual = await measureRecovery(canaries, longestBaseline);
+    print(`${topology}: the canaries take ${(usual.milliseconds / 1_000).toFixed(1)} s without a fault`);
+    if (usual.failing.length > 0) throw new Error(`Without a fault, this does not work: ${usual.failing.join(', ')}.`);
+    const limit = recoveryLimit + usual.milliseconds;
+    const steps = plan(seed, mostSteps, [failover, ...Object.keys(store.faults)]);
+    for (const [index, step] of steps.entries()) {
+      if (index >= options.faults && Date.now() > options.until) break;
+      users.recorder.phase = `fault: ${step.name}`;
+      await inject(step, running, options.postgres);
+      const { milliseconds, failing } = await recover({ step, canaries, limit }, users.recorder.failures, problems);
+      print(`${topology}: ${step.name.padEnd(44)}${(milliseconds / 1_000).toFixed(1).padStart(6)} s to recover`);
+      recoveries.push({ fault: step.name, milliseconds });
+      if (failing.length > 0) break;
+      users.recorder.phase = calm;
+      await delay(300);
+    }
+    await users.stop();
+    problems.push(...judgeFailures(users.recorder.failures), ...(await judge(users, running, print)));
+    return { problems, recoveries };
+  } finally {
+    await users.stop().catch(() => undefined);
+    if (problems.length > 0) print(`${topology}: the logs of the replicas are in ${world.keepLogs()}`);
+    await running.close();
+  }
+}
+
+const calm = 'calm';
+const failover = 'Postgres failover';
+
+async function start({ postgres, topology }: RunOptions): Promise<Running> {
+  const store = await topologies[topology].start();
+  const proxies: Running['proxies'] = {
+    ...{ Postgres: [], Redis: store.proxies, 'identity provider': [] },
+    ...{ 'mail server': [], 'platform services': [], upstream: [] },
+  };
+  let effects: Effects | undefined;
+  const world = await startWorld(postgres.url, {
+    name: 'faults',
+    startRedis: async () => ({ port: store.port, env: store.env, close: store.close }),
+    async reach(link, port) {
+      if (link === 'upstream') effects = await startEffects(port);
+      const proxy = await startFaultProxy(link === 'upstream' && effects ? effects.port : port);
+      proxies[link.endsWith(' database') ? 'Postgres' : (link as LinkName)].push(proxy);
+      return proxy.port;
+    },
+  });
+  if (!effects) throw new Error('The world has no upstream.');
+  const counting = effects;
+  return {
+    ...{ world, store, effects: counting, proxies },
+    async close() {
+      await world.close();
+      await Promise.all([
+        counting.close(),
+        ...Object.values(proxies).flatMap((list) => list.map((proxy) => proxy.close())),
+      ]);
+    },
+  };
+}
+
+async function inject(step: Step, { store, proxies }: Running, postgres: PostgresPair): Promise<void> {
+  const random = createRandom(step.seed);
+  const { network } = step;
+  if (step.name === failover) return postgres.failOver();
+  if (!network) {
+    const fault = store.faults[step.name];
+    const describe = async (cause: unknown) => {
+      throw new Error(`${step.name} failed: ${await store.describe()}`, { cause });
+    };
+    return fault?.run(random).catch(describe);
+  }
+  const affected = proxies[network.link];
+  const fault = networkFaults.find(({ name }) => name === network.fault);
+  await fault?.run(affected, step.milliseconds, random);
+  await Promise.all(affected.map((proxy) => proxy.heal()));
+}
+
+interface Recovering {
+  step: Step;
+  canaries: Canary[];
+  /** Milliseconds. */
+  limit: number;
+}
+
+async function recover({ step: { name }, canaries, limit }: Recovering, failures: Failure[], problems: string[]) {
+  const recovery = await measureRecovery(canaries, limit);
+  if (recovery.failing.length > 0) {
+    const last = failures.slice(-5).map(({ what }) => what);
+    problems.push(
+      `${(limit / 1_000).toFixed(1)} s after ${name}, this does not work: ${recovery.failing.join(', ')} (${last.join('; ')})`,
+    );
+  }
+  return recovery;
+}
+
+function startUsers({ world }: Running, random: Random, complain: (what: string) => void) {
+  const { addresses } = world;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const [applications, calls]: [Application[], Call[]] = [[], []];
+  const honest = startHonestUsers(world, random);
+  const { intake, administrator } = addresses.tokens;
+  const applicant = { formsUrl: addresses.fronts.forms, intake, administrator, random, signal, applications, complain };
+  const person = addresses.mallory.at(-1);
+  const site = addresses.fronts['token-handler'];
+  const working = Promise.all([
+    keepApplying(applicant),
+    keepApplying(applicant),
+    ...(person ? [keepCalling({ site, person, signal, calls })] : []),
+    keepReconciling(addresses.reconcilerEnv, signal),
+  ]);
+  let ended: Promise<void> | undefined;
+  const end = async () => {
+    stopping.abort();
+    await Promise.all([honest.stop(), working]);
+  };
+  const stop = () => {
+    ended ??= end();
+    return ended;
+  };
+  return { ...{ recorder: honest.recorder, ledger: honest.ledger, applications, calls }, stop };
+}
+
+/** Runs the reconciler as a CronJob does, but every few seconds. */
+async function keepReconciling(env: Record<string, string>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await delay(4_000, undefined, { signal }).catch(() => undefined);
+    const { kill, ended } = spawnReconciler({ ...env, LEASE_DURATION: 'PT10S' });
+    const patience = setTimeout(() => kill('SIGKILL'), 30_000);
+    await ended;
+    clearTimeout(patience);
+  }
+}
+
+/** During a fault, requests may fail in the documented ways. Wrong data and a lost session are never excused. */
+function judgeFailures(failures: Failure[]): string[] {
+  const isExcused = ({ phase, status, isWrong }: Failure) =>
+    !isWrong && phase !== calm && [0, 502, 503, 504].includes(status);
+  const unexcused = failures.filter((failure) => !isExcused(failure));
+  const counts = Map.groupBy(unexcused, ({ kind, what, phase }) => `${kind}: ${what} (${phase})`);
+  return [...counts].map(([text, list]) => (list.length > 1 ? `${text}, ${list.length} times` : text));
+}
+
+async function judge(users: ReturnType<typeof startUsers>, running: Running, print: RunOptions['print']) {
+  const { world, effects } = running;
+  const { applications, calls, ledger, recorder } = users;
+  const events = await judgeEvents(world);
+  const { problems: notices, ...mails } = judgeNotices(applications, world);
+  print(
+    `${applications.length} applications, ${mails.notices} notices (${mails.repeated} repeated), ${calls.length} calls, ` +
+      `${recorder.samples.length} requests, ${recorder.failures.length} not served during faults`,
+  );
+  return [
+    ...events,
+    ...notices,
+    ...(await judgeForms(applications, world)),
+    ...judgeEffects(calls, effects),
+    ...(await judgeLedger(ledger, world)),
+  ];
+}

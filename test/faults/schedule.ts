@@ -1,0 +1,38 @@
+// The schedule of a seed: which fault begins when, for how long, and on which connections. A seed and a number of faults
+// determine it.
+import { createRandom } from '../adversary/random.ts';
+import { type LinkName, links, networkFaults } from './faults.ts';
+
+export interface Step {
+  /** Such as `blackhole of Redis`. */
+  name: string;
+  /** Name of a network fault, and the connections; undefined for a fault of a store. */
+  network?: { fault: string; link: LinkName };
+  /** Milliseconds of a network fault. */
+  milliseconds: number;
+  /** Seed of the choices within the fault. */
+  seed: string;
+}
+
+/**
+ * `storeFaults`: names of the faults of the stores themselves. Every store fault comes before any is repeated, and so do
+ * the network faults and the connections.
+ */
+export function plan(seed: string, count: number, storeFaults: string[]): Step[] {
+  const random = createRandom(seed);
+  const endless = <T>(values: readonly T[]) => {
+    let left: T[] = [];
+    return () => {
+      if (left.length === 0) left = random.shuffle(values);
+      return left.shift() as T;
+    };
+  };
+  const [store, link, fault] = [endless(storeFaults), endless(links), endless(networkFaults)];
+  return Array.from({ length: count }, (_, index): Step => {
+    const common = { milliseconds: random.integer(1_500, 5_000), seed: `${seed}:${index}` };
+    // Every third fault is one of a store, beginning with the first.
+    if (index % 3 === 0) return { ...common, name: store() };
+    const network = { fault: fault().name, link: link() };
+    return { ...common, network, name: `${network.fault} of ${network.link}` };
+  });
+}

@@ -1,0 +1,34 @@
+// Redis as the token handler may find it: one server, a group behind Sentinels, or a Cluster. The token handler, the
+// servers and the Sentinels reach each server through a proxy of its own.
+
+import type { Random } from '../../adversary/random.ts';
+import type { TestRedis } from '../../support/redis.ts';
+import type { FaultProxy } from '../fault-proxy.ts';
+
+export interface RedisStore {
+  /** Port of a server, for the adversaries' world, which connects to none. */
+  port: number;
+  /** Leads the token handler to the store. */
+  env: Record<string, string>;
+  /** The proxy of each server. */
+  proxies: FaultProxy[];
+  /** Faults of this store alone. Each resolves when the store is complete again. */
+  faults: Record<string, { about: string; run(random: Random): Promise<void> }>;
+  /** For messages about a failed fault. */
+  describe(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** A server and the proxy before it. The servers of a group know each other by the ports of the proxies. */
+export interface Member {
+  server: TestRedis;
+  proxy: FaultProxy;
+}
+
+/** Fails after a minute. */
+export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 60_000; !(await holds().catch(() => false)); ) {
+    if (Date.now() > deadline) throw new Error(`${what}: it did not come true in a minute`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

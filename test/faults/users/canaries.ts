@@ -1,0 +1,100 @@
+// Requests that use every store and service. After a fault, each must succeed again.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { definitionId } from '../../adversary/world/preparation.ts';
+import { signIn } from '../../adversary/world/sign-in.ts';
+import type { World } from '../../adversary/world/world.ts';
+import { attempt } from './persistence.ts';
+
+export interface Canary {
+  name: string;
+  /** True if it succeeded. */
+  run(): Promise<boolean>;
+}
+
+export function createCanaries({ addresses, mailbox }: World): Canary[] {
+  const { fronts, tokens, mallory } = addresses;
+  const base = `${fronts.forms}/form/v1`;
+  const site = fronts['token-handler'];
+  const [person] = mallory as [(typeof mallory)[number]];
+  const own = { cookie: person.cookie, 'x-xsrf-token': person.csrf, 'x-forwarded-for': '10.6.0.2' };
+  const intake = { authorization: `Bearer ${tokens.intake}` };
+  const administrator = { authorization: `Bearer ${tokens.administrator}` };
+  const get = (url: string, headers: Record<string, string>) => async () =>
+    (await attempt({ method: 'GET', url, headers }))?.status === 200;
+  const draft = async (address: string) => {
+    const body = { definitionId, applicant: { channels: [{ channel: 'email', address }] } };
+    const outcome = await attempt({ method: 'POST', url: `${base}/forms`, headers: intake, body });
+    return outcome?.status === 201 ? (outcome.json as { id: string }).id : undefined;
+  };
+  return [
+    { name: 'list of forms', run: get(`${base}/forms?top=1`, administrator) },
+    { name: 'list of registers', run: get(`${base}/registers`, administrator) },
+    {
+      name: 'save',
+      async run() {
+        const id = await draft(`${randomUUID()}@example.org`);
+        if (id === undefined) return false;
+        const body = { data: { name: 'Ana' }, files: {} };
+        return (
+          (await attempt({ method: 'PUT', url: `${base}/forms/${id}/data`, headers: intake, body }))?.status === 200
+        );
+      },
+    },
+    {
+      name: 'code by mail',
+      async run() {
+        const address = `${randomUUID()}@example.org`;
+        const id = await draft(address);
+        if (id === undefined) return false;
+        const body = { operation: 'send-code' };
+        const sent = await attempt({ method: 'POST', url: `${base}/forms/${id}`, headers: intake, body });
+        if (sent?.status !== 202) return false;
+        return mailbox
+          .waitFor(({ to, text }) => to === address && /^\s*[A-Z0-9]{6,}\s*$/m.test(text), 5_000)
+          .then(
+            () => true,
+            () => false,
+          );
+      },
+    },
+    { name: 'session', run: get(`${site}/token-handler/v1/sessions`, own) },
+    { name: 'proxied request', run: get(`${site}/token-handler/v1/targets/api/whoami`, own) },
+    {
+      name: 'sign-in',
+      run: () =>
+        Promise.race([
+          signIn(site, 'erin@example.com').then(
+            () => true,
+            () => false,
+          ),
+          delay(5_000, false, { ref: false }),
+        ]),
+    },
+  ];
+}
+
+export interface Recovery {
+  /** Milliseconds until every canary had succeeded. */
+  milliseconds: number;
+  /** Those that did not succeed in time. */
+  failing: string[];
+}
+
+/** Repeats each canary until it succeeds once, all of them concurrently, for at most `limit` milliseconds. */
+export async function measureRecovery(canaries: Canary[], limit: number): Promise<Recovery> {
+  const started = performance.now();
+  const left = () => limit - (performance.now() - started);
+  const failing: string[] = [];
+  await Promise.all(
+    canaries.map(async ({ name, run }) => {
+      while (left() > 0) {
+        // One that starts in time may end late: then the recovery was late.
+        if ((await run().catch(() => false)) && left() > 0) return;
+        await delay(100);
+      }
+      failing.push(name);
+    }),
+  );
+  return { milliseconds: performance.now() - started, failing };
+}
