@@ -113,13 +113,8 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
     const headers: Record<string, string> = {
       accept: 'application/json',
       'user-agent': 'formgate',
-<<<<<<< HEAD
       ...(options.sendsScope === false ? {} : scopeHeaders()),
-      ...rest,
-=======
-      ...scopeHeaders(),
       ...own,
->>>>>>> pages
     };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
     const mayRepeat = request.idempotent ?? (isIdempotent(request.method) || request.idempotencyKey !== undefined);

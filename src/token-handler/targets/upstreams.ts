@@ -3,8 +3,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
 import { Rejection } from '../rejection.ts';
+import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
 
 export interface Upstream {
   /** Scheme, host and port of the upstream's URL. */

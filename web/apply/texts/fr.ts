@@ -112,8 +112,7 @@ export const french: EnglishTexts = {
     submitted: 'Vous avez envoyé ce formulaire',
     submittedText: 'Vous ne pouvez plus le modifier.',
     locked: 'Votre brouillon est verrouillé',
-    lockedText:
-      'Personne ne l’a ouvert pendant longtemps. Demandez au bureau qui le gère : il peut le rouvrir.',
+    lockedText: 'Personne ne l’a ouvert pendant longtemps. Demandez au bureau qui le gère : il peut le rouvrir.',
     lockedUntil: (date) => `Il sera supprimé le ${date}.`,
     gone: 'Ce formulaire n’existe plus',
     goneText: 'Il a été supprimé. Vous pouvez en commencer un autre.',
