@@ -48,7 +48,7 @@ async function open(): Promise<Socket & { text(): string; failure(): string | un
   return Object.assign(socket, { text: () => text, failure: () => failure });
 }
 const until = (holds: () => unknown) =>
-  vi.waitFor(() => expect(holds()).toBeTruthy(), { timeout: 20_000, interval: 5 });
+  expect.poll(() => Boolean(holds()), { interval: 5 }).toBe(true);
 const echoed = async (socket: Awaited<ReturnType<typeof open>>, text: string) => {
   const started = performance.now();
   const before = socket.text();
