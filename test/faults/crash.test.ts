@@ -9,6 +9,7 @@ import { codeFor, draft, drained, type FormProcess, type FormWorld, startFormWor
 import { anonymous, permit } from '../support/forms.ts';
 import type { Answered } from '../support/platform.ts';
 import { seedOfRun, sizeOf } from '../support/sizes.ts';
+import { until } from '../support/until.ts';
 
 /** Milliseconds. Each crash costs a start, which takes half a second on an idle machine. */
 const timeout = 180_000;
@@ -18,7 +19,7 @@ let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await spawn();
-  await expect.poll(() => forms.logText()).toContain('registration written');
+  await until('the registration', () => forms.logText().includes('registration written'));
 });
 afterAll(() => world.close());
 

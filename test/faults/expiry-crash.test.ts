@@ -7,6 +7,7 @@ import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
 import { addOverdue } from '../support/overdue.ts';
 import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
 import { sizeOf } from '../support/sizes.ts';
+import { until } from '../support/until.ts';
 
 const size = sizeOf('EXPIRY_DRAFTS');
 const wantedKills = sizeOf('EXPIRY_KILLS');
@@ -20,7 +21,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url, WORKER_CONCURRENCY: '8' } });
   dispatcher = await startDispatcher();
-  await expect.poll(() => dispatcher.logText()).toContain('registration written');
+  await until('the registration', () => dispatcher.logText().includes('registration written'));
 });
 afterAll(async () => {
   await world.close();

@@ -8,6 +8,7 @@ import { draft, type FormReplica, type FormWorld, startFormWorld } from '../supp
 import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
 import { call } from '../support/platform.ts';
 import { reconcileHere, reconcilerEnv } from '../support/reconciler.ts';
+import { until } from '../support/until.ts';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -22,7 +23,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url } });
   forms = await world.start({ clock });
-  await expect.poll(() => forms.logText()).toContain('registration written');
+  await until('the registration', () => forms.logText().includes('registration written'));
 });
 afterAll(async () => {
   await world.close();

@@ -9,6 +9,7 @@ import { codeFor, draft, type FormReplica, type FormWorld, startFormWorld } from
 import { permit } from '../support/forms.ts';
 import { call } from '../support/platform.ts';
 import { reconcileHere, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
+import { until } from '../support/until.ts';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -84,7 +85,7 @@ async function createFullDraft(): Promise<string> {
 beforeAll(async () => {
   world = await startFormWorld({ log: platformLog });
   forms = await world.start({ clock });
-  await expect.poll(() => forms.logText()).toContain('registration written');
+  await until('the registration', () => forms.logText().includes('registration written'));
   ids.push(await createFullDraft());
   // This form is locked and deleted before its subscriber is created.
   await world.notifications.shut();

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 let server: Server;
@@ -47,8 +47,7 @@ async function open(): Promise<Socket & { text(): string; failure(): string | un
   await once(socket, 'connect');
   return Object.assign(socket, { text: () => text, failure: () => failure });
 }
-const until = (holds: () => unknown) =>
-  expect.poll(() => Boolean(holds()), { interval: 5 }).toBe(true);
+const until = (holds: () => unknown) => expect.poll(() => Boolean(holds()), { interval: 5 }).toBe(true);
 const echoed = async (socket: Awaited<ReturnType<typeof open>>, text: string) => {
   const started = performance.now();
   const before = socket.text();

@@ -12,6 +12,7 @@ import { codeFor, draft, drained, type FormReplica, type FormWorld, startFormWor
 import { anonymous, permit } from '../support/forms.ts';
 import { type Answered, call } from '../support/platform.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
+import { until } from '../support/until.ts';
 
 const minute = 60_000;
 let moved = 0;
@@ -60,7 +61,7 @@ beforeAll(async () => {
     PLATFORM_TIMEOUT: 'PT2S',
   };
   forms = await world.start({ env, clock });
-  await expect.poll(() => forms.logText()).toContain('registration written');
+  await until('the registration', () => forms.logText().includes('registration written'));
 });
 afterAll(async () => {
   await world.close();

@@ -7,6 +7,7 @@ import { draft, type FormReplica, type FormWorld, startFormWorld } from '../supp
 import { type Answered, call } from '../support/platform.ts';
 import { sizeOf } from '../support/sizes.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
+import { until } from '../support/until.ts';
 
 /** Milliseconds of the outage of Postgres. */
 const outage = sizeOf('POSTGRES_OUTAGE_SECONDS') * 1_000;
@@ -19,7 +20,7 @@ beforeAll(async () => {
   world = await startFormWorld();
   gates = await Promise.all([1, 2].map(() => startTcpGate(Number(new URL(world.databaseUrl).port))));
   replicas = await Promise.all(gates.map((gate) => world.start({ env: { DATABASE_URL: through(gate) } })));
-  for (const replica of replicas) await expect.poll(() => readiness(replica)).toMatchObject({ ready: true });
+  for (const replica of replicas) await until('a ready replica', async () => (await readiness(replica)).ready);
 });
 afterAll(async () => {
   await world.close();

@@ -2,8 +2,8 @@
 // stay signed in, and registrations work.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answered, call } from '../support/platform.ts';
+import { until } from '../support/until.ts';
 import { type Facts, readDump } from './dump.ts';
-import { until } from './fill.ts';
 import { oldVersion } from './old-version.ts';
 import { cookieOf, createTokens, signIn, type Who } from './people.ts';
 import type { Product } from './products.ts';

@@ -1,8 +1,8 @@
 // Uses an installation of the old version until every store has rows of every kind, and stops it in the middle of its work:
 // events wait in the outbox, and a pod has died while it refreshed a session. Only what time or a fault would do is done by
 // SQL and in Redis: forms get older, items are quarantined, and leftovers of registrations stay.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { call } from '../support/platform.ts';
+import { until } from '../support/until.ts';
 import type { Facts } from './dump.ts';
 import {
   clientId,
@@ -189,8 +189,3 @@ const count = async ({ pools }: World, condition: string) =>
 const soon = "accepted IS NULL AND not_before < now() + interval '1 minute'";
 const waiting = (world: World) => count(world, soon);
 const attempted = (world: World) => count(world, 'accepted IS NULL AND attempts > 0');
-
-export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = performance.now() + 60_000; !(await isTrue()); await sleep(50))
-    if (performance.now() > deadline) throw new Error(`It is a minute, and still without ${what}.`);
-}

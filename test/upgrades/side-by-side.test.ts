@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { until } from './fill.ts';
+import { until } from '../support/until.ts';
 import { checkOutOldVersion, missingHistory } from './old-version.ts';
 import { configure, register } from './people.ts';
 import type { Product, Version } from './products.ts';

@@ -10,8 +10,8 @@ import { type Cluster, run, stopServer } from '../../../dev/postgres/cluster.ts'
 import type { EmbeddedPostgres } from '../../../dev/postgres/ownership.ts';
 import { placePostgres, startPostgres } from '../../../dev/postgres/postgres.ts';
 import { findUnprivilegedUser } from '../../../dev/postgres/unprivileged-user.ts';
+import { until } from '../../support/until.ts';
 import { type FaultProxy, startFaultProxy } from '../fault-proxy.ts';
-import { until } from './redis-store.ts';
 
 export interface PostgresPair {
   /** The administrator's URL at the address that always leads to the primary. */

@@ -3,8 +3,9 @@
 import { findFreePort } from '../../../dev/listen.ts';
 import type { Random } from '../../adversary/random.ts';
 import { startTestRedis } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
 import { startFaultProxy } from '../fault-proxy.ts';
-import { type Member, type RedisStore, until } from './redis-store.ts';
+import type { Member, RedisStore } from './redis-store.ts';
 
 const slots = 16_384;
 const primaries = 3;

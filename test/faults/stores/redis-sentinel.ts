@@ -3,8 +3,9 @@
 
 import { findFreePort } from '../../../dev/listen.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
 import { startFaultProxy } from '../fault-proxy.ts';
-import { type Member, type RedisStore, until } from './redis-store.ts';
+import type { Member, RedisStore } from './redis-store.ts';
 
 const name = 'sessions';
 

@@ -24,11 +24,3 @@ export interface Member {
   server: TestRedis;
   proxy: FaultProxy;
 }
-
-/** Fails after a minute. */
-export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 60_000; !(await holds().catch(() => false)); ) {
-    if (Date.now() > deadline) throw new Error(`${what}: it did not come true in a minute`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
