@@ -47,11 +47,11 @@ async function settled(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
   const left = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS n';
-  const counts = async () => [
-    ...(await world.pool.query(sql, [clock()])).rows,
-    ...(await world.platformPool.query(left)).rows,
-  ];
-  await expect.poll(counts, { timeout: patience }).toEqual([{ n: 0 }, { n: '0' }]);
+  await until('deliveries', async () => {
+    const due = (await world.pool.query<{ n: number }>(sql, [clock()])).rows[0]?.n;
+    const unsent = (await world.platformPool.query<{ n: string }>(left)).rows[0]?.n;
+    return due === 0 && unsent === '0';
+  });
 }
 
 const dumps = () => Promise.all([dumpDatabase(world.pool), dumpDatabase(world.platformPool)]);

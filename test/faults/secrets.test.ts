@@ -9,6 +9,7 @@ import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
 import { codeFor, draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { permit } from '../support/forms.ts';
 import { call } from '../support/platform.ts';
+import { until } from '../support/until.ts';
 
 const platformLog = captureLog('trace');
 const minute = 60_000;
@@ -171,7 +172,7 @@ describe('the personal data of a form', () => {
     const failed = put({ data: { name: fieldValue }, files: {} });
     const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    await expect.poll(async () => (await world.pool.query(terminate)).rowCount).toBe(1);
+    await until('the save that waits', async () => (await world.pool.query(terminate)).rowCount === 1);
     expect((await failed).status).toBe(503);
     await client.query('ROLLBACK');
     client.release();
@@ -185,11 +186,7 @@ describe('the personal data of a form', () => {
 
   async function mailsSent(): Promise<void> {
     const sql = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS left';
-    await expect
-      .poll(async () => (await world.platformPool.query(sql)).rows, {
-        interval: 50,
-      })
-      .toEqual([{ left: '0' }]);
+    await until('mails', async () => (await world.platformPool.query<{ left: string }>(sql)).rows[0]?.left === '0');
   }
 
   const secrets = () => ({ address, phone, name, fieldValue, lateFieldValue, fileName });
