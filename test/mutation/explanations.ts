@@ -1,4 +1,3 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts quote lines of code.
 // Why a change of the code that no test noticed does no harm. A test compares this list with the results.
 
 export interface Explanation {

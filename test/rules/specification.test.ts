@@ -11,8 +11,12 @@ const pages = ['docs/specification.md', 'docs/specification-token-handler.md'];
 const rulesOfPages = pages.map((page) => rulesOf(readFileSync(join(root, page), 'utf8')));
 const rules = rulesOfPages.flat();
 const files = listFiles(root, sourceFolders, '.test.ts');
+// Two suites may share tests, which are then in a module of their own.
+const shared = listFiles(root, sourceFolders, '.ts').filter(({ path }) =>
+  /^test\/pages\/.*(?<!\.test)\.ts$/.test(path),
+);
 const declared = new Set(
-  files.flatMap(({ path, text }) => testTitles(text).map((title) => `${path}${separator}${title}`)),
+  [...files, ...shared].flatMap(({ path, text }) => testTitles(text).map((title) => `${path}${separator}${title}`)),
 );
 
 test('test titles are found as they are written, with their describes, for every kind of declaration', () => {

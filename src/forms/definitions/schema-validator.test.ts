@@ -163,7 +163,7 @@ describe('concurrent validations', () => {
     const all = await Promise.allSettled(Array.from({ length: 260 }, () => validate({ required: ['a'] }, {})));
     const refused = all.filter((one) => one.status === 'rejected').map(({ reason }) => reason);
     expect(refused.length).toBeGreaterThan(0);
-    for (const reason of refused) expect(reason).toMatchObject({ slug: 'busy', headers: { 'Retry-After': '30' } });
+    for (const reason of refused) expect(reason).toMatchObject({ slug: 'busy', headers: { 'Retry-After': '70' } });
   });
 });
 
