@@ -26,6 +26,7 @@ function isText({ node, parent }: Path): boolean {
   if (parent.type === 'ObjectProperty') return parent.value === node && textProperties.has(parent.key?.name ?? '');
   if (parent.type === 'NewExpression') {
     if (parent.callee?.name === 'Problem') return parent.arguments?.indexOf(node) === 1;
+    if (parent.callee?.name === 'Rejection') return parent.arguments?.indexOf(node) === 2;
     return parent.callee?.name?.endsWith('Error') === true;
   }
   return parent.type === 'CallExpression' && logMethods.has(parent.callee?.property?.name ?? '');

@@ -57,12 +57,18 @@ describe('CSRF protection', () => {
   it('rejects a request that the browser marks as cross-site, even with the token', () => {
     const right = { 'x-xsrf-token': token };
     expect(check('POST', { ...right, 'sec-fetch-site': 'cross-site' })).toBe(403);
+    expect(() => checkCsrf(request({ 'sec-fetch-site': 'cross-site' }, 'POST'), session)).toThrow(
+      expect.objectContaining({ reason: 'csrf' }),
+    );
     for (const site of ['same-origin', 'same-site', 'none'])
       expect(check('POST', { ...right, 'sec-fetch-site': site })).toBe('passes');
   });
 
   it('rejects an Origin other than the session’s site, even with the token', () => {
     const right = { 'x-xsrf-token': token };
+    expect(() => checkCsrf(request({ origin: 'null' }, 'POST'), session)).toThrow(
+      expect.objectContaining({ reason: 'csrf' }),
+    );
     for (const origin of ['https://evil.example', 'http://app.example.org', 'https://app.example.org:444', 'null', ''])
       expect(check('POST', { ...right, origin })).toBe(403);
     expect(check('POST', { ...right, origin: session.site })).toBe('passes');
@@ -113,7 +119,10 @@ describe('a route that needs a session', () => {
     await withSession.check(request(), response);
     expect(sessionOf(response)).toBe(live);
     expect(response.locals.signedIn).toEqual({ tenantId: 'urn:tenant:demo', clientId: 'app', subject: 'carla' });
-    await expect(without.check(request(), responseOf())).rejects.toMatchObject({ slug: 'unauthenticated' });
+    await expect(without.check(request(), responseOf())).rejects.toMatchObject({
+      slug: 'unauthenticated',
+      reason: 'session',
+    });
   });
 
   it('fails if nobody looked for the session', () => {
@@ -123,7 +132,9 @@ describe('a route that needs a session', () => {
 
   it('refuses a request without the CSRF token by its guard, too', () => {
     expect(csrf.name).toBe('csrf');
-    expect(() => csrf.check(request({}, 'POST'), responseOf(live))).toThrow(expect.objectContaining({ status: 403 }));
+    expect(() => csrf.check(request({}, 'POST'), responseOf(live))).toThrow(
+      expect.objectContaining({ status: 403, reason: 'csrf' }),
+    );
     expect(() => csrf.check(request({ 'x-xsrf-token': token }, 'POST'), responseOf(live))).not.toThrow();
   });
 });
@@ -141,6 +152,7 @@ describe('a domain of one tenant', () => {
       await guard.check(request(headers), responseOf(live));
       return 'passes';
     } catch (error) {
+      expect(error).toMatchObject({ reason: 'session' });
       return (error as { slug?: string }).slug;
     }
   };
