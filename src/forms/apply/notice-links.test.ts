@@ -62,8 +62,8 @@ describe('the warning mail', () => {
     const { mail, keep, remove, id } = await warned('fr');
     expect(mail.subject).toBe('Votre brouillon « Permit » sera bientôt verrouillé');
     expect(mail.html).toMatch(/^<!doctype html>\s*<html lang="fr">/);
-    // The notification service of the real platform formats dates in English, with the time.
-    const date = isReferenceRun ? String.raw`\w+ \d+, \d{4} at` : String.raw`\d+ \S+ \d{4}`;
+    // The notification service of the real platform knows only the format of a date, and no language.
+    const date = isReferenceRun ? String.raw`\d{4}-\d\d-\d\d[.,]` : String.raw`\d+ \S+ \d{4}`;
     expect(mail.text).toMatch(new RegExp(`verrouillé le ${date}`));
     expect(mail.text).toMatch(new RegExp(`supprimé le ${date}`));
     expect(mail.text).toContain('Supprimer mon brouillon et mes données');
