@@ -35,7 +35,9 @@ function actionsOf(file: string): ConsoleAction[] {
     const value = functionOf(handler.value, functions);
     if (value === undefined) return [];
     if (!isFunction(value)) throw new Error(`${name}: write a function, or the name of a function or property`);
-    const { start } = value === handler.value ? node : value;
+    // A source map names a function without parameters by the name before it.
+    const declared = nodes.find(({ type, init }) => type === 'VariableDeclarator' && init === value);
+    const { start } = value === handler.value ? node : (declared ?? value);
     return [{ name, file, head: [start, isNode(value.body) ? value.body.start : value.end] }];
   });
 }

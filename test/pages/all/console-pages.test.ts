@@ -26,27 +26,34 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
+  // A document that is left takes its counts with it.
+  const { goto, reload } = page;
+  page.goto = (...args) => collect().then(() => goto.apply(page, args));
+  page.reload = (...args) => collect().then(() => reload.apply(page, args));
   const session = await context.newCDPSession(page);
   await session.send('Profiler.enable');
   await session.send('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
   return session;
 }
 
-/** Reads the counts of all pages that are open. */
+/**
+ * Reads the counts of the last page of each context. Pages of a context may share a process, and reading the counts of one
+ * sets those of the others to 0.
+ */
 async function collect(): Promise<void> {
-  for (const [page, session] of sessions) {
-    if (page.isClosed()) sessions.delete(page);
-    else coverage.add((await (await session).send('Profiler.takePreciseCoverage')).result);
-  }
+  for (const page of sessions.keys()) if (page.isClosed()) sessions.delete(page);
+  const last = new Map([...sessions].map(([page, session]) => [page.context(), session]));
+  for (const session of last.values())
+    coverage.add((await (await session).send('Profiler.takePreciseCoverage')).result);
 }
 
 describe('the console', () => {
-  const signedIn: ConsoleSuite = useConsole({ onContext: follow });
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'formgate-maps-'));
     await buildWithMaps('console', folder);
     coverage = new ConsoleCoverage(join(folder, 'assets'));
   });
+  const signedIn: ConsoleSuite = useConsole({ onContext: follow });
   afterAll(() => rm(folder, { recursive: true, force: true }));
   // Pages are closed after this.
   afterEach(collect);

@@ -50,6 +50,8 @@ export function testSessions(suite: ConsoleSuite): void {
     expect(await findFaults(page)).toEqual([]);
     await page.getByLabel('Realm or name of the tenant').fill('demo');
     await page.getByRole('button', { name: 'Continue' }).click();
+    await page.waitForURL(/\/console\/demo/);
+    await page.reload();
     await page.getByRole('link', { name: 'Sign in' }).click();
     await enterPassword(page);
     await page.goto(`${suite.world.url}/console/other`);
