@@ -1,20 +1,19 @@
 // Every alert has a runbook, and every runbook names only metrics, log messages and alerts that exist.
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { listFiles } from '../rules/source-files.ts';
 import { alertNames, ruleSettings, rules, runbookOf } from './rules.ts';
+import { blocksOf, readRunbook, runbookFolder, runbookNames } from './runbook-blocks.ts';
 
 const root = join(import.meta.dirname, '../..');
-const folder = join(root, 'docs/runbooks');
-const names = readdirSync(folder).filter((name) => name !== 'README.md');
-const pages = names.map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }));
+const names = runbookNames();
+const pages = names.map((name) => ({ name, text: readRunbook(name) }));
 const source = listFiles(root, ['src', 'reconciler'], '.ts')
   .filter(({ path }) => !path.endsWith('.test.ts'))
   .map(({ text }) => text)
   .join('\n');
-const blocksOf = (text: string) => [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
 
 test('every alert has a runbook, and every runbook belongs to an alert', () => {
   expect(names).toEqual(
@@ -22,18 +21,18 @@ test('every alert has a runbook, and every runbook belongs to an alert', () => {
       .map((alert) => `${runbookOf(alert)}.md`)
       .sort(),
   );
-  const index = readFileSync(join(folder, 'README.md'), 'utf8');
+  const index = readRunbook('README.md');
   for (const alert of alertNames()) expect(index).toContain(`[${alert}](${runbookOf(alert)}.md)`);
 });
 
 test('the annotation runbook_url of every alert leads to its runbook', () => {
   const { pathname } = new URL(ruleSettings.runbookUrl);
   const inRepository = pathname.split('/main/')[1] ?? '';
-  expect(join(root, inRepository)).toBe(folder);
+  expect(join(root, inRepository)).toBe(runbookFolder);
   for (const { alert, annotations } of rules().filter((rule) => rule.alert)) {
     const url = annotations?.runbook_url ?? '';
     expect(url).toBe(`${ruleSettings.runbookUrl}/${runbookOf(alert ?? '')}.md`);
-    expect(existsSync(join(folder, url.split('/').at(-1) ?? ''))).toBe(true);
+    expect(existsSync(join(runbookFolder, url.split('/').at(-1) ?? ''))).toBe(true);
   }
 });
 
