@@ -32,6 +32,8 @@ export interface AccessOptions {
   urns: Urns;
   /** Returns the client secret of a platform service in `core`. */
   serviceSecret(clientId: string): Promise<string>;
+  /** Seconds; see `RealmDefinition`. */
+  accessTokenLifetime?: number;
 }
 
 const cleaningInterval = 10 * 60_000;
@@ -73,7 +75,7 @@ export async function openAccess(options: AccessOptions): Promise<RunningAccess>
 
 async function addDefaultRealms(
   addRealm: AccessService['addRealm'],
-  { urns, serviceSecret }: AccessOptions,
+  { urns, serviceSecret, accessTokenLifetime }: AccessOptions,
 ): Promise<void> {
   const secrets = new Map<string, string>();
   for (const clientId of [urns.service('form-service'), urns.service('token-handler'), applyClientId])
@@ -83,5 +85,8 @@ async function addDefaultRealms(
     if (secret === undefined) throw new Error(`The secret of ${clientId} is missing.`);
     return secret;
   };
-  await Promise.all(defaultRealms({ urns, serviceSecret: secretOf }).map(addRealm));
+  const realms = defaultRealms({ urns, serviceSecret: secretOf });
+  await Promise.all(
+    realms.map((realm) => addRealm({ ...realm, ...(accessTokenLifetime !== undefined && { accessTokenLifetime }) })),
+  );
 }

@@ -1,17 +1,22 @@
 // Scripted incidents. Each begins one fault in the running product, and says which alert it must raise.
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
-import { refuseFormChanges } from '../support/poison.ts';
-import type { TcpGate } from '../support/tcp-gate.ts';
-import type { Job, World } from './world.ts';
-
-/** Switches of the harness that faults may turn. */
-export interface Routine {
-  /** While false, the reconciler does not run. */
-  reconciles: boolean;
-  reconcile(): Promise<void>;
-}
+import {
+  ageKey,
+  expiringAuthority,
+  fillRedis,
+  lockForms,
+  overwriteRegistration,
+  poisonDraft,
+  type Routine,
+  restartWith,
+  shut,
+  startWithoutPlatform,
+  starve,
+  stopService,
+  stutter,
+  tenMinutesAhead,
+} from './faults.ts';
+import type { World } from './world.ts';
 
 export interface Incident {
   fault: string;
@@ -19,92 +24,6 @@ export interface Incident {
   severity: 'critical' | 'warning';
   /** Begins the fault and returns its fix. */
   begin(world: World, routine: Routine): Promise<() => Promise<void>>;
-}
-
-const shut = (name: keyof World['gates']) => async (world: World) => {
-  await world.gates[name].shut();
-  return () => world.gates[name].open();
-};
-
-/** Repeats a step until the fix, and then waits for its end. */
-function repeated(step: () => Promise<void>): () => Promise<void> {
-  let stopped = false;
-  const running = (async () => {
-    while (!stopped) await step();
-  })();
-  return async () => {
-    stopped = true;
-    await running;
-  };
-}
-
-/** Lets traffic through for a moment every few seconds. */
-const stutter = (gateOf: (world: World) => TcpGate, frozenMs: number) => async (world: World) => {
-  const gate = gateOf(world);
-  const fix = repeated(async () => {
-    gate.freeze();
-    await delay(frozenMs);
-    await gate.open();
-    await delay(300);
-  });
-  return fix;
-};
-
-async function lockForms(world: World): Promise<() => Promise<void>> {
-  const client = new pg.Client({ connectionString: world.databaseUrl });
-  await client.connect();
-  const fix = repeated(async () => {
-    await client.query('BEGIN');
-    await client.query('LOCK TABLE forms IN ACCESS EXCLUSIVE MODE');
-    await delay(2_500);
-    await client.query('COMMIT');
-    await delay(50);
-  });
-  return async () => {
-    await fix();
-    await client.end();
-  };
-}
-
-async function fillRedis({ redis }: World): Promise<() => Promise<void>> {
-  await redis.command('CONFIG', 'SET', 'maxmemory', '1');
-  return async () => void (await redis.command('CONFIG', 'SET', 'maxmemory', '0'));
-}
-
-const stopService = (job: Job) => async (world: World) => {
-  await world.stop(job);
-  return () => world.start(job);
-};
-
-/** Takes the CPU away for most of the time, as a full node does. */
-const starve = (job: Job) => async (world: World) => {
-  const pid = await world.pidOf(job);
-  return repeated(async () => {
-    process.kill(pid, 'SIGSTOP');
-    await delay(800);
-    process.kill(pid, 'SIGCONT');
-    await delay(200);
-  });
-};
-
-/** A draft that is due, and that a trigger of the database refuses to change. */
-async function poisonDraft(world: World, routine: Routine): Promise<() => Promise<void>> {
-  const pool = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
-  const { rows } = await pool.query<{ id: string }>(
-    `UPDATE forms SET created = now() - interval '20 days', last_accessed = now() - interval '20 days'
-     WHERE id = (SELECT id FROM forms WHERE status = 'Draft' LIMIT 1) RETURNING id`,
-  );
-  await refuseFormChanges(
-    pool,
-    rows.map(({ id }) => id),
-  );
-  await routine.reconcile();
-  return async () => {
-    await pool.query('TRUNCATE unchangeable');
-    await pool.query('UPDATE quarantine SET released = true');
-    await pool.end();
-    await routine.reconcile();
-  };
 }
 
 export const incidents: Incident[] = [
@@ -144,6 +63,31 @@ export const incidents: Incident[] = [
   {
     ...{ fault: 'A draft that cannot be locked', alert: 'FormgateDraftsOverdue', severity: 'warning' },
     begin: poisonDraft,
+  },
+  {
+    ...{ fault: 'Refreshes fail: identity provider down', alert: 'FormgateRefreshesFailing', severity: 'critical' },
+    begin: shut('identityProvider'),
+  },
+  {
+    ...{ fault: 'Clock of a node ten minutes ahead', alert: 'FormgateSignInFailingForClient', severity: 'warning' },
+    begin: restartWith('token-handler', () => tenMinutesAhead),
+  },
+  {
+    ...{ fault: 'A certificate expires tomorrow', alert: 'FormgateCertificateExpiring', severity: 'critical' },
+    begin: restartWith('token-handler', expiringAuthority),
+  },
+  { fault: 'The key is 1,000 days old', alert: 'FormgateKeyRingOld', severity: 'warning', begin: ageKey },
+  {
+    ...{ fault: 'Another writer removes a registration', alert: 'FormgateRegistrationRepaired', severity: 'warning' },
+    begin: overwriteRegistration,
+  },
+  {
+    ...{
+      fault: 'Started without the configuration service',
+      alert: 'FormgateRegistrationMissing',
+      severity: 'warning',
+    },
+    begin: startWithoutPlatform,
   },
   {
     ...{ fault: 'Form service without CPU', alert: 'FormgateEventLoopBlocked', severity: 'warning' },

@@ -1,11 +1,14 @@
 // Traffic of people: forms, codes, sign-ins and proxied requests, at a constant rate whether or not they succeed.
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
-import type { World } from './world.ts';
+import { accessTokenLifetime, type World } from './world.ts';
 
 const client = '/token-handler/clients/demo-console';
 const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
 /** Requests that may be in flight; a fault that holds more of them back needs no further ones. */
 const mostInFlight = 60;
+
+/** Each is used every 20 s, which is longer than half of the lifetime of its token. */
+const mostOlder = 40;
 
 export interface Traffic {
   stop(): Promise<void>;
@@ -25,6 +28,8 @@ export async function startTraffic(world: World): Promise<Traffic> {
     inFlight.add(running);
   };
   let session: SiteBrowser | undefined;
+  /** Sessions that are used from time to time, so that their tokens must be refreshed. */
+  const older: SiteBrowser[] = [];
   const forms = (path: string, method: string, body?: object) => call(world, path, method, bearer, body);
   const timers = [
     setInterval(() => begin(() => forms('?top=1&mine=true', 'GET')), 300),
@@ -34,16 +39,23 @@ export async function startTraffic(world: World): Promise<Traffic> {
         begin(async () => {
           const browser = await signIn(world);
           session = browser ?? session;
+          if (browser) older.push(browser);
+          if (older.length > mostOlder) older.shift();
         }),
       1_200,
     ),
     setInterval(() => begin(async () => session?.copy().request(`${world.publicUrl}${target}`)), 300),
+    setInterval(() => {
+      const next = older.shift();
+      if (next) older.push(next);
+      begin(async () => next?.copy().request(`${world.publicUrl}${target}`));
+    }, 500),
     setInterval(
       () =>
         begin(async () => {
           bearer = await world.token('demo-intake');
         }),
-      60_000,
+      (accessTokenLifetime * 1_000) / 2,
     ),
   ];
   return {

@@ -28,8 +28,8 @@ export interface World {
   publicUrl: string;
   gates: Gates;
   redis: TestRedis;
-  /** URL of the form service's database, which passes no gate. */
-  databaseUrl: string;
+  /** URLs of the databases, which pass no gate. */
+  databaseUrls: { forms: string; tokenHandler: string; platform: string };
   metricsPorts: Record<Job, number>;
   /** Requests a token of the realm `demo`. */
   token(clientId: string): Promise<string>;
@@ -37,10 +37,17 @@ export interface World {
   reconcile(env?: Record<string, string>): Promise<void>;
   stop(job: Job): Promise<void>;
   start(job: Job): Promise<void>;
+  /** The environment of each process. Changes apply when it is started again. */
+  settings: Record<Job, Record<string, string>>;
+  /** Folder for files of an incident. */
+  folder: string;
   /** Process id of a running process. */
   pidOf(job: Job): Promise<number>;
   close(): Promise<void>;
 }
+
+/** Seconds for which access tokens are valid. */
+export const accessTokenLifetime = 20;
 
 const project = join(import.meta.dirname, '../..');
 const urlOf = (port: number) => `http://127.0.0.1:${port}`;
@@ -86,6 +93,8 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
     cookieKey: 'a cookie key of incidents',
     urns,
     serviceSecret: (clientId) => secrets.get(`client:${clientId}`),
+    // Short, so that sessions are refreshed during an incident.
+    accessTokenLifetime,
   });
   await stack.add(access.close);
 
@@ -134,7 +143,7 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
   const ports = {
     ...{ forms: places.forms, 'token-handler': places.tokenHandler, 'platform-server': places.platformServer },
   };
-  const env: Record<Job, Record<string, string>> = {
+  const settings: Record<Job, Record<string, string>> = {
     'platform-server': environments.platformServer,
     forms: {
       ...environments.forms,
@@ -151,7 +160,7 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
   const children = new Map<Job, SupervisedChild>();
   const start = async (job: Job) => {
     const child = superviseChild({
-      ...{ name: job, env: env[job], logFile: join(directory, `${job}.log`), onDeath: () => undefined },
+      ...{ name: job, env: settings[job], logFile: join(directory, `${job}.log`), onDeath: () => undefined },
       main: join(project, 'src', job, 'main.ts'),
       readyUrl: `${urlOf(ports[job].metricsPort)}/readyz`,
     });
@@ -179,7 +188,11 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
   await waitForNotices(platform);
   await start('token-handler');
   return {
-    ...{ publicUrl, gates, redis, token, start, databaseUrl: places.forms.databaseUrl },
+    ...{ publicUrl, gates, redis, token, start, settings, folder },
+    databaseUrls: {
+      ...{ forms: places.forms.databaseUrl, tokenHandler: places.tokenHandler.databaseUrl },
+      platform: places.platformServer.databaseUrl,
+    },
     metricsPorts: {
       ...{ forms: places.forms.metricsPort, 'token-handler': places.tokenHandler.metricsPort },
       'platform-server': places.platformServer.metricsPort,

@@ -1,0 +1,169 @@
+// The faults of the scripted incidents. Each begins when it is called, and returns its fix.
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { refuseFormChanges } from '../support/poison.ts';
+import type { TcpGate } from '../support/tcp-gate.ts';
+import type { Job, World } from './world.ts';
+
+/** Switches of the harness that faults may turn. */
+export interface Routine {
+  /** While false, the reconciler does not run. */
+  reconciles: boolean;
+  reconcile(): Promise<void>;
+}
+
+export const shut = (name: keyof World['gates']) => async (world: World) => {
+  await world.gates[name].shut();
+  return () => world.gates[name].open();
+};
+
+/** Repeats a step until the fix, and then waits for its end. */
+function repeated(step: () => Promise<void>): () => Promise<void> {
+  let stopped = false;
+  const running = (async () => {
+    while (!stopped) await step();
+  })();
+  return async () => {
+    stopped = true;
+    await running;
+  };
+}
+
+/** Lets traffic through for a moment every few seconds. */
+export const stutter = (gateOf: (world: World) => TcpGate, frozenMs: number) => async (world: World) => {
+  const gate = gateOf(world);
+  const fix = repeated(async () => {
+    gate.freeze();
+    await delay(frozenMs);
+    await gate.open();
+    await delay(300);
+  });
+  return fix;
+};
+
+export async function lockForms(world: World): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: world.databaseUrls.forms });
+  await client.connect();
+  const fix = repeated(async () => {
+    await client.query('BEGIN');
+    await client.query('LOCK TABLE forms IN ACCESS EXCLUSIVE MODE');
+    await delay(2_500);
+    await client.query('COMMIT');
+    await delay(50);
+  });
+  return async () => {
+    await fix();
+    await client.end();
+  };
+}
+
+export async function fillRedis({ redis }: World): Promise<() => Promise<void>> {
+  await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+  return async () => void (await redis.command('CONFIG', 'SET', 'maxmemory', '0'));
+}
+
+export const stopService = (job: Job) => async (world: World) => {
+  await world.stop(job);
+  return () => world.start(job);
+};
+
+/** Takes the CPU away for most of the time, as a full node does. */
+export const starve = (job: Job) => async (world: World) => {
+  const pid = await world.pidOf(job);
+  return repeated(async () => {
+    process.kill(pid, 'SIGSTOP');
+    await delay(800);
+    process.kill(pid, 'SIGCONT');
+    await delay(200);
+  });
+};
+
+/** Stops a process and starts it with other settings; the fix is a restart with the usual ones. */
+export const restartWith = (job: Job, settings: (world: World) => Record<string, string>) => async (world: World) => {
+  const usual = world.settings[job];
+  await restart(world, job, { ...usual, ...settings(world) });
+  return () => restart(world, job, usual);
+};
+
+async function restart(world: World, job: Job, settings = world.settings[job]): Promise<void> {
+  world.settings[job] = settings;
+  await world.stop(job);
+  await world.start(job);
+}
+
+export const tenMinutesAhead = {
+  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../upgrades/shifted-process.ts')).href}`,
+  TEST_TIME_SHIFT: '600000',
+};
+
+/** An authority that the process trusts, and that expires tomorrow. */
+export function expiringAuthority({ folder }: World): Record<string, string> {
+  const certificate = join(folder, 'authority.pem');
+  execFileSync('openssl', [
+    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=incident', '-days', '1'],
+    ...['-keyout', join(folder, 'authority.key'), '-out', certificate],
+  ]);
+  return { NODE_EXTRA_CA_CERTS: certificate };
+}
+
+/** The key of the token handler was first seen long ago. The fix rotates it. */
+export async function ageKey(world: World): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: world.databaseUrls.tokenHandler });
+  await client.connect();
+  await client.query(`UPDATE key_ring_keys SET first_seen = now() - interval '1000 days'`);
+  await client.end();
+  await restart(world, 'token-handler');
+  return () => {
+    const settings = world.settings['token-handler'];
+    const ring = `fresh:${randomBytes(32).toString('base64')},${settings.KEY_RING}`;
+    return restart(world, 'token-handler', { ...settings, KEY_RING: ring });
+  };
+}
+
+/** Another writer replaces the document of the events, as a script does that does not know of the form service. */
+export async function overwriteRegistration(world: World): Promise<() => Promise<void>> {
+  // A process that has just started checks its registration every few seconds.
+  await restart(world, 'forms');
+  await delay(2_000);
+  const client = new pg.Client({ connectionString: world.databaseUrls.platform });
+  await client.connect();
+  const { rowCount } = await client.query(
+    `UPDATE configuration_revisions SET configuration = (configuration::jsonb - 'form-service')::json
+     WHERE namespace = 'platform' AND name = 'event-service' AND configuration::jsonb ? 'form-service'`,
+  );
+  await client.end();
+  if (rowCount === 0) throw new Error('there was no registration');
+  return async () => undefined;
+}
+
+/** The form service starts while the configuration service is down. */
+export async function startWithoutPlatform(world: World): Promise<() => Promise<void>> {
+  await world.stop('forms');
+  await world.gates.platform.shut();
+  await world.start('forms');
+  return () => world.gates.platform.open();
+}
+
+/** A draft that is due, and that a trigger of the database refuses to change. */
+export async function poisonDraft(world: World, routine: Routine): Promise<() => Promise<void>> {
+  const pool = new pg.Pool({ connectionString: world.databaseUrls.forms, max: 1 });
+  const { rows } = await pool.query<{ id: string }>(
+    `UPDATE forms SET created = now() - interval '20 days', last_accessed = now() - interval '20 days'
+     WHERE id = (SELECT id FROM forms WHERE status = 'Draft' LIMIT 1) RETURNING id`,
+  );
+  await refuseFormChanges(
+    pool,
+    rows.map(({ id }) => id),
+  );
+  await routine.reconcile();
+  return async () => {
+    await pool.query('TRUNCATE unchangeable');
+    await pool.query('UPDATE quarantine SET released = true');
+    await pool.end();
+    await routine.reconcile();
+  };
+}
