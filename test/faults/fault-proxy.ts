@@ -1,6 +1,7 @@
 // A TCP proxy with network faults: latency, jitter, a limited rate, resets, refused connections, lost packets, and
 // connections of which one end does not know that the other is gone. It knows no protocol.
 import { type AddressInfo, createServer, type Socket, connect as toPort } from 'node:net';
+import { resetSocket } from '../../src/service/http/reset-socket.ts';
 import { createFlow, type Flow } from './flow.ts';
 
 export interface Conditions {
@@ -76,7 +77,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     if (pair.ends.every(({ destroyed }) => destroyed)) pairs.delete(pair);
     if (pair.isStranded || other?.destroyed) return;
     // A regular end has been passed on as an end already.
-    if (hadError || !end.readableEnded) other?.resetAndDestroy();
+    if (other && (hadError || !end.readableEnded)) resetSocket(other);
   }
 
   const server = createServer({ noDelay: true, allowHalfOpen: true }, accept);
@@ -88,7 +89,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     for (const { flows } of living()) for (const flow of flows) flow.wake();
   };
   const reset = () => {
-    for (const { ends } of living()) for (const end of ends) end.resetAndDestroy();
+    for (const { ends } of living()) for (const end of ends) resetSocket(end);
   };
   const stopListening = () => new Promise<void>((done) => (server.listening ? server.close(() => done()) : done()));
   return {
@@ -101,7 +102,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     async refuse() {
       const stopped = stopListening();
       // The server counts as closed only when its connections have ended.
-      for (const { ends } of pairs) for (const end of ends) end.resetAndDestroy();
+      for (const { ends } of pairs) for (const end of ends) resetSocket(end);
       await stopped;
     },
     strand() {

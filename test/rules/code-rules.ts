@@ -107,6 +107,10 @@ const rules: CodeRule[] = [
   refuse('tests-run', skip, { applies: isTest }),
   // It gives up after a second, which a busy machine may need. `expect.poll` has the patience of vitest.config.ts.
   refuse('waits-are-patient', /\bvi\.waitFor\(|\bvi\.waitUntil\(/, { applies: isTest }),
+  // Node's own function may leave the connection open: src/service/http/reset-socket.ts.
+  refuse('connections-are-reset-in-one-place', /\.resetAndDestroy\(/, {
+    applies: (path) => isProduction(path) && !path.endsWith('/reset-socket.ts'),
+  }),
   refuse('nothing-is-left-for-later', /\b(?:TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/, { comments: true }),
   refuse('checkers-are-not-silenced', silence, { comments: true }),
   refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),

@@ -2,6 +2,7 @@
 // Frozen: it accepts connections but forwards nothing. Stranded: only the connections that are open at that moment
 // hang, as after a firewall has dropped its state.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { resetSocket } from '../../src/service/http/reset-socket.ts';
 
 export interface TcpGate {
   port: number;
@@ -40,7 +41,7 @@ export async function startTcpGate(target: number): Promise<TcpGate> {
   const { port } = server.address() as AddressInfo;
   const shut = async () => {
     const closed = server.listening && new Promise((resolve) => server.close(resolve));
-    for (const socket of sockets) socket.resetAndDestroy();
+    for (const socket of sockets) resetSocket(socket);
     await closed;
   };
   return {

@@ -1,6 +1,7 @@
 // Changes the client's connection of a proxied request: keeps an idle connection open during a stream, or resets it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
+import { resetSocket } from '../../service/http/reset-socket.ts';
 
 /** Removes the idle timeout, because streams may be idle for long. TCP keep-alive detects a client that is gone. */
 export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): void {
@@ -11,8 +12,10 @@ export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): v
 
 /** Aborts a response that has begun. Resets the connection, so that the kernel drops unsent data. */
 export function cut(response: HttpResponse): void {
-  response.socket?.resetAndDestroy();
-  response.destroy();
+  const { socket } = response;
+  if (socket) resetSocket(socket);
+  // If the reset has to wait, destroying the response would close the connection without it.
+  if (!socket || socket.destroyed) response.destroy();
 }
 
 /** Ignores errors of a response or a tunnel. Such an error also closes it, and the close is handled. */
