@@ -1,5 +1,6 @@
 // Defines the checks behind `GET /health`, which send one cheap request to each platform service. Kubernetes probes do
 // not depend on these checks.
+import { fetch } from 'undici';
 import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';
 

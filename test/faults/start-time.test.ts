@@ -3,12 +3,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess, testServiceSecret } from '../support/access.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
+import { until } from '../support/until.ts';
 
 const source = join(import.meta.dirname, '../../src');
 const services = ['forms', 'token-handler', 'platform-server'] as const;
@@ -75,7 +78,7 @@ async function start(args: string[], env: Record<string, string>): Promise<{ cpu
 }
 
 /** The most that a start may cost, in starts of an empty Node process. */
-const most = 7;
+const most = 10;
 
 it.each(services)(`%s listens within the time of ${most} empty Node processes`, async (name) => {
   const main = join(source, name, 'main.ts');
@@ -111,3 +114,25 @@ it.each(Object.entries(late))('%s loads none of %j before it starts', async (fol
   expect(stdout).toContain('/node_modules/zod/');
   expect(packages.filter((name) => stdout.includes(`/node_modules/${name}/`))).toEqual([]);
 });
+
+const printNodeModules = ['--import', import.meta.resolve('../support/print-node-modules.ts')];
+
+it.each(['forms', 'token-handler'] as const)(
+  '%s becomes ready without Node’s own HTTP client, which takes 50 ms to load',
+  async (name) => {
+    const main = join(source, name, 'main.ts');
+    const child = spawn(process.execPath, [...productionFlags, ...printNodeModules, main], {
+      env: environmentOf(name),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const printed = text(child.stderr);
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { msg, metricsPort } = JSON.parse(line) as { msg: string; metricsPort?: number };
+      if (msg !== 'listening') continue;
+      const isReady = async () => (await fetch(`http://127.0.0.1:${metricsPort}/readyz`)).ok;
+      await until('readiness', isReady).finally(() => child.kill('SIGTERM'));
+    }
+    expect((await printed).split('\n')).toContain('NativeModule http');
+    expect(await printed).not.toContain('internal/deps/undici');
+  },
+);

@@ -2,15 +2,15 @@
 // when the process listens with two servers, or ends before that. On a busy machine, that time varies much less than the
 // time that passes.
 import { readFileSync } from 'node:fs';
-import { Server } from 'node:http';
 
 type Listen = (...values: unknown[]) => unknown;
 
 // proc(5): the first field of schedstat is the time on the CPU.
 const print = () => process.stderr.write(`cpu ${readFileSync('/proc/self/schedstat', 'utf8').split(' ')[0]}\n`);
+const { Server } = process.getBuiltinModule('node:http');
 const listen = Server.prototype.listen as Listen;
 let listening = 0;
-Server.prototype.listen = function (this: Server, ...values: unknown[]) {
+Server.prototype.listen = function (this: InstanceType<typeof Server>, ...values: unknown[]) {
   this.once('listening', () => {
     listening += 1;
     if (listening === 2) print();

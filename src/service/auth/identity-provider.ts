@@ -1,4 +1,5 @@
 // Checks at startup that the identity provider is the configured one, and that it accepts this service's own account.
+import { fetch } from 'undici';
 import { z } from 'zod';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';

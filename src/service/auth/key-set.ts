@@ -1,6 +1,8 @@
 // Downloads the key set of a realm (RFC 7517 section 5), and keeps its keys that verify signatures. A response that is
 // too large, malformed or without such a key is a failure, never an empty key set.
+
 import * as jose from 'jose';
+import { fetch } from 'undici';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
 
 /** The usable public keys of a realm as one response published them. */

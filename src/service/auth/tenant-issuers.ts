@@ -1,6 +1,8 @@
 // Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator does that:
 // no request names an issuer. A tenant has exactly one issuer, so that no other one can speak for its people.
+
 import { LRUCache } from 'lru-cache';
+import { fetch } from 'undici';
 import { z } from 'zod';
 
 export interface TenantIssuers {
