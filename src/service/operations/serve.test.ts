@@ -14,6 +14,8 @@ let running: RunningService | undefined;
 let finish: () => void = () => undefined;
 /** Resolves when `/slow` has a request. */
 let begun: Promise<void>;
+/** What the service did, in order. */
+let events: string[] = [];
 afterEach(async () => {
   finish();
   await running?.close();
@@ -22,6 +24,7 @@ afterEach(async () => {
 
 /** Starts a service. `/slow` responds when `finish` is called; `/begun` has sent half of its response by then. */
 async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningService> {
+  events = [];
   const metrics = createMetrics();
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
@@ -39,6 +42,7 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
       guards: [anonymous],
       answers,
       async handle(_input, _request, response) {
+        response.once('finish', () => events.push('answered'));
         begin();
         await finished;
         response.json('finished');
@@ -122,15 +126,14 @@ describe('a service that stops', () => {
   });
 
   it('releases resources once, after the last request', async () => {
-    const order: string[] = [];
-    const { url, close } = await start({ close: async () => void order.push('released') });
-    const slow = fetch(`${url}/slow`).then(() => order.push('answered'));
+    const { url, close } = await start({ close: async () => void events.push('released') });
+    const slow = fetch(`${url}/slow`);
     await begun;
     const closed = Promise.all([close(), close()]);
     finish();
     await Promise.all([slow, closed]);
     await close();
-    expect(order).toEqual(['answered', 'released']);
+    expect(events).toEqual(['answered', 'released']);
   });
 
   it('fails if the release fails, but closes its ports', async () => {
