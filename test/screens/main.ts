@@ -10,6 +10,7 @@ const files = [
   'test/screens/screens.test.ts',
   'test/pages/all/applicant-screens.test.ts',
   'test/pages/all/console-pages.test.ts',
+  'test/pages/all/other-screens.test.ts',
 ];
 
 // vitest provides the database, and the same file tests the pages.

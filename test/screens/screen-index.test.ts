@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { pageNames } from '../../src/token-handler/pages/catalogue.ts';
 import { consolePages, consoleViews, fileOfConsole } from './console-screens.ts';
+import { fileOfOther, otherScreens, otherViews } from './other-screens.ts';
 import { fileOf, screenIndex, screensFolder, views } from './screen-index.ts';
 
 const read = (name: string) => readFileSync(join(screensFolder, name));
@@ -15,7 +16,8 @@ it('docs/screens has a picture of every page in every view, and nothing else (np
   const index = read('applicant.md').toString('utf8');
   const ofApplicants = new Set([...index.matchAll(/\((apply-[\w-]+\.png)\)/g)].map(([, file = '']) => file));
   expect(ofApplicants.size).toBeGreaterThanOrEqual(24);
-  const all = ['README.md', 'applicant.md', ...expected, ...ofConsole, ...ofApplicants];
+  const others = otherScreens.flatMap(({ name }) => otherViews.map((view) => fileOfOther(name, view)));
+  const all = ['README.md', 'applicant.md', 'other.md', ...expected, ...ofConsole, ...ofApplicants, ...others];
   expect(readdirSync(screensFolder).sort()).toEqual(all.sort());
 });
 

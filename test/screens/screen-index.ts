@@ -68,7 +68,7 @@ export function screenIndex(): string {
     '# Screens',
     '',
     'The pages that people see when a sign-in or a logout fails, each on a light, a dark and a narrow screen, and in French;',
-    'and the pages of the [console](../console.md).',
+    'and the pages of the [console](../console.md). Those of [applicants](applicant.md) and [all others](other.md) have an index of their own.',
     '[pages.md](../pages.md) says when each page is shown, and how operators change texts, logo and colours.',
     '',
     `This folder is written by \`npm run screens\`. A test fails if the pages have changed since then (${digest()}).`,

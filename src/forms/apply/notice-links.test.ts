@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
 import { accessibilityViolations, launchChromium } from '../../../test/support/chromium.ts';
 import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
+import { warnedDraft } from '../../../test/support/warned-draft.ts';
 
 let apply: TestApply;
 let chromium: Browser;
@@ -21,30 +22,7 @@ afterAll(async () => {
 });
 
 const day = 24 * 3_600_000;
-
-/** A draft whose applicant got the warning mail, with the links of that mail. */
-async function warned(language: 'en' | 'fr' = 'en') {
-  const page = apply.browser();
-  const { id, etag, email } = await page.start(undefined, { language });
-  await page.save(id, { name: 'Ana' }, etag);
-  const now = apply.forms.now().getTime();
-  const facts = {
-    definitionId: 'permit',
-    lockOn: new Date(now + 3 * day).toISOString(),
-    deleteOn: new Date(now + 18 * day).toISOString(),
-  };
-  await apply.forms.pool.query(
-    `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-    VALUES ($1, $2, 'form-expiring', $3, $4, $4)`,
-    [id, apply.forms.platform.tenant.id, facts, new Date(now)],
-  );
-  const mail = await apply.forms.platform.mailbox.waitFor(
-    ({ to, subject }) => to.includes(email) && /soon be locked|bientôt verrouillé/.test(subject),
-  );
-  const link = (purpose: string) =>
-    new RegExp(`https?://\\S+/apply/forms/\\S+/${purpose}\\?link=[^\\s)]+`).exec(mail.text)?.[0] ?? '';
-  return { id, email, mail, keep: link('keep'), remove: link('delete') };
-}
+const warned = (language?: 'en' | 'fr') => warnedDraft(apply, language);
 
 async function rowOf(id: string) {
   const { rows } = await apply.forms.pool.query(

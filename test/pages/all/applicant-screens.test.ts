@@ -146,6 +146,15 @@ const screens: Screen[] = [
     },
   },
   {
+    name: 'apply-delete',
+    title: 'The question before a draft is deleted',
+    fragment: `${form}&page=1`,
+    async prepare(page) {
+      await button(page, 'Delete this draft');
+      await page.getByRole('heading', { name: 'Do you want to delete your draft?' }).waitFor();
+    },
+  },
+  {
     name: 'apply-left',
     title: 'A shared computer after it was left',
     fragment: `${form}&page=1`,
