@@ -5,6 +5,7 @@ import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { isFullRun } from './test/support/sizes.ts';
+import { withoutSlowFiles } from './test/support/slow-files.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
@@ -14,7 +15,7 @@ export default defineConfig({
     // test:incidents).
     exclude: [
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
-      ...[...withoutCluster(), ...withoutAllPages(), ...leftOut()],
+      ...[...withoutCluster(), ...withoutAllPages(), ...withoutSlowFiles(), ...leftOut()],
       // CI runs its long form: npm run test:adversary.
       ...(isFullRun() ? ['test/adversary/**'] : []),
       // Run the code of an older version: npm run test:upgrades.
