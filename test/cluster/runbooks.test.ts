@@ -62,9 +62,6 @@ async function createForm(): Promise<number> {
   return status;
 }
 
-/** Metrics that a pod has only after something has happened. */
-const later = new Set<string>();
-
 describe.each(runbookNames())('%s', (name) => {
   const text = readRunbook(name);
   const lines = (['Diagnosis', 'Verification'] as const)
@@ -74,8 +71,9 @@ describe.each(runbookNames())('%s', (name) => {
   it.each([...new Set(lines)])('%s', async (line) => {
     const { stdout, stderr } = await runCommands(`${preludeOf(text, { namespace, release })}\n${line}`);
     expect(stderr.replace(/^No resources found.*\n/gm, '')).toBe('');
-    const metric = /^metrics .*'(\w+)/.exec(line)?.[1];
-    if (metric !== undefined && !later.has(metric)) expect(stdout).toContain(metric);
+    // A series with certain labels may not exist before something has happened.
+    const metric = /^metrics .*'(\w+)'/.exec(line)?.[1];
+    if (metric !== undefined) expect(stdout).toContain(metric);
   });
 });
 
@@ -114,13 +112,17 @@ describe('an incident', () => {
     await expectOutput('outbox-stuck', 'Verification', /formgate_outbox_oldest_undelivered_seconds\S* 0/);
   }, 300_000);
 
-  it('service-down: an upgrade whose image does not exist', async () => {
-    await world.helm('upgrade', release, 'charts/formgate', '--reuse-values', '--set', 'image.tag=missing');
-    await expectOutput('service-down', 'Diagnosis', /Err(Image|ImageNever)Pull|ImagePullBackOff/);
-    await fix('service-down');
-    const { code, stderr } = await follow('service-down', 'Verification');
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  }, 600_000);
+  it.each(['service-down', 'form-api-availability'])(
+    '%s: an upgrade whose image does not exist',
+    async (runbook) => {
+      await world.helm('upgrade', release, 'charts/formgate', '--reuse-values', '--set', 'image.tag=missing');
+      await expectOutput('service-down', 'Diagnosis', /Err(Image|ImageNever)Pull|ImagePullBackOff/);
+      expect(await fix(runbook)).toContain('Rollback was a success');
+      const { code, stderr } = await follow('service-down', 'Verification');
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    },
+    600_000,
+  );
 
   it('key-ring-old: the key is rotated', async () => {
     const [, key = ''] = /echo "(k2:[\s\S]*)"/.exec(commandsOf(readRunbook('key-ring-old.md'), 'Fix')) ?? [];
@@ -134,7 +136,6 @@ describe('an incident', () => {
       await world.kubectl('patch', 'secret', `${fullname}-keys`, '-p', JSON.stringify({ data }));
       await fix('key-ring-old');
     }
-    await expectOutput('key-ring-old', 'Verification', 'secrets encrypted with the current key');
     await expectOutput('key-ring-old', 'Verification', /formgate_key_ring_old_secrets 0/);
     const [, age = ''] =
       /current_key_age_seconds (\S+)/.exec((await follow('key-ring-old', 'Verification')).stdout) ?? [];
@@ -164,8 +165,4 @@ describe('an incident', () => {
   it('quarantine-growing: the items are released', async () => {
     expect(await fix('quarantine-growing')).toMatch(/released/i);
   });
-
-  it('form-api-availability: the release goes back to the revision before', async () => {
-    expect(await fix('form-api-availability')).toContain('Rollback was a success');
-  }, 600_000);
 });
