@@ -57,11 +57,17 @@ describe('a pool', () => {
     expect(isUp).not.toContain(false);
   });
 
-  it('reports Postgres as down while no connection opens, and is not broken itself', async () => {
+  it.each([
+    ['are refused', 'shut'],
+    ['hang', 'freeze'],
+  ] as const)('reports Postgres as down while new connections %s, and is not broken itself', async (_how, fault) => {
     await start();
     await expect.poll(() => isUp.at(-1)).toBe(true);
-    await gate.shut();
+    await gate[fault]();
     await expect.poll(() => isUp.at(-1)).toBe(false);
+    isUp.length = 0;
+    await expect.poll(() => isUp.length).toBeGreaterThan(3);
+    expect(isUp).not.toContain(true);
     expect(watch.problem()).toBeUndefined();
     await gate.open();
     await expect.poll(() => isUp.at(-1)).toBe(true);

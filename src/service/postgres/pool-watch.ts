@@ -69,12 +69,17 @@ function watchFullPool(pool: pg.Pool, longestSilence: number) {
   });
   return {
     isFull(): boolean {
-      const isFull = pool.waitingCount > 0 || (pool.idleCount === 0 && pool.totalCount >= pool.options.max);
+      const isFull = isFullNow(pool);
       fullSince = isFull ? (fullSince ?? performance.now()) : undefined;
       return isFull;
     },
     isStuck: () => performance.now() - Math.max(respondedAt, fullSince ?? 0) > longestSilence,
   };
+}
+
+/** True if requests use all connections of the pool. A connection that is being opened counts as one. */
+function isFullNow({ waitingCount, idleCount, totalCount, options }: pg.Pool): boolean {
+  return waitingCount > 0 || (idleCount === 0 && totalCount >= options.max);
 }
 
 /**
@@ -91,7 +96,8 @@ async function responds(pool: pg.Pool, patience: number): Promise<boolean> {
   }
   if (!client) {
     connecting.then((late) => late.release()).catch(() => undefined);
-    return true;
+    // Otherwise the pool opens a connection to a Postgres that does not respond.
+    return isFullNow(pool);
   }
   // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the
   // process.
