@@ -19,7 +19,6 @@ export function report(measured: Measured[]): string {
     ({ fault, alert, severity, pending, firing, resolved }) =>
       `| ${fault} | ${alert} (${severity}) | ${seconds(pending)} | ${seconds(firing)} | ${seconds(resolved)} |`,
   );
-  const unseen = alertNames().filter((alert) => !seen.has(alert));
   return `# Incidents
 
 \`npm run test:incidents\` runs the processes of \`npm start\` with Postgres, Redis, an OpenID provider and an SMTP server under the
@@ -34,8 +33,14 @@ such as the one of the identity provider every 10 s, it is a second.
 | --- | --- | --- | --- | --- |
 ${rows.join('\n')}
 
-Alerts that no incident has raised; promtool's unit tests (test/monitoring) show that they fire and stay silent:
-
-${unseen.map((alert) => `- ${alert}`).join('\n')}
+${alertsWithout(seen)}
 `;
+}
+
+function alertsWithout(seen: Set<string>): string {
+  const unseen = alertNames().filter((alert) => !seen.has(alert));
+  if (unseen.length === 0)
+    return "Every alert has an incident. promtool's unit tests (test/monitoring) show that each fires and stays silent as it should.";
+  const list = unseen.map((alert) => `- ${alert}`).join('\n');
+  return `Alerts that no incident has raised; promtool's unit tests (test/monitoring) show that they fire and stay silent:\n\n${list}`;
 }
