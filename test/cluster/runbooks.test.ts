@@ -62,19 +62,25 @@ async function createForm(): Promise<number> {
   return status;
 }
 
-describe.each(runbookNames())('%s', (name) => {
-  const text = readRunbook(name);
-  const lines = (['Diagnosis', 'Verification'] as const)
-    .flatMap((section) => commandsOf(text, section).split('\n'))
-    // The cluster of the tests has no metrics server.
-    .filter((line) => line !== '' && !line.includes(' top pods '));
-  it.each([...new Set(lines)])('%s', async (line) => {
-    const { stdout, stderr } = await runCommands(`${preludeOf(text, { namespace, release })}\n${line}`);
-    expect(stderr.replace(/^No resources found.*\n/gm, '')).toBe('');
-    // A series with certain labels may not exist before something has happened.
-    const metric = /^metrics .*'(\w+)'/.exec(line)?.[1];
-    if (metric !== undefined) expect(stdout).toContain(metric);
-  });
+/** The commands of all runbooks, each once, with a runbook that has it. */
+const commands = new Map(
+  runbookNames().flatMap((name) => {
+    const text = readRunbook(name);
+    return (['Diagnosis', 'Verification'] as const)
+      .flatMap((section) => commandsOf(text, section).split('\n'))
+      .filter((line) => line !== '')
+      .map((line) => [line, text] as const);
+  }),
+);
+// The cluster of the tests has no metrics server.
+const possible = [...commands].filter(([line]) => !line.includes(' top pods '));
+
+it.each(possible)('%s', async (line, text) => {
+  const { stdout, stderr } = await runCommands(`${preludeOf(text, { namespace, release })}\n${line}`);
+  expect(stderr.replace(/^No resources found.*\n/gm, '')).toBe('');
+  // A series with certain labels may not exist before something has happened.
+  const metric = /^metrics .*'(\w+)'/.exec(line)?.[1];
+  if (metric !== undefined) expect(stdout).toContain(metric);
 });
 
 describe('an incident', () => {
@@ -82,8 +88,8 @@ describe('an incident', () => {
     'store-down: %s is gone',
     async (store) => {
       await scale('statefulset', store, 0);
-      await expectOutput('store-down', 'Diagnosis', `formgate_dependency_up{dependency="${store}"} 0`);
-      await fix('store-down');
+      const cause = expectOutput('store-down', 'Diagnosis', `formgate_dependency_up{dependency="${store}"} 0`);
+      await cause.finally(() => fix('store-down'));
       await expectOutput('store-down', 'Verification', `formgate_dependency_up{dependency="${store}"} 1`);
       await expectOutput('store-down', 'Verification', 'is reachable again');
     },
@@ -138,7 +144,8 @@ describe('an incident', () => {
     }
     await expectOutput('key-ring-old', 'Verification', /formgate_key_ring_old_secrets 0/);
     const [, age = ''] =
-      /current_key_age_seconds (\S+)/.exec((await follow('key-ring-old', 'Verification')).stdout) ?? [];
+      /^formgate_key_ring_current_key_age_seconds (\S+)/m.exec((await follow('key-ring-old', 'Verification')).stdout) ??
+      [];
     expect(Number(age)).toBeLessThan(300);
   }, 600_000);
 
@@ -162,7 +169,7 @@ describe('an incident', () => {
     300_000,
   );
 
-  it('quarantine-growing: the items are released', async () => {
-    expect(await fix('quarantine-growing')).toMatch(/released/i);
+  it('quarantine-growing: all items are released, of which there are none', async () => {
+    expect(await fix('quarantine-growing')).toBe('The quarantine is empty.\n');
   });
 });
