@@ -26,8 +26,8 @@ export function judgeFailures(failures: Failure[]): string[] {
 }
 
 /**
- * Reports the groups whose p99 with adversaries is more than three times that of the baseline. A p99 below `floor`
- * milliseconds is never too slow, because a busy machine alone can cause it.
+ * Reports the groups whose p99 with adversaries is more than three times that of the baseline, beyond the confidence intervals of
+ * both. A p99 below `floor` milliseconds is never too slow, because a busy machine alone can cause it.
  */
 export function judgeLatency(samples: Sample[], floor: number): string[] {
   const baseline = latencies(samples, (phase) => phase === baselinePhase);
@@ -35,9 +35,9 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
     const present = among(phase);
     return present.length > 0 && present.every(({ excuses }) => excuses === undefined);
   });
-  return Object.entries(attacked).flatMap(([group, { count, p99 }]) => {
-    const limit = Math.max(3 * (baseline[group]?.p99 ?? 0), floor);
-    if (count === 0 || p99 <= limit) return [];
+  return Object.entries(attacked).flatMap(([group, { count, p99, p99Interval }]) => {
+    const limit = Math.max(3 * (baseline[group]?.p99Interval[1] ?? 0), floor);
+    if (count === 0 || p99Interval[0] <= limit) return [];
     const slow = slowPhases(samples, (phase) => latencies(samples, (each) => each === phase)[group]?.p99 ?? 0, limit);
     const without = baseline[group]?.p99.toFixed(0);
     return [`p99 of ${group}: ${p99.toFixed(0)} ms with adversaries, ${without} ms without (${slow})`];

@@ -13,6 +13,8 @@ export interface GroupLatency {
   count: number;
   p50: number;
   p99: number;
+  /** Bounds of the 95 % confidence interval of p99. */
+  p99Interval: [low: number, high: number];
 }
 
 /** Returns the latencies by group, of the samples whose phase `isIn` accepts. */
@@ -22,7 +24,17 @@ export function latencies(samples: Sample[], isIn: (phase: string) => boolean): 
       const values = samples
         .filter(({ kind, phase }) => kinds.includes(kind) && isIn(phase))
         .map(({ milliseconds }) => milliseconds);
-      return [group, { count: values.length, p50: quantile(values, 0.5), p99: quantile(values, 0.99) }];
+      const [p50, p99] = [quantile(values, 0.5), quantile(values, 0.99)];
+      return [group, { count: values.length, p50, p99, p99Interval: intervalOf(values) }];
     }),
   );
+}
+
+/**
+ * The number of values below p99 has a binomial distribution, so the bounds are values of other ranks (normal
+ * approximation). The p99 of few values is hardly more than the largest one, and a busy machine delays any request.
+ */
+function intervalOf(values: number[]): [number, number] {
+  const deviation = 1.96 * Math.sqrt((0.99 * 0.01) / Math.max(1, values.length));
+  return [quantile(values, 0.99 - deviation), quantile(values, Math.min(1, 0.99 + deviation))];
 }
