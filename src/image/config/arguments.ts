@@ -1,6 +1,7 @@
 // Parses the arguments of the command `config`.
 import { parseArgs } from 'node:util';
 import { parseDuration } from '../../service/operations/config.ts';
+import { UsageError } from '../usage-error.ts';
 
 export const processNames = ['forms', 'token-handler', 'platform-server', 'reconciler'] as const;
 export type ProcessName = (typeof processNames)[number];
@@ -15,9 +16,6 @@ export interface CheckCommand {
   timeLimit: number;
   json: boolean;
 }
-
-/** Reports invalid arguments. It is printed in one line, without a stack. */
-export class UsageError extends Error {}
 
 export const help = `Checks the configuration as a start would, and reports all problems together. Changes nothing, and listens nowhere.
 The environment is that of the process. It also asks the dependencies: whether the database can be reached, belongs to

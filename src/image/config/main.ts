@@ -1,5 +1,7 @@
 // The command `config`. It checks the configuration of processes without starting them.
-import { type CheckCommand, help, parseCheckArguments, UsageError } from './arguments.ts';
+
+import { UsageError } from '../usage-error.ts';
+import { type CheckCommand, help, parseCheckArguments } from './arguments.ts';
 import { checkConfiguration } from './check.ts';
 import { exitCodeOf, printJson, printText } from './finding.ts';
 

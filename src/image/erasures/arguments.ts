@@ -1,10 +1,8 @@
 // Parses the arguments of the command `erasures`.
 import { parseArgs } from 'node:util';
+import { UsageError } from '../usage-error.ts';
 
 export type ErasuresCommand = { action: 'export'; since: Date } | { action: 'apply' } | { action: 'help' };
-
-/** Reports invalid arguments. It is printed in one line, without a stack. */
-export class UsageError extends Error {}
 
 export const help = `Carries deletions of forms over a restore of the form service's database, which DATABASE_URL selects.
 

@@ -5,7 +5,8 @@ import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { createFormStore } from '../../forms/forms/store.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
-import { parseErasuresArguments, UsageError } from './arguments.ts';
+import { UsageError } from '../usage-error.ts';
+import { parseErasuresArguments } from './arguments.ts';
 import { runErasures } from './erasures.ts';
 
 const tenantId = 'urn:example:tenant';

@@ -1,5 +1,6 @@
 // Parses the arguments of the command `keycloak-setup`.
 import { parseArgs } from 'node:util';
+import { UsageError } from '../usage-error.ts';
 
 export interface SetupCommand {
   /** Keycloak's base URL, without `/realms` and without a final slash. */
@@ -22,9 +23,6 @@ export interface SetupCommand {
   /** Where the secrets are written. */
   output: string;
 }
-
-/** Reports invalid arguments. It is printed in one line, without a stack. */
-export class UsageError extends Error {}
 
 export const help = `Creates in Keycloak what Formgate needs: the realm core with the services' accounts, and for each tenant a realm with
 roles, audiences, and optionally an administrator, accounts and a token to register clients. It adds what is missing, and changes and deletes nothing else, so it can be repeated. docs/keycloak.md describes what it creates.

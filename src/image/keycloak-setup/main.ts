@@ -2,8 +2,9 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, parseConfig, secret } from '../../service/operations/config.ts';
+import { UsageError } from '../usage-error.ts';
 import { createAdminApi, SetupError } from './admin-api.ts';
-import { help, parseSetupArguments, type SetupCommand, UsageError } from './arguments.ts';
+import { help, parseSetupArguments, type SetupCommand } from './arguments.ts';
 import { type SetupSecrets, setUpKeycloak } from './setup.ts';
 
 const configSchema = z.object({ KEYCLOAK_PASSWORD: secret(1) });

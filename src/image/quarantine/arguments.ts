@@ -1,14 +1,12 @@
 // Parses the arguments of the command `quarantine`.
 import { parseArgs } from 'node:util';
 import type { ReleaseChoice } from '../../service/quarantine/quarantine-store.ts';
+import { UsageError } from '../usage-error.ts';
 
 export type QuarantineCommand =
   | { action: 'list'; kind: string | undefined; json: boolean }
   | { action: 'release'; choice: ReleaseChoice }
   | { action: 'help' };
-
-/** Reports invalid arguments. It is printed in one line, without a stack. */
-export class UsageError extends Error {}
 
 export const help = `Lists and releases quarantined items: forms, events, notices and others that cannot be processed because
 of their content. DATABASE_URL selects the service: the form service, the token handler or the platform server.

@@ -1,35 +1,6 @@
 // The command `quarantine`. It lists and releases quarantined items in the database of one service.
-import { parseConfig } from '../../service/operations/config.ts';
-import { createLogger } from '../../service/operations/log.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { runMain } from '../../service/operations/run-main.ts';
-import { createPool } from '../../service/postgres/postgres.ts';
-import { configSchema } from '../migrate/migrate.ts';
-import { help, parseQuarantineArguments, type QuarantineCommand, UsageError } from './arguments.ts';
+import { runDatabaseCommand } from '../database-command.ts';
+import { help, parseQuarantineArguments } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';
 
-const name = 'quarantine';
-const print = (line: string) => void process.stdout.write(`${line}\n`);
-
-function readArguments(): QuarantineCommand {
-  try {
-    return parseQuarantineArguments(process.argv.slice(2));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exit(2);
-  }
-}
-
-await runMain(name, async () => {
-  const command = readArguments();
-  if (command.action === 'help') return print(help);
-  const config = parseConfig(configSchema);
-  const log = createLogger({ name, level: config.LOG_LEVEL });
-  const pool = createPool({ url: config.DATABASE_URL, size: 1, log, metrics: createMetrics() });
-  try {
-    process.exitCode = await runQuarantine(command, { pool, print });
-  } finally {
-    await pool.end();
-  }
-});
+await runDatabaseCommand({ name: 'quarantine', help, parse: parseQuarantineArguments, run: runQuarantine });

@@ -6,7 +6,8 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { putInQuarantine } from '../../service/quarantine/quarantine-store.ts';
 import { migrateDatabase } from '../migrate/migrate.ts';
-import { parseQuarantineArguments, UsageError } from './arguments.ts';
+import { UsageError } from '../usage-error.ts';
+import { parseQuarantineArguments } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';
 
 let close: (() => Promise<void>)[] = [];

@@ -1,0 +1,57 @@
+// Runs a command of the image that works on the database of one service: reads its arguments, opens the database, and closes
+// it afterwards.
+import type pg from 'pg';
+import { parseConfig } from '../service/operations/config.ts';
+import { createLogger } from '../service/operations/log.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
+import { runMain } from '../service/operations/run-main.ts';
+import { createPool } from '../service/postgres/postgres.ts';
+import { configSchema } from './migrate/migrate.ts';
+import { UsageError } from './usage-error.ts';
+
+type Command = { action: string };
+
+export interface DatabaseCommand<C extends Command> {
+  name: string;
+  help: string;
+  /** Throws UsageError. The action `help` prints the help. */
+  parse(args: string[]): C;
+  /** Returns the exit code. */
+  run(
+    command: Exclude<C, { action: 'help' }>,
+    surroundings: { pool: pg.Pool; print(line: string): void },
+  ): Promise<number>;
+}
+
+/** Exits with 2 if the arguments are invalid, and with 1 if the database or a setting fails (`runMain`). */
+export async function runDatabaseCommand<C extends Command>({
+  name,
+  help,
+  parse,
+  run,
+}: DatabaseCommand<C>): Promise<void> {
+  await runMain(name, async () => {
+    const command = readArguments(parse);
+    if (command.action === 'help') return print(help);
+    const config = parseConfig(configSchema);
+    const log = createLogger({ name, level: config.LOG_LEVEL });
+    const pool = createPool({ url: config.DATABASE_URL, size: 1, log, metrics: createMetrics() });
+    try {
+      process.exitCode = await run(command as Exclude<C, { action: 'help' }>, { pool, print });
+    } finally {
+      await pool.end();
+    }
+  });
+}
+
+function readArguments<C>(parse: (args: string[]) => C): C {
+  try {
+    return parse(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(2);
+  }
+}
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
