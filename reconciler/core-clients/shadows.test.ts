@@ -38,12 +38,7 @@ beforeAll(async () => {
   for (const n of [1, 500]) await configure(n, { clients: { permits: { name: 'Own' }, other: { name: 'Other' } } });
   await configure(2, { portal: { name: 'Own, at the top level' } });
   await configure(3, { clients: 'not an object' });
-  proxy = await startFaultProxy(test.url, async ({ url = '' }: IncomingMessage) => {
-    const tenantId = new URL(url, 'http://x').searchParams.get('tenantId') ?? '';
-    const fault = broken.get(tenantId);
-    if (fault === 'hang') await sleep(60_000, undefined, { ref: false });
-    return typeof fault === 'number' ? fault : undefined;
-  });
+  proxy = await startFaultProxy(test.url, { scripted });
   const { urns } = test.access;
   platform = createPlatform({
     config: {
@@ -70,6 +65,14 @@ afterAll(async () => {
 beforeEach(() => {
   broken = new Map();
 });
+
+/** Breaks the answers about the tenants in `broken`. */
+async function scripted({ url = '' }: IncomingMessage): Promise<number | undefined> {
+  const tenantId = new URL(url, 'http://x').searchParams.get('tenantId') ?? '';
+  const fault = broken.get(tenantId);
+  if (fault === 'hang') await sleep(60_000, undefined, { ref: false });
+  return typeof fault === 'number' ? fault : undefined;
+}
 
 const tenantId = (n: number) => test.access.urns.tenant(idOf(n));
 

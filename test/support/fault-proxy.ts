@@ -46,10 +46,17 @@ interface PassedAnswer {
 /** Answers a call with a status instead of forwarding it; undefined to forward it. */
 export type ScriptedAnswer = (call: IncomingMessage) => Promise<number | undefined>;
 
+export interface FaultProxyOptions {
+  scripted?: ScriptedAnswer;
+  /** Tells by its path that a call is forwarded without being counted or broken, because another part makes it any time. */
+  uncounted?: (path: string) => boolean;
+}
+
 export async function startFaultProxy(
   target: string,
-  scripted: ScriptedAnswer = async () => undefined,
+  { uncounted = () => false, ...options }: FaultProxyOptions = {},
 ): Promise<FaultProxy> {
+  const scripted: ScriptedAnswer = options.scripted ?? (async () => undefined);
   const calls: string[] = [];
   let plan: Plan | undefined;
   const server = createServer((incoming, response) => {
@@ -60,8 +67,7 @@ export async function startFaultProxy(
   const { port } = server.address() as AddressInfo;
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    calls.push(`${incoming.method} ${incoming.url}`);
-    const number = calls.length;
+    const number = uncounted(incoming.url ?? '') ? 0 : calls.push(`${incoming.method} ${incoming.url}`);
     const body = await buffer(incoming);
     const fault = plan && number >= plan.from && number <= plan.to ? plan.fault : undefined;
     // Closes this connection, so that the next call has to connect and is refused.

@@ -34,7 +34,9 @@ let release: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
   access = await startTracedAccess();
-  proxy = await startFaultProxy(access.url.replace('/auth', ''));
+  proxy = await startFaultProxy(access.url.replace('/auth', ''), {
+    uncounted: (path) => path.includes('/realms/core/'),
+  });
   platform = await startTestPlatform({ access });
   handler = await startTestTokenHandler({ platform, pace: { poll: 3_600_000 } });
   token = await handler.adminToken();
