@@ -82,6 +82,17 @@ describe('a service that stops', () => {
     await closed;
   });
 
+  it('ends kept-alive connections with a response during the delay, so that none is cut when its client sends a request', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const { url, close } = await start({ drainDelay: 500 });
+    expect((await request(`${url}/quick`, agent)).connection).toBe('keep-alive');
+    const closed = close();
+    expect(await request(`${url}/quick`, agent)).toEqual({ status: 200, connection: 'close', text: '"quick"' });
+    expect(await request(`${url}/quick`, agent)).toEqual({ status: 200, connection: 'close', text: '"quick"' });
+    await closed;
+    agent.destroy();
+  });
+
   it('finishes running requests and refuses new connections', async () => {
     const { url, close } = await start();
     const slow = fetch(`${url}/slow`);

@@ -60,7 +60,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   let closed: Promise<void> | undefined;
   const server = createMainServer(options);
   serveConnects(server, options.app);
-  const drainConnections = prepareDrain(server);
+  const connections = prepareDrain(server);
   // Longer than proxies keep idle connections (usually 60 s), so that they never write into a closed one.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
@@ -80,8 +80,9 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
     draining = true;
     options.log.info({ deadlineMs: options.drainDeadline }, 'stopping');
     const drainDelay = options.drainDelay ?? 0;
+    connections.announceClose();
     await delay(drainDelay);
-    if (!(await drainConnections(Math.max(options.drainDeadline - drainDelay, 0))))
+    if (!(await connections.drain(Math.max(options.drainDeadline - drainDelay, 0))))
       options.log.warn('requests were cut at the drain deadline');
     try {
       const late = new Error(`resources were not released in ${longestRelease} ms`);
@@ -118,12 +119,20 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
   return server;
 }
 
-/**
- * Returns a function that closes the listener, waits at most `deadline` milliseconds for running requests, and resolves
- * to true if all of them finished. Node alone would also wait for kept-alive connections. Here, each connection gets
- * `Connection: close` with its last response, or is closed when it is idle.
- */
-function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
+interface Connections {
+  /**
+   * From now on, each response ends its connection (`Connection: close`). A connection that is used does not become one that
+   * `drain` closes while its client sends a request, which would fail.
+   */
+  announceClose(): void;
+  /**
+   * Closes the listener and idle connections, waits at most `deadline` milliseconds for running requests, and resolves to
+   * true if all of them finished. Node alone would also wait for kept-alive connections.
+   */
+  drain(deadline: number): Promise<boolean>;
+}
+
+function prepareDrain(server: Server): Connections {
   // Responses are stored by socket. A set of responses would often reallocate its table, and old tables would keep
   // responses in memory until a collection of the old generation.
   const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
@@ -146,10 +155,12 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
     connections.set(socket, {});
     socket.once('close', () => connections.delete(socket));
   });
-  return async (deadline) => {
-    const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
+  const announceAll = () => {
     closing = true;
     for (const { running } of connections.values()) if (running) announceClose(running);
+  };
+  const drain = async (deadline: number) => {
+    const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
     const sweep = setInterval(() => server.closeIdleConnections(), 50);
     const stop = new AbortController();
     const cut = delay(deadline, false, { signal: stop.signal }).catch(() => true);
@@ -161,6 +172,7 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
     await finished;
     return clean;
   };
+  return { announceClose: announceAll, drain };
 }
 
 /** Listens on all ports. If one port fails, it closes the others. */
