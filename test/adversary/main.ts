@@ -1,15 +1,15 @@
 // `npm run test:adversary`: honest users and adversaries against two replicas of each process. Exits with 1 if an
 // invariant does not hold, and adds the seed to seeds.json. Every later run begins with the seeds in that file.
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
 import { adversaries } from './adversaries/adversaries.ts';
 import { run } from './run.ts';
 import { planPass } from './schedule.ts';
 import seeds from './seeds.json' with { type: 'json' };
+import { withPostgres } from './world/own-postgres.ts';
 
 const kept: string[] = seeds;
 
@@ -90,28 +90,6 @@ async function keepSeed(seed: string): Promise<void> {
   // In Biome's format, so that the file can be committed unchanged.
   await writeFile(join(import.meta.dirname, 'seeds.json'), `[${list.join(', ')}]\n`);
   print(`The seed was added to test/adversary/seeds.json.\n`);
-}
-
-async function withPostgres<T>(work: (administratorUrl: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-postgres-'));
-  // If root runs this, Postgres runs as another account, which must be able to enter the folder.
-  await chmod(folder, 0o755);
-  const directory = join(folder, 'postgres');
-  const settings = { fsync: 'off', synchronous_commit: 'off', max_connections: '200' };
-  const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });
-  const stop = async () => {
-    await postgres.stop();
-    await rm(await placePostgres(directory), { recursive: true, force: true });
-    await rm(folder, { recursive: true, force: true });
-  };
-  // The replicas end with this process, but Postgres does not.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void stop().finally(() => process.exit(130)));
-  try {
-    return await work(postgres.url);
-  } finally {
-    await stop();
-  }
 }
 
 process.exit(await main());

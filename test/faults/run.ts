@@ -5,16 +5,11 @@ import { startHonestUsers } from '../adversary/honest/honest.ts';
 import type { Failure } from '../adversary/honest/recorder.ts';
 import { judgeLedger } from '../adversary/invariants.ts';
 import { createRandom, type Random } from '../adversary/random.ts';
-import { startWorld, type World } from '../adversary/world/world.ts';
-import { spawnReconciler } from '../support/reconciler.ts';
-import { type Effects, startEffects } from './effects.ts';
-import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
-import { type LinkName, networkFaults } from './faults.ts';
+import { type FaultWorld, failover, keepReconciling, startFaultWorld } from './fault-world.ts';
 import { judgeEffects, judgeEvents, judgeForms, judgeNotices } from './model.ts';
 import { plan, type Step } from './schedule.ts';
 import type { PostgresPair } from './stores/postgres-pair.ts';
-import type { RedisStore } from './stores/redis-store.ts';
-import { type TopologyName, topologies } from './topologies.ts';
+import type { TopologyName } from './topologies.ts';
 import { type Application, keepApplying } from './users/applications.ts';
 import { type Call, keepCalling } from './users/caller.ts';
 import { type Canary, createCanaries, measureRecovery } from './users/canaries.ts';
@@ -41,17 +36,9 @@ const longestBaseline = 60_000;
 /** More steps than any run has time for. */
 const mostSteps = 10_000;
 
-interface Running {
-  world: World;
-  store: RedisStore;
-  effects: Effects;
-  proxies: Record<LinkName, FaultProxy[]>;
-  close(): Promise<void>;
-}
-
 export async function run(options: RunOptions): Promise<RunResult> {
   const { topology, seed, print } = options;
-  const running = await start(options);
+  const running = await startFaultWorld({ postgres: options.postgres, topology, name: 'faults' });
   const { world, store } = running;
   print(`${topology}: the world is ready`);
   const problems: string[] = [];
@@ -69,7 +56,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     for (const [index, step] of steps.entries()) {
       if (index >= options.faults && Date.now() > options.until) break;
       users.recorder.phase = `fault: ${step.name}`;
-      await inject(step, running, options.postgres);
+      await running.inject(step);
       const { milliseconds, failing } = await recover({ step, canaries, limit }, users.recorder.failures, problems);
       print(`${topology}: ${step.name.padEnd(44)}${(milliseconds / 1_000).toFixed(1).padStart(6)} s to recover`);
       recoveries.push({ fault: step.name, milliseconds });
@@ -88,55 +75,6 @@ export async function run(options: RunOptions): Promise<RunResult> {
 }
 
 const calm = 'calm';
-const failover = 'Postgres failover';
-
-async function start({ postgres, topology }: RunOptions): Promise<Running> {
-  const store = await topologies[topology].start();
-  const proxies: Running['proxies'] = {
-    ...{ Postgres: [], Redis: store.proxies, 'identity provider': [] },
-    ...{ 'mail server': [], 'platform services': [], upstream: [] },
-  };
-  let effects: Effects | undefined;
-  const world = await startWorld(postgres.url, {
-    name: 'faults',
-    startRedis: async () => ({ port: store.port, env: store.env, close: store.close }),
-    async reach(link, port) {
-      if (link === 'upstream') effects = await startEffects(port);
-      const proxy = await startFaultProxy(link === 'upstream' && effects ? effects.port : port);
-      proxies[link.endsWith(' database') ? 'Postgres' : (link as LinkName)].push(proxy);
-      return proxy.port;
-    },
-  });
-  if (!effects) throw new Error('The world has no upstream.');
-  const counting = effects;
-  return {
-    ...{ world, store, effects: counting, proxies },
-    async close() {
-      await world.close();
-      await Promise.all([
-        counting.close(),
-        ...Object.values(proxies).flatMap((list) => list.map((proxy) => proxy.close())),
-      ]);
-    },
-  };
-}
-
-async function inject(step: Step, { store, proxies }: Running, postgres: PostgresPair): Promise<void> {
-  const random = createRandom(step.seed);
-  const { network } = step;
-  if (step.name === failover) return postgres.failOver();
-  if (!network) {
-    const fault = store.faults[step.name];
-    const describe = async (cause: unknown) => {
-      throw new Error(`${step.name} failed: ${await store.describe()}`, { cause });
-    };
-    return fault?.run(random).catch(describe);
-  }
-  const affected = proxies[network.link];
-  const fault = networkFaults.find(({ name }) => name === network.fault);
-  await fault?.run(affected, step.milliseconds, random);
-  await Promise.all(affected.map((proxy) => proxy.heal()));
-}
 
 interface Recovering {
   step: Step;
@@ -156,7 +94,7 @@ async function recover({ step: { name }, canaries, limit }: Recovering, failures
   return recovery;
 }
 
-function startUsers({ world }: Running, random: Random, complain: (what: string) => void) {
+function startUsers({ world }: FaultWorld, random: Random, complain: (what: string) => void) {
   const { addresses } = world;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -170,7 +108,7 @@ function startUsers({ world }: Running, random: Random, complain: (what: string)
     keepApplying(applicant),
     keepApplying(applicant),
     ...(person ? [keepCalling({ site, person, signal, calls })] : []),
-    keepReconciling(addresses.reconcilerEnv, signal),
+    keepReconciling(addresses.reconcilerEnv, { signal }),
   ]);
   let ended: Promise<void> | undefined;
   const end = async () => {
@@ -184,17 +122,6 @@ function startUsers({ world }: Running, random: Random, complain: (what: string)
   return { ...{ recorder: honest.recorder, ledger: honest.ledger, applications, calls }, stop };
 }
 
-/** Runs the reconciler as a CronJob does, but every few seconds. */
-async function keepReconciling(env: Record<string, string>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await delay(4_000, undefined, { signal }).catch(() => undefined);
-    const { kill, ended } = spawnReconciler({ ...env, LEASE_DURATION: 'PT10S' });
-    const patience = setTimeout(() => kill('SIGKILL'), 30_000);
-    await ended;
-    clearTimeout(patience);
-  }
-}
-
 /** During a fault, requests may fail in the documented ways. Wrong data and a lost session are never excused. */
 function judgeFailures(failures: Failure[]): string[] {
   const isExcused = ({ phase, status, isWrong }: Failure) =>
@@ -204,7 +131,7 @@ function judgeFailures(failures: Failure[]): string[] {
   return [...counts].map(([text, list]) => (list.length > 1 ? `${text}, ${list.length} times` : text));
 }
 
-async function judge(users: ReturnType<typeof startUsers>, running: Running, print: RunOptions['print']) {
+async function judge(users: ReturnType<typeof startUsers>, running: FaultWorld, print: RunOptions['print']) {
   const { world, effects } = running;
   const { applications, calls, ledger, recorder } = users;
   const events = await judgeEvents(world);

@@ -36,6 +36,9 @@ interface Cookie {
   value: string;
 }
 
+/** Milliseconds after which a person gives up waiting for a page. Longer than Formgate waits for any service. */
+const patience = 25_000;
+
 export function createSiteBrowser(initial: Cookie[] = []): SiteBrowser {
   let jar = [...initial];
   const matching = (url: URL) =>
@@ -69,6 +72,7 @@ export function createSiteBrowser(initial: Cookie[] = []): SiteBrowser {
       const response = await fetch(url, {
         ...init,
         redirect: 'manual',
+        signal: AbortSignal.timeout(patience),
         headers: { ...(cookie && { Cookie: cookie }), ...headers },
       });
       const setCookies = response.headers.getSetCookie();

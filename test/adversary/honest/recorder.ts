@@ -42,7 +42,8 @@ export interface Recorder {
   failures: Failure[];
   /** Runs a step of a user and records its latency or its failure. Rejects after a failure. */
   measure<T>(kind: Kind, step: () => Promise<T>): Promise<T>;
-  fail(failure: Omit<Failure, 'phase'>): void;
+  /** Records a failure of something that began in the phase `begun`. */
+  fail(failure: Omit<Failure, 'phase'>, begun?: string): void;
 }
 
 /** A failed step, which is recorded; the user begins a new round. */
@@ -69,7 +70,11 @@ export function createRecorder(): Recorder {
     phase: 'start',
     samples: [],
     failures: [],
-    fail: (failure) => void recorder.failures.push({ ...failure, phase: recorder.phase }),
+    fail(failure, begun = recorder.phase) {
+      // If the phase changed meanwhile, either phase may be the cause.
+      const phase = begun === recorder.phase ? begun : `${begun} + ${recorder.phase}`;
+      recorder.failures.push({ ...failure, phase });
+    },
     async measure(kind, step) {
       const { phase } = recorder;
       const started = performance.now();
@@ -82,9 +87,7 @@ export function createRecorder(): Recorder {
         done();
         const unserved = error instanceof Unserved ? error : new Unserved(describe(error));
         const { message: what, status, hasRetryAfter, isWrong } = unserved;
-        // If the phase changed during the request, either phase may be the cause.
-        const phases = phase === recorder.phase ? phase : `${phase} + ${recorder.phase}`;
-        recorder.failures.push({ kind, phase: phases, what, status, hasRetryAfter, isWrong });
+        recorder.fail({ kind, what, status, hasRetryAfter, isWrong }, phase);
         throw unserved;
       }
     },

@@ -1,6 +1,7 @@
 // The front of one service: distributes TCP connections over its ready replicas, as a Kubernetes Service does. If no
 // replica is ready, it closes the connection.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { resetSocket } from '../../../src/service/http/reset-socket.ts';
 
 export interface Backend {
   port: number;
@@ -44,14 +45,14 @@ export async function startFront(backends: Backend[]): Promise<Front> {
 
 /** Connects to the next candidate if a connection is refused. */
 function forward(incoming: Socket, [backend, ...others]: Backend[]): void {
-  if (!backend) return void incoming.resetAndDestroy();
+  if (!backend) return void resetSocket(incoming);
   const outgoing = connect({ port: backend.port, host: '127.0.0.1', noDelay: true });
   incoming.on('error', () => outgoing.destroy());
   const refused = () => forward(incoming, others);
   outgoing.once('error', refused);
   outgoing.once('connect', () => {
     outgoing.off('error', refused);
-    outgoing.on('error', () => incoming.resetAndDestroy());
+    outgoing.on('error', () => resetSocket(incoming));
     outgoing.once('close', () => incoming.destroy());
     incoming.once('close', () => outgoing.destroy());
     incoming.pipe(outgoing).pipe(incoming);

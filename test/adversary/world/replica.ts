@@ -38,6 +38,8 @@ export interface Replica {
   /** True if it is ready and has written everything that it registers at the platform. */
   prepared(): Promise<boolean>;
   footprint(): Promise<Footprint>;
+  /** Replaces the process as a rollout does: SIGTERM, then a new one, with these changes of its environment. */
+  restart(changes?: Record<string, string>): Promise<void>;
   /** Sends SIGTERM, and SIGKILL after 8 s. */
   stop(): Promise<void>;
 }
@@ -54,19 +56,28 @@ const project = join(import.meta.dirname, '../../..');
 export function startReplica(options: ReplicaOptions): Replica {
   const { place, logFile } = options;
   const metricsUrl = `http://127.0.0.1:${place.metricsPort}`;
+  const env = { ...options.env };
   let stopping = false;
   let child: ChildProcess | undefined;
+  let replaced: ChildProcess | undefined;
 
   async function keepRunning(): Promise<void> {
     while (!stopping) {
-      child = await launch(options);
+      child = await launch({ ...options, env });
       // It was stopped meanwhile.
       if (stopping) child.kill('SIGKILL');
       const how = await ended(child);
       if (stopping) return;
-      options.onExit({ replica: place.name, how, lastWords: await lastWords(logFile) });
+      if (child !== replaced) options.onExit({ replica: place.name, how, lastWords: await lastWords(logFile) });
       await delay(300);
     }
+  }
+
+  async function terminate(running: ChildProcess): Promise<void> {
+    running.kill('SIGTERM');
+    const patience = setTimeout(() => running.kill('SIGKILL'), 8_000);
+    await ended(running);
+    clearTimeout(patience);
   }
 
   const running = keepRunning();
@@ -97,14 +108,14 @@ export function startReplica(options: ReplicaOptions): Replica {
         liveBytes: metric('nodejs_heap_size_used_bytes') + metric('nodejs_external_memory_bytes'),
       };
     },
+    async restart(changes = {}) {
+      Object.assign(env, changes);
+      replaced = child;
+      if (replaced && isRunning(replaced)) await terminate(replaced);
+    },
     async stop() {
       stopping = true;
-      if (child && isRunning(child)) {
-        child.kill('SIGTERM');
-        const patience = setTimeout(() => child?.kill('SIGKILL'), 8_000);
-        await ended(child);
-        clearTimeout(patience);
-      }
+      if (child && isRunning(child)) await terminate(child);
       await running;
     },
   };

@@ -46,6 +46,8 @@ export interface Wiring {
   reach(link: Link, port: number): Promise<number>;
   /** Seconds. */
   demoTokenLifetime?: number;
+  /** Further settings of the processes. */
+  env?: Partial<Record<Service, Record<string, string>>>;
   /** Prefix of the databases. */
   name: string;
 }
@@ -122,7 +124,7 @@ async function startParts(
   const replicas = places.map((place) =>
     startReplica({
       place,
-      env: environments[place.service],
+      env: { ...environments[place.service], ...wiring.env?.[place.service] },
       logFile: join(folder, `${place.name}.log`),
       onExit: (exit) => {
         for (const listener of listeners) listener(exit);
