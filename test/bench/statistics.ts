@@ -13,12 +13,30 @@ const quantiles = [
   2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
+const quantile = (degrees: number) => quantiles[degrees - 1] ?? 1.96;
+
+/**
+ * Returns the slope of the least-squares line through the points. Throws if there are fewer than three points. The interval
+ * holds for points whose deviations from the line are independent.
+ */
+export function slopeOf(points: readonly { x: number; y: number }[]): Estimate {
+  if (points.length < 3) throw new Error('an interval needs at least three points');
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(points.map((point) => point.x)), mean(points.map((point) => point.y))];
+  const spread = points.reduce((sum, point) => sum + (point.x - x) ** 2, 0);
+  const value = points.reduce((sum, point) => sum + (point.x - x) * (point.y - y), 0) / spread;
+  const left = points.reduce((sum, point) => sum + (point.y - y - value * (point.x - x)) ** 2, 0);
+  const degrees = points.length - 2;
+  const half = quantile(degrees) * Math.sqrt(left / degrees / spread);
+  return { value, low: value - half, high: value + half };
+}
+
 /** Returns the mean. Throws if there are fewer than two values. */
 export function meanOf(values: readonly number[]): Estimate {
   if (values.length < 2) throw new Error('an interval needs at least two rounds');
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
-  const half = (quantiles[values.length - 2] ?? 1.96) * Math.sqrt(variance / values.length);
+  const half = quantile(values.length - 1) * Math.sqrt(variance / values.length);
   return { value: mean, low: mean - half, high: mean + half };
 }
 

@@ -1,0 +1,54 @@
+// Writes docs/soak.md from the figures of a run.
+import { written } from '../bench/statistics.ts';
+import { quantities, type Series } from './judge.ts';
+import type { SoakResult } from './run.ts';
+import { trendOf } from './trend.ts';
+
+export interface RunFacts extends SoakResult {
+  minutes: number;
+  seed: string;
+  commit: string;
+  machine: string;
+}
+
+export function soakPage(facts: RunFacts): string {
+  const { minutes, seed, commit, machine, capacity, rate, load, requests, counts, slowestRecovery, series } = facts;
+  const found = facts.problems.map((problem) => `- ${problem}`).join('\n');
+  return `# Soak
+
+\`npm run soak -- --minutes ${minutes} --seed ${seed} --page\` wrote this page, at commit ${commit}, on ${machine}.
+
+Two replicas of each process serve the [honest users](limits.md) of \`npm run test:adversary\`, and besides them saves and
+proxied requests at half the rate that they served at most (${rate.toFixed(0)} of ${capacity.toFixed(0)} requests per second). At the same time, faults
+happen in networks and stores (as in [faults](faults.md)), second replicas are replaced as in a rollout, and the reconciler
+locks and deletes overdue drafts. The key ring is rotated before and after the measured time. The first replica of each
+process runs through the whole time, and is measured every 5 s; what is alive after a garbage collection every minute.
+
+| | |
+| --- | --- |
+| measured time | ${minutes} minutes |
+| requests | ${requests}, of which ${counts.failed} were not served: all during faults, or event streams that a deploy ended, if nothing else is said below |
+| left out, because 100 waited | ${load.leftOut} of ${load.sent + load.leftOut} of the steady load |
+| faults | ${counts.faults}; slowest recovery ${(slowestRecovery.milliseconds / 1_000).toFixed(1)} s, after ${slowestRecovery.fault} |
+| deploys of a replica, rotations of the key ring | ${counts.deploys}, ${counts.rotations} |
+| runs of the reconciler | ${counts.expiryRuns} |
+
+${found === '' ? 'Every invariant held: no process exited, no save was lost, nobody was signed out, and nothing grew.' : `Invariants that do not hold:\n\n${found}`}
+
+A slope is the change per hour, with its 95 % confidence interval. Something grew if it surely grew by more than its limit: a
+tenth of its mean (memory, descriptors, handles, connections) or a quarter (delay and latency), and at least a small amount.
+
+| process | quantity | mean | slope per hour |
+| --- | --- | --- | --- |
+${series.toSorted(byQuantity).map(row).join('\n')}
+`;
+}
+
+const order = Object.keys(quantities);
+const byQuantity = (one: Series, other: Series) => order.indexOf(one.quantity) - order.indexOf(other.quantity);
+
+function row({ process, quantity, points }: Series): string {
+  const { mean, slope } = trendOf(points);
+  const { unit } = quantities[quantity];
+  return `| ${process} | ${quantity} | ${`${mean.toFixed(1)} ${unit}`.trim()} | ${written(slope, 1)} |`;
+}

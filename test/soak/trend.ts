@@ -1,0 +1,43 @@
+// The trend of a series of samples: its mean, and its slope with a 95 % confidence interval.
+import { type Estimate, slopeOf } from '../bench/statistics.ts';
+
+export interface Point {
+  /** Hours since the start of the run. */
+  x: number;
+  y: number;
+}
+
+export interface Trend {
+  mean: number;
+  /** Change per hour. */
+  slope: Estimate;
+  /** Change from the first to the last sample on the line: its smallest plausible value, and the value of the line. */
+  growth: { atLeast: number; value: number };
+}
+
+/** Equal parts of the time of a series. */
+const parts = 20;
+
+/**
+ * Samples that follow each other are similar, so an interval from single samples would be too narrow. The slope is
+ * therefore that of the means of 20 equal parts. Throws if fewer than three parts have samples.
+ */
+export function trendOf(points: readonly Point[]): Trend {
+  const from = Math.min(...points.map(({ x }) => x));
+  const length = Math.max(...points.map(({ x }) => x)) - from;
+  const byPart = Map.groupBy(points, ({ x }) => Math.min(parts - 1, Math.floor(((x - from) / length) * parts)));
+  const means = [...byPart.values()].map((list) => ({
+    x: meanOf(list.map(({ x }) => x)),
+    y: meanOf(list.map(({ y }) => y)),
+  }));
+  const slope = slopeOf(means);
+  return {
+    mean: meanOf(points.map(({ y }) => y)),
+    slope,
+    growth: { atLeast: slope.low * length, value: slope.value * length },
+  };
+}
+
+function meanOf(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
