@@ -55,18 +55,21 @@ describe('a table', () => {
   });
 
   it('of a megabyte does not block the event loop', async () => {
+    // CPU time of this thread in milliseconds: on a busy machine, elapsed time includes the work of others.
+    const spent = () => {
+      const { user, system } = process.threadCpuUsage();
+      return (user + system) / 1_000;
+    };
     let longest = 0;
-    let last = performance.now();
+    let last = spent();
     const timer = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
+      longest = Math.max(longest, spent() - last);
+      last = spent();
     }, 1);
-    const cpu = process.cpuUsage();
     await problemOf(','.repeat(1_048_576));
     await readTable(`a,b\n${'"some ""text"", quoted",1\n'.repeat(9_900)}`);
     clearInterval(timer);
-    const { user, system } = process.cpuUsage(cpu);
-    expect(longest).toBeLessThan(Math.max(100, (user + system) / 1_000 / 3));
+    expect(longest).toBeLessThan(100);
   });
 });
 
