@@ -1,8 +1,8 @@
 // Detects that a pool fails while Postgres works, so that this pod works worse than the other pods. A busy pool and an
 // outage of Postgres do not count. The watch never waits in the pool's queue.
 import type pg from 'pg';
-import { within } from '../time-limit.ts';
 import { canConnect } from './fresh-connection.ts';
+import { closeDeadConnections, isFullNow, responds } from './pool-check.ts';
 
 export interface PoolWatch {
   /** Returns why the pod should get no requests, or undefined while the pool works or Postgres is down. */
@@ -40,7 +40,7 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
     // Checks the pool again after the new connection, because Postgres may have recovered in the meantime.
     isBroken = isUp && !poolWorks && !(await works());
     // The other free connections may be lost as well. `responds` closes those that do not respond.
-    if (isBroken) await Promise.all(Array.from({ length: pool.idleCount }, () => responds(pool, patience)));
+    if (isBroken) await closeDeadConnections(pool, patience);
   }
   let isStopped = false;
   function schedule(): void {
@@ -76,40 +76,3 @@ function watchFullPool(pool: pg.Pool, longestSilence: number) {
     isStuck: () => performance.now() - Math.max(respondedAt, fullSince ?? 0) > longestSilence,
   };
 }
-
-/** True if requests use all connections of the pool. A connection that is being opened counts as one. */
-function isFullNow({ waitingCount, idleCount, totalCount, options }: pg.Pool): boolean {
-  return waitingCount > 0 || (idleCount === 0 && totalCount >= options.max);
-}
-
-/**
- * True if a free connection responds, or if none became free in time because the pool is now busy. A connection that
- * does not respond is closed, so that no request gets it.
- */
-async function responds(pool: pg.Pool, patience: number): Promise<boolean> {
-  const connecting = pool.connect();
-  let client: pg.PoolClient | undefined;
-  try {
-    client = await within(connecting, patience, undefined);
-  } catch {
-    return false;
-  }
-  if (!client) {
-    connecting.then((late) => late.release()).catch(() => undefined);
-    // Otherwise the pool opens a connection to a Postgres that does not respond.
-    return isFullNow(pool);
-  }
-  // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the
-  // process.
-  client.on('error', ignore);
-  const query = client.query('SELECT 1').then(
-    () => true,
-    () => false,
-  );
-  const isAlive = await within(query, patience, false);
-  client.off('error', ignore);
-  client.release(!isAlive);
-  return isAlive;
-}
-
-const ignore = () => undefined;

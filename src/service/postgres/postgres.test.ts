@@ -58,7 +58,7 @@ describe('a connection that falls silent', () => {
     gate = await startTcpGate(Number(url.port));
     url.port = String(gate.port);
     url.hostname = '127.0.0.1';
-    gated = createPool({ url: url.href, size: 1, longestSilence: 300, log, metrics });
+    gated = createPool({ url: url.href, size: 1, silence: { suspicious: 300, longest: 300 }, log, metrics });
   });
   afterAll(async () => {
     await gated.end();

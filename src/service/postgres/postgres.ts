@@ -1,6 +1,5 @@
 // Creates pools and transactions of Postgres, and maps database errors to problems. It uses no session state, so that
 // it works behind a transaction-pooling PgBouncer.
-import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { parseJson } from '../http/json-parser.ts';
@@ -10,6 +9,7 @@ import type { Metrics } from '../operations/metrics.ts';
 import { outsideRequests } from '../operations/request-scope.ts';
 import { tracePool, transactionSpan } from '../tracing/database-span.ts';
 import { traced } from '../tracing/tracing.ts';
+import { endSilentConnections, type SilenceLimits, silenceLimits } from './silent-connections.ts';
 
 /** A pool or a client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>;
@@ -24,8 +24,7 @@ export function createPool(options: {
   size?: number | undefined;
   /** Label of the pool's metrics, and after `formgate` its name in `pg_stat_activity`. Without it, there are no metrics. */
   name?: string;
-  /** Milliseconds that Postgres may be silent during a statement. */
-  longestSilence?: number;
+  silence?: SilenceLimits;
   log: Logger;
   metrics: Metrics;
 }): pg.Pool {
@@ -39,10 +38,8 @@ export function createPool(options: {
     ...(options.name !== undefined && { application_name: `formgate ${options.name}` }),
   });
   if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
-  // Longer than the statement timeout (15 s), so that only a dead or blocked connection reaches this limit.
-  const longestSilence = options.longestSilence ?? 20_000;
+  endSilentConnections(pool, options.url, options.silence ?? silenceLimits);
   pool.on('connect', (client) => {
-    endWhenSilent(client, longestSilence);
     const { stream } = client.connection;
     if (stream instanceof TLSSocket) options.metrics.certificates.presented('postgres', stream.getPeerCertificate());
     // Without a listener, the event would end the process. The next statement on this connection fails anyway.
@@ -61,24 +58,6 @@ export function createPool(options: {
 // Form data must be read with the names that were stored (see json-parser.ts).
 const jsonTypes = new pg.TypeOverrides();
 for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
-
-/**
- * Replaces pg's `query_timeout`, whose timers kept whole requests in memory until a collection of the old generation (decision
- * 0013).
- */
-function endWhenSilent(client: pg.PoolClient, milliseconds: number): void {
-  const { stream } = client.connection;
-  if (!(stream instanceof Socket)) return;
-  let answered = stream.bytesWritten;
-  client.on('drain', () => {
-    answered = stream.bytesWritten;
-  });
-  stream.setTimeout(milliseconds, () => {
-    if (stream.bytesWritten > answered) stream.destroy(new Error(silence));
-  });
-}
-
-const silence = 'Postgres does not answer';
 
 /**
  * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks is not used

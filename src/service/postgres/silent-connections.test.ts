@@ -1,0 +1,90 @@
+// Tests connections that are dead although neither end knows, behind a proxy that holds them open.
+import type pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type FaultProxy, startFaultProxy } from '../../../test/faults/fault-proxy.ts';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { createMetrics } from '../operations/metrics.ts';
+import { createPool, databaseProblem } from './postgres.ts';
+
+const size = 4;
+let database: TestDatabase;
+let proxy: FaultProxy;
+let pool: pg.Pool;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  const url = new URL(database.url);
+  proxy = await startFaultProxy(Number(url.port));
+  url.port = String(proxy.port);
+  url.hostname = '127.0.0.1';
+  const silence = { suspicious: 400, longest: 20_000 };
+  pool = createPool({ url: url.href, size, silence, log: captureLog().log, metrics: createMetrics() });
+  // Opens all connections.
+  await Promise.all(Array.from({ length: size }, () => pool.query('SELECT pg_sleep(0.1)')));
+});
+
+afterEach(async () => {
+  await proxy.close();
+  await pool.end();
+  await database.drop();
+});
+
+describe('when all connections of a pool are half-open', () => {
+  it('a statement fails as unavailable within seconds, and then every connection is new', async () => {
+    proxy.strand();
+    const started = performance.now();
+    const failure = await pool.query('SELECT 1').catch((error: unknown) => error);
+    expect(databaseProblem(failure)?.status).toBe(503);
+    // Without a question, a statement would wait for 20 s.
+    expect(performance.now() - started).toBeLessThan(10_000);
+    // The idle connections were checked when the first one was found dead.
+    await expect.poll(() => pool.totalCount).toBeLessThanOrEqual(1);
+    const answered = performance.now();
+    await Promise.all(Array.from({ length: size }, () => pool.query('SELECT 1')));
+    expect(performance.now() - answered).toBeLessThan(5_000);
+  });
+
+  it('a transaction between two statements is found as well', async () => {
+    const client = await pool.connect();
+    client.on('error', () => undefined);
+    await client.query('BEGIN');
+    proxy.strand();
+    await expect(client.query('SELECT 1')).rejects.toThrow('does not answer');
+    client.release(true);
+  });
+});
+
+describe('a connection is kept', () => {
+  const pids = async () =>
+    new Set(
+      (
+        await Promise.all(
+          Array.from({ length: size }, () =>
+            pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid, pg_sleep(0.1)'),
+          ),
+        )
+      ).map(({ rows }) => rows[0]?.pid),
+    );
+
+  it('while Postgres works on a long statement, or waits for a lock', async () => {
+    await pool.query('CREATE TABLE things (n int)');
+    const before = await pids();
+    const holder = await pool.connect();
+    await holder.query('BEGIN');
+    await holder.query('LOCK TABLE things');
+    const waiting = pool.query('SELECT count(*) FROM things');
+    expect((await pool.query<{ slept: string }>('SELECT pg_sleep(3)::text AS slept')).rows).toHaveLength(1);
+    await holder.query('COMMIT');
+    holder.release();
+    await waiting;
+    expect(await pids()).toEqual(before);
+  });
+
+  it('while Postgres cannot be asked', async () => {
+    const long = pool.query('SELECT pg_sleep(2)');
+    proxy.set({ lost: 'both' });
+    setTimeout(() => void proxy.heal(), 1_500);
+    expect((await long).rows).toHaveLength(1);
+  });
+});
