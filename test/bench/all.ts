@@ -1,5 +1,6 @@
 // `npm run bench -- all`: runs the benches that have goals, one after the other, and adds a report to docs/benchmarks.
 import { currentLoad, describeRun, type Section, writeReport } from './bench-report.ts';
+import { benchExpiry } from './expiry.ts';
 import type { Figure } from './figures.ts';
 import { benchForms } from './forms.ts';
 import { benchProxy } from './proxy.ts';
@@ -9,6 +10,7 @@ const parts: [bench: string, run: () => Promise<Figure[]>][] = [
   ['start', benchStart],
   ['proxy', benchProxy],
   ['forms', benchForms],
+  ['expiry', benchExpiry],
 ];
 
 export async function benchAll(): Promise<void> {

@@ -9,7 +9,7 @@ import { benchVersions } from './versions.ts';
 
 const benches: Record<string, { about: string; run(argument?: string): Promise<unknown> }> = {
   all: {
-    about: 'start, proxy and forms in one run, with goals; adds a report to docs/benchmarks',
+    about: 'start, proxy, forms and expiry in one run, with goals; adds a report to docs/benchmarks',
     run: benchAll,
   },
   start: {
