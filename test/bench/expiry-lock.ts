@@ -20,7 +20,7 @@ export const definitionsOf: Record<(typeof contenders)[number], string> = {
 
 type Locker = (client: pg.PoolClient) => Promise<number>;
 
-const withoutOutboxSql = lockSql.replace(/, told AS \([\s\S]*?\n\)\n/, '\n');
+const withoutOutboxSql = lockSql.replace(/, written AS \([\s\S]*?\n\)\n/, '\n');
 const plainSql = `
 WITH due AS (
   SELECT id FROM forms

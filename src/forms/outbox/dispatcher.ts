@@ -9,7 +9,7 @@ import { createFailureLog } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createQueue, type Queue, type QueuePace } from './queue.ts';
 import { type DispatchedStore, deliveryServices } from './store.ts';
-import { createThrottle, type Traffic, watchTraffic } from './throttle.ts';
+import { createThrottle, type DeliveryRates, type Traffic, watchTraffic } from './throttle.ts';
 
 /** `nudge` and `stop` apply to the queues of all services. */
 export type Dispatcher = Queue;
@@ -28,15 +28,15 @@ export interface DispatcherOptions {
 }
 
 export interface DispatcherPace extends QueuePace {
-  /** Maximum number of deliveries that start per second, for all services together. */
-  rate: number;
+  /** Maximum numbers of deliveries that start per second, for all services together. */
+  rates: DeliveryRates;
 }
 
 // After an outage, the lag is at most the sum of the caps of `outage` and `retry.service`.
 const defaultPace = {
   capacity: 64,
   ahead: 64,
-  rate: 1_500,
+  rates: { idle: 5_000, serving: 150 },
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
@@ -50,7 +50,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   // subscriber makes four; only removals of files and of duplicate subscribers make more.
   const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
   const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
-  const throttle = createThrottle({ rate: pace.rate, traffic });
+  const throttle = createThrottle({ rates: pace.rates, traffic });
   const failures = createFailureLog(options);
   const queues: Queue[] = [];
   const nudge = () => {

@@ -80,7 +80,7 @@ function start(canTell: boolean): void {
     ...{ store, deliver, clock, log: captureLog().log, callTimeout: 10_000 },
     metrics: createOutboxMetrics({ registry: metrics.registry, store, clock }),
     traffic: { isServing: () => false, close: () => undefined },
-    pace: { ...quick, rate: 100_000 },
+    pace: { ...quick, rates: { idle: 100_000, serving: 100_000 } },
   });
 }
 

@@ -8,7 +8,7 @@ import { createThrottle, watchTraffic } from './throttle.ts';
 function world() {
   let time = 0;
   const traffic = { serving: false, isServing: () => traffic.serving };
-  const throttle = createThrottle({ rate: 1_000, traffic, now: () => time });
+  const throttle = createThrottle({ rates: { idle: 1_000, serving: 100 }, traffic, now: () => time });
   const takeAll = () => {
     let taken = 0;
     while (throttle.take()) taken += 1;
@@ -49,7 +49,7 @@ it('the wait for the next delivery is known', () => {
   expect(throttle.take()).toBe(true);
 });
 
-it('while requests come in, deliveries get a tenth of the rate and a burst of four', () => {
+it('while requests come in, deliveries get the lower rate and a burst of four', () => {
   const { throttle, traffic, takeAll, advance } = world();
   traffic.serving = true;
   expect(takeAll()).toBe(4);

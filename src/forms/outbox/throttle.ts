@@ -1,5 +1,5 @@
 // Limits the number of deliveries that start per second, so that they do not delay the requests of the same process.
-// While requests come in, the limit is a tenth. Unused rate accumulates only up to a small burst.
+// While requests come in, the limit is lower. Unused rate accumulates only up to a small burst.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
 
@@ -10,28 +10,32 @@ export interface Throttle {
   waitMs(): number;
 }
 
+/** Deliveries per second. */
+export interface DeliveryRates {
+  idle: number;
+  /** While requests come in. */
+  serving: number;
+}
+
 export interface ThrottleOptions {
-  /** Deliveries per second. */
-  rate: number;
+  rates: DeliveryRates;
   traffic: Pick<Traffic, 'isServing'>;
   /** The clock, in milliseconds. */
   now?: () => number;
 }
 
 /** Number of deliveries that may start together after a pause. */
-const idleBurst = 150;
-/** While requests come in: the share of the rate, and the burst. */
-const serving = { share: 1 / 10, burst: 4 };
+const bursts: DeliveryRates = { idle: 150, serving: 4 };
 
-export function createThrottle({ rate, traffic, now = () => performance.now() }: ThrottleOptions): Throttle {
-  let left = idleBurst;
+export function createThrottle({ rates, traffic, now = () => performance.now() }: ThrottleOptions): Throttle {
+  let left = bursts.idle;
   let at = now();
   /** Adds the deliveries that the time since the last call allows. Returns the current rate. */
   const refill = (): number => {
-    const isServing = traffic.isServing();
-    const allowed = isServing ? rate * serving.share : rate;
+    const state = traffic.isServing() ? 'serving' : 'idle';
+    const allowed = rates[state];
     const time = now();
-    left = Math.min(isServing ? serving.burst : idleBurst, left + ((time - at) * allowed) / 1_000);
+    left = Math.min(bursts[state], left + ((time - at) * allowed) / 1_000);
     at = time;
     return allowed;
   };
