@@ -14,10 +14,12 @@ const pagePath = join(root, 'docs/ARCHITECTURE.md');
  * and the lines of each of the latter.
  */
 const most = { own: 6, http: 8, lines: 250 };
-/** Modules that timers run, independently of requests. */
+/** Modules that timers and connections run, independently of requests. */
 export const watchers = [
   'src/service/operations/event-loop-watch.ts',
   'src/service/postgres/pool-watch.ts',
+  'src/service/postgres/silent-connections.ts',
+  'src/service/postgres/pool-check.ts',
   'src/service/auth/identity-provider-watch.ts',
   'src/service/time-limit.ts',
   'src/service/redis/redis-connection.ts',

@@ -51,7 +51,7 @@ describe('a connection whose request has a body that never ends', () => {
     for (const path of ['/refused', '/relayed/refused']) {
       const started = performance.now();
       await once(await dribble(path, (_request, response) => void response.writeHead(401).end()), 'close');
-      expect(performance.now() - started).toBeLessThan(2_000);
+      expect(performance.now() - started).toBeLessThan(10_000);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     }
