@@ -7,7 +7,7 @@ import { createMetrics } from '../service/operations/metrics.ts';
 import { runMain } from '../service/operations/run-main.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { configSchema } from './migrate/migrate.ts';
-import { UsageError } from './usage-error.ts';
+import { readArguments } from './usage-error.ts';
 
 type Command = { action: string };
 
@@ -42,16 +42,6 @@ export async function runDatabaseCommand<C extends Command>({
       await pool.end();
     }
   });
-}
-
-function readArguments<C>(parse: (args: string[]) => C): C {
-  try {
-    return parse(process.argv.slice(2));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exit(2);
-  }
 }
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);

@@ -1,4 +1,15 @@
-// The error of invalid arguments, shared by the commands of the image.
+// Reads the arguments of the commands of the image.
 
 /** Reports invalid arguments. It is printed in one line, without a stack, and the exit code is 2. */
 export class UsageError extends Error {}
+
+/** Parses the arguments of this process. Prints a UsageError in one line, and exits with 2. */
+export function readArguments<C>(parse: (args: string[]) => C): C {
+  try {
+    return parse(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(2);
+  }
+}

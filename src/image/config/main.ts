@@ -1,21 +1,10 @@
 // The command `config`. It checks the configuration of processes without starting them.
-
-import { UsageError } from '../usage-error.ts';
-import { type CheckCommand, help, parseCheckArguments } from './arguments.ts';
+import { readArguments } from '../usage-error.ts';
+import { help, parseCheckArguments } from './arguments.ts';
 import { checkConfiguration } from './check.ts';
 import { exitCodeOf, printJson, printText } from './finding.ts';
 
-function readArguments(): CheckCommand | undefined {
-  try {
-    return parseCheckArguments(process.argv.slice(2));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exit(2);
-  }
-}
-
-const command = readArguments();
+const command = readArguments(parseCheckArguments);
 if (command) {
   const reports = await checkConfiguration({ ...command, env: process.env });
   process.exitCode = exitCodeOf(reports);

@@ -49,9 +49,9 @@ describe('a connection whose request has a body that never ends', () => {
 
   it('is closed soon after the response, for every request', async () => {
     for (const path of ['/refused', '/relayed/refused']) {
-      const started = performance.now();
       await once(await dribble(path, (_request, response) => void response.writeHead(401).end()), 'close');
-      expect(performance.now() - started).toBeLessThan(10_000);
+      // A busy machine delays these bytes as well. Without a delay, they take two seconds.
+      expect(socket.bytesWritten - head.length).toBeLessThan(100);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     }

@@ -137,7 +137,7 @@ function prepareDrain(server: Server): Connections {
   // responses in memory until a collection of the old generation.
   const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
   let closing = false;
-  const announceClose = (response: ServerResponse) => {
+  const closeAfter = (response: ServerResponse) => {
     if (!response.headersSent) response.setHeader('Connection', 'close');
   };
   // One function for all responses: a closure for each request costs memory.
@@ -149,15 +149,15 @@ function prepareDrain(server: Server): Connections {
     const connection = connections.get(request.socket);
     if (connection) connection.running = response;
     response.on('close', forget);
-    if (closing) announceClose(response);
+    if (closing) closeAfter(response);
   });
   server.on('connection', (socket: Socket) => {
     connections.set(socket, {});
     socket.once('close', () => connections.delete(socket));
   });
-  const announceAll = () => {
+  const announceClose = () => {
     closing = true;
-    for (const { running } of connections.values()) if (running) announceClose(running);
+    for (const { running } of connections.values()) if (running) closeAfter(running);
   };
   const drain = async (deadline: number) => {
     const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
@@ -172,7 +172,7 @@ function prepareDrain(server: Server): Connections {
     await finished;
     return clean;
   };
-  return { announceClose: announceAll, drain };
+  return { announceClose, drain };
 }
 
 /** Listens on all ports. If one port fails, it closes the others. */

@@ -17,12 +17,15 @@ export interface SilenceLimits {
 /** The longest is longer than the statement timeout (15 s), so that only a dead or blocked connection reaches it. */
 export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000 };
 
-/** Milliseconds that a connection may take to open: what the clocks and timers of both ends may differ by. */
+/** Milliseconds between the opening of a connection here and at Postgres: its duration, and the difference of the clocks. */
 const tolerance = 10_000;
 /** Milliseconds in which an idle connection must respond when another one was dead. */
 const patience = 1_000;
 
-/** Replaces pg's `query_timeout`, whose timers kept whole requests in memory until a collection of the old generation (decision 0013). */
+/**
+ * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in memory until
+ * a collection of the old generation (decision 0013).
+ */
 export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, longest }: SilenceLimits): void {
   let asking: ReturnType<typeof readBackends> | undefined;
   /** One question serves all connections that fall silent together. */
@@ -41,24 +44,25 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
     client.on('drain', () => {
       answered = stream.bytesWritten;
     });
-    let silentFor = 0;
-    let sent = 0;
+    let silence = { bytes: 0, since: 0 };
+    const bytesNow = () => stream.bytesWritten + stream.bytesRead;
 
-    async function onSilence(): Promise<void> {
-      const { bytesWritten, bytesRead } = stream;
-      if (bytesWritten <= answered) return;
-      silentFor = bytesWritten + bytesRead === sent ? silentFor + suspicious : suspicious;
-      sent = bytesWritten + bytesRead;
-      if (silentFor >= longest) return void stream.destroy(new Error(silence));
+    /** True if Postgres surely does not work on the statement. */
+    async function isLost(): Promise<boolean> {
       const backend = (await ask())?.find(({ pid }) => pid === (client as { processID?: number }).processID);
-      if (stream.destroyed) return;
-      const isUnchanged = stream.bytesWritten + stream.bytesRead === sent;
       // A pooler invents process ids, so a backend that was opened at another time is not ours.
       const isOurs = backend && Math.abs(backend.opened.getTime() - opened) < tolerance;
-      if (isUnchanged && isOurs && backend.state !== 'active') {
-        stream.destroy(new Error(silence));
-        await closeDeadConnections(pool, patience);
-      } else stream.setTimeout(suspicious);
+      return isOurs === true && backend.state !== 'active' && bytesNow() === silence.bytes;
+    }
+
+    async function onSilence(): Promise<void> {
+      if (stream.bytesWritten <= answered) return;
+      const bytes = bytesNow();
+      if (bytes !== silence.bytes) silence = { bytes, since: performance.now() - suspicious };
+      const isTooLong = performance.now() - silence.since >= longest;
+      if (!isTooLong && !(await isLost())) return void stream.setTimeout(suspicious);
+      stream.destroy(new Error('Postgres does not answer'));
+      await closeDeadConnections(pool, patience);
     }
     stream.on('timeout', () => void onSilence());
     stream.setTimeout(suspicious);
@@ -66,5 +70,3 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
 
   pool.on('connect', watch);
 }
-
-const silence = 'Postgres does not answer';
