@@ -11,10 +11,11 @@ const size = 4;
 let database: TestDatabase;
 let proxy: FaultProxy;
 let pool: pg.Pool;
+let url: URL;
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  const url = new URL(database.url);
+  url = new URL(database.url);
   proxy = await startFaultProxy(Number(url.port));
   url.port = String(proxy.port);
   url.hostname = '127.0.0.1';
@@ -53,6 +54,19 @@ describe('when all connections of a pool are half-open', () => {
     await expect(client.query('SELECT 1')).rejects.toThrow('does not answer');
     client.release(true);
   });
+});
+
+it('a silent connection ends at its limit if Postgres does not answer the question either', async () => {
+  const silence = { suspicious: 400, longest: 2_000 };
+  const other = createPool({ url: url.href, size: 1, silence, log: captureLog().log, metrics: createMetrics() });
+  await other.query('SELECT 1');
+  proxy.set({ lost: 'both' });
+  const started = performance.now();
+  await expect(other.query('SELECT 1')).rejects.toThrow('does not answer');
+  // Five rounds of silence and an unanswered question would take 12 s.
+  expect(performance.now() - started).toBeLessThan(8_000);
+  await proxy.heal();
+  await other.end();
 });
 
 describe('a connection is kept', () => {
