@@ -1,10 +1,13 @@
 import { defineConfig } from 'vitest/config';
+import { endStalledRun } from './test/support/stalled-run.ts';
 
 /** These suites of the chart need a cluster; the others only render it. */
 const withCluster = ['test/chart/{api-server,release}.test.ts', 'test/cluster/**/*.test.ts'];
 
 // The suites that need a cluster or its tools. `npm run test:cluster` runs them.
 export default defineConfig({
+  // Longer than the longest timeout of these suites.
+  plugins: [endStalledRun(1_000_000)],
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 180_000,

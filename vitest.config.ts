@@ -6,9 +6,11 @@ import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { isFullRun } from './test/support/sizes.ts';
 import { withoutSlowFiles } from './test/support/slow-files.ts';
+import { endStalledRun } from './test/support/stalled-run.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
+  plugins: [endStalledRun()],
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
     // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages, npm run

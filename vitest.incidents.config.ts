@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config';
+import { endStalledRun } from './test/support/stalled-run.ts';
 
 // Incidents in the running product, which take minutes. `npm run test:incidents` runs them.
 export default defineConfig({
+  plugins: [endStalledRun()],
   test: {
     include: ['test/incidents/**/*.test.ts'],
     fileParallelism: false,

@@ -1,0 +1,162 @@
+// Ends the workers of a run in which nothing has happened for minutes, and prints where each of them was. Timeouts of tests
+// do not help when a worker computes for ever or waits outside a test, and a run that a time limit kills says nothing.
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Reporter, TestCase, TestModule, VitestPluginContext } from 'vitest/node';
+import { within } from '../../src/service/time-limit.ts';
+
+/** Milliseconds without a sign of life. Longer than the longest timeout of a test. */
+const patience = 660_000;
+/** Milliseconds in which a worker that computes, or whose timers fire, stops at a line. */
+const pauseTime = 3_000;
+
+/** Milliseconds for an answer. A worker that is blocked in a call of the system gives none. */
+const answerTime = 20_000;
+
+/** A plugin, because the reporters of a configuration do not hold when a command names others. */
+export const endStalledRun = (milliseconds: number = patience) => ({
+  name: 'formgate:end-stalled-run',
+  configureVitest: ({ vitest }: VitestPluginContext) => void vitest.config.reporters.push(new StalledRun(milliseconds)),
+});
+
+class StalledRun implements Reporter {
+  readonly #running = new Map<string, { since: number; tests: Set<string> }>();
+  readonly #patience: number;
+  #lastSign = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(milliseconds: number) {
+    this.#patience = milliseconds;
+  }
+
+  onTestRunStart(): void {
+    this.#lastSign = performance.now();
+    this.#timer = setInterval(() => void this.#check(), this.#patience / 20).unref();
+  }
+
+  onTestRunEnd(): void {
+    clearInterval(this.#timer);
+  }
+
+  onTestModuleQueued(module: TestModule): void {
+    this.#lastSign = performance.now();
+    this.#running.set(module.relativeModuleId, { since: this.#lastSign, tests: new Set() });
+  }
+
+  onTestModuleEnd(module: TestModule): void {
+    this.#lastSign = performance.now();
+    this.#running.delete(module.relativeModuleId);
+  }
+
+  onTestCaseReady(test: TestCase): void {
+    this.#lastSign = performance.now();
+    this.#running.get(test.module.relativeModuleId)?.tests.add(test.fullName);
+  }
+
+  onTestCaseResult(test: TestCase): void {
+    this.#lastSign = performance.now();
+    this.#running.get(test.module.relativeModuleId)?.tests.delete(test.fullName);
+  }
+
+  async #check(): Promise<void> {
+    if (performance.now() - this.#lastSign < this.#patience) return;
+    this.#lastSign = performance.now();
+    const seconds = (since: number) => Math.round((performance.now() - since) / 1_000);
+    const files = [...this.#running].map(([path, { since, tests }]) =>
+      [`  ${path}, for ${seconds(since)} s`, ...[...tests].map((name) => `    ${name}`)].join('\n'),
+    );
+    process.stderr.write(
+      `\nNothing has happened for ${this.#patience / 1_000} s. Still running:\n${files.join('\n')}\n`,
+    );
+    const workers = await workerIds();
+    // The runner itself waits, and nothing can make it go on.
+    if (workers.length === 0) process.exit(1);
+    for (const worker of workers) {
+      const place = within(whereItIs(worker), answerTime, new Error('does not answer'));
+      process.stderr.write(await place.catch((error: unknown) => `Worker ${worker}: ${error}\n`));
+      kill(worker);
+      await delay(100);
+    }
+    this.#lastSign = performance.now();
+  }
+}
+
+/** The run reports the worker's file as failed, and goes on with the others. */
+function kill(worker: number): void {
+  try {
+    process.kill(worker, 'SIGKILL');
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** Process ids of the workers. None where there is no /proc. */
+async function workerIds(): Promise<number[]> {
+  const children = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8').catch(() => '');
+  const ids = children.split(' ').filter(Boolean);
+  const lines = await Promise.all(ids.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));
+  return ids.filter((_, nth) => lines[nth]?.includes('vitest/dist/workers')).map(Number);
+}
+
+/** The line is counted from 0. */
+interface Frame {
+  functionName: string;
+  location: { scriptId: string; lineNumber: number };
+}
+
+/** Asks a worker through Node's debugger, which also answers while the worker computes, what it does. */
+async function whereItIs(worker: number): Promise<string> {
+  const debug = await openDebugger(worker);
+  try {
+    const expression = 'process.getActiveResourcesInfo().join()';
+    const { result } = (await debug.call('Runtime.evaluate', { expression })) as { result: { value: string } };
+    await debug.call('Debugger.enable');
+    const paused = debug.event('Debugger.paused') as Promise<{ callFrames: Frame[] }>;
+    await debug.call('Debugger.pause');
+    // A worker that runs no code does not pause.
+    const { callFrames } = await within(paused, pauseTime, { callFrames: [] });
+    const lines = callFrames.map(({ functionName, location: { scriptId, lineNumber } }) => {
+      return `    at ${functionName || '(anonymous)'} ${debug.scripts.get(scriptId)}:${lineNumber + 1}\n`;
+    });
+    return `Worker ${worker} holds ${result.value}\n${lines.join('')}`;
+  } finally {
+    debug.close();
+  }
+}
+
+/** The default port of Node's debugger. The workers are asked one after the other. */
+const debuggerPort = 9229;
+
+async function openDebugger(worker: number) {
+  process.kill(worker, 'SIGUSR1');
+  await delay(1_000);
+  const list = await fetch(`http://127.0.0.1:${debuggerPort}/json/list`);
+  const [{ webSocketDebuggerUrl }] = (await list.json()) as [{ webSocketDebuggerUrl: string }];
+  const socket = new WebSocket(webSocketDebuggerUrl);
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = reject;
+  });
+  const waiting = new Map<string | number, (result: unknown) => void>();
+  const scripts = new Map<string, string>();
+  socket.onmessage = ({ data }) => {
+    const { id, method, result, params } = JSON.parse(String(data));
+    if (method === 'Debugger.scriptParsed') scripts.set(params.scriptId, params.url);
+    waiting.get(id ?? method)?.(result ?? params);
+  };
+  const event = (name: string | number) => new Promise<unknown>((resolve) => waiting.set(name, resolve));
+  let calls = 0;
+  return {
+    /** Addresses of the files that the worker has loaded, by id. Filled by Debugger.enable. */
+    scripts,
+    /** Resolves to what the next event of this name says. */
+    event,
+    async call(method: string, params = {}): Promise<unknown> {
+      calls += 1;
+      const answer = event(calls);
+      socket.send(JSON.stringify({ id: calls, method, params }));
+      return answer;
+    },
+    close: () => socket.close(),
+  };
+}
