@@ -1,10 +1,11 @@
 // Tests `npm start` and `npm run demo`: the first start, a restart, a start after a kill, and a start with `--fresh`.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { checkLogFile } from '../test/support/output-check.ts';
 import { createSiteBrowser } from '../test/support/site-browser.ts';
 import { listen } from './listen.ts';
 
@@ -29,6 +30,10 @@ beforeAll(async () => {
 afterEach(async () => {
   await running?.end('SIGTERM');
   running = undefined;
+  // The logs of all processes.
+  const logs = join(directory, 'data/logs');
+  for (const name of await readdir(logs).catch(() => []))
+    expect(await checkLogFile(join(logs, name)), name).toEqual([]);
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 

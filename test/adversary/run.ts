@@ -5,6 +5,7 @@ import { type Attackers, startAttackers } from './attackers.ts';
 import { type HonestUsers, startHonestUsers } from './honest/honest.ts';
 import { baselinePhase, judgeFailures, judgeFootprints, judgeLatency, judgeLedger, measure } from './invariants.ts';
 import { latencies } from './latency.ts';
+import { judgeOutput } from './output.ts';
 import { createRandom } from './random.ts';
 import { phaseOf, type Slot } from './schedule.ts';
 import { watchReplicas } from './watch.ts';
@@ -58,6 +59,7 @@ export async function run(options: RunOptions): Promise<string[]> {
       ...judgeLatency(honest.recorder.samples, options.floor),
       ...left,
       ...lost,
+      ...(await judgeOutput(world.replicas)),
     );
     return problems;
   } finally {

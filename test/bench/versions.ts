@@ -17,6 +17,8 @@ const rounds = Number(process.env.BENCH_ROUNDS || 10);
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 4_000);
 const warmUp = Number(process.env.BENCH_WARM_UP || 40_000);
 const slices = Number(process.env.BENCH_SLICES || 20);
+/** What is compared: `proxy`, `forms` or both. */
+const compared = (process.env.BENCH_COMPARE || 'proxy,forms').split(',');
 const thisCheckout = join(import.meta.dirname, '../..');
 
 type Service = Contender & { url: string; requests: Load['requests']; connections: number };
@@ -40,11 +42,12 @@ interface Ratios {
 export async function benchVersions(other = ''): Promise<void> {
   if (!other) throw new Error('name the other checkout: npm run bench -- versions DIRECTORY');
   const results = new Map<Operation, Ratios[]>();
+  const all = [
+    { name: 'proxy', start: startProxy, operations: ['proxy GET'] },
+    { name: 'forms', start: startForms, operations: ['forms PUT', 'forms GET'] },
+  ] as const;
   for (let run = 0; run < runs; run += 1)
-    for (const [start, operations] of [
-      [startProxy, ['proxy GET']],
-      [startForms, ['forms PUT', 'forms GET']],
-    ] as const) {
+    for (const { start, operations } of all.filter(({ name }) => compared.includes(name))) {
       const [here, there] = [await start(thisCheckout), await start(resolve(other))];
       for (const operation of operations) {
         const ratios = await compare(here.service(operation), there.service(operation));

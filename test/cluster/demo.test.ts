@@ -1,11 +1,13 @@
 // The whole product in a cluster: installed by the chart, reached through the ingress by its host name, and protected
 // by NetworkPolicies and roles.
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runConsoleDemo } from '../../dev/demo/console-steps.ts';
 import { createConversation } from '../../dev/demo/conversation.ts';
 import { runDemo } from '../../dev/demo/steps.ts';
+import { checkOutput } from '../support/output-check.ts';
 import { clientAt, openPassage, type Passage } from './ingress.ts';
 import { runProbe } from './probe.ts';
 import { createWorld, fullname, newestHelm, release, type World, waitForStatus, writeWorldData } from './world.ts';
@@ -283,4 +285,13 @@ describe('with an HTTPRoute instead of the Ingress', () => {
     await waitForStatus(`${world.url}/token-handler/sessions`, 401);
     expect(await demo()).toContain('The session has ended');
   }, 400_000);
+});
+
+it('the logs of all pods hold no token, cookie or address, and their audit events are valid', async () => {
+  const components = ['forms', 'token-handler', 'platform-server', 'reconciler'].join();
+  const selector = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (${components})`;
+  const flags = ['--all-containers', '--tail=-1', '--max-log-requests=30'];
+  const logs = await world.kubectl('logs', '-l', selector, ...flags);
+  expect(logs).toContain('"audit":');
+  expect(await checkOutput(Readable.from([logs]))).toEqual([]);
 });

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startHonestUsers } from '../adversary/honest/honest.ts';
 import type { Failure } from '../adversary/honest/recorder.ts';
 import { judgeLedger } from '../adversary/invariants.ts';
+import { judgeOutput } from '../adversary/output.ts';
 import { createRandom, type Random } from '../adversary/random.ts';
 import { type FaultWorld, failover, keepReconciling, startFaultWorld } from './fault-world.ts';
 import { judgeEffects, judgeEvents, judgeForms, judgeNotices } from './model.ts';
@@ -66,6 +67,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     }
     await users.stop();
     problems.push(...judgeFailures(users.recorder.failures), ...(await judge(users, running, print)));
+    problems.push(...(await judgeOutput(world.replicas)));
     return { problems, recoveries };
   } finally {
     await users.stop().catch(() => undefined);

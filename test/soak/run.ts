@@ -6,6 +6,7 @@ import pg from 'pg';
 import { startHonestUsers } from '../adversary/honest/honest.ts';
 import type { Failure } from '../adversary/honest/recorder.ts';
 import { judgeLedger } from '../adversary/invariants.ts';
+import { judgeOutput } from '../adversary/output.ts';
 import { createRandom } from '../adversary/random.ts';
 import type { World } from '../adversary/world/world.ts';
 import { type FaultWorld, keepReconciling, startFaultWorld } from '../faults/fault-world.ts';
@@ -121,6 +122,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
     await honest.stop();
     counts.failed = recorder.failures.length;
     problems.push(...judgeFailures(recorder.failures), ...judge(series), ...(await judgeLedger(honest.ledger, world)));
+    problems.push(...(await judgeOutput(world.replicas)));
     print(`${honest.ledger.entries().length} forms were read back`);
     return {
       ...{ problems, series, capacity, rate, load, counts, slowestRecovery },

@@ -32,11 +32,11 @@ export async function prepareSteadyLoad(world: World, recorder: Recorder): Promi
   const browsers = people.map(({ cookie, csrf }, index) =>
     createSender({ cookie, 'x-xsrf-token': csrf, 'x-forwarded-for': `10.7.1.${index}` }),
   );
-  const text = 'a word and another '.repeat(100);
+  const text = 'a canary and a word '.repeat(100);
   const save = (index: number) =>
     intake.send(`${base}/${ids[index % drafts]}/data`, {
       method: 'PUT',
-      body: { data: { name: 'Ana', note: `${text}${index}` }, files: {} },
+      body: { data: { name: 'a canary', note: `${text}${index}` }, files: {} },
     });
   const get = (index: number) =>
     browsers[index % browsers.length]?.send(

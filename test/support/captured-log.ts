@@ -1,4 +1,7 @@
 // A real logger whose lines a test can read.
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { createLogger, type Logger } from '../../src/service/operations/log.ts';
 
 export interface CapturedLog {
@@ -18,6 +21,16 @@ export function onLogLine(listen: (line: string) => void): void {
 /** Passes other output of a process to that function: a line of its metrics, or a span that it has exported. */
 export function noticeOutput(line: string): void {
   notice(line);
+}
+
+/** Passes each line of a stream, such as the output of a process that a test has started. */
+export function noticeStream(stream: Readable): void {
+  createInterface({ input: stream }).on('line', (line) => notice(line));
+}
+
+/** Passes each line of a file. */
+export async function noticeFile(path: string): Promise<void> {
+  for await (const line of createInterface({ input: createReadStream(path) })) notice(line);
 }
 
 export function captureLog(level = 'debug'): CapturedLog {

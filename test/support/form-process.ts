@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { noticeStream } from './captured-log.ts';
 
 const main = join(import.meta.dirname, '../../src/forms/main.ts');
 const crashPoints = import.meta.resolve('./crash-points.ts');
@@ -28,6 +29,8 @@ export function launchForms(env: Record<string, string>): Launched {
     },
   });
   let text = '';
+  noticeStream(child.stdout);
+  noticeStream(child.stderr);
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => {
       text += chunk.toString();

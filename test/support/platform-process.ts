@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { noticeStream } from './captured-log.ts';
 import { behaviourOfRun } from './platform-behaviour.ts';
 
 export interface PlatformProcess {
@@ -35,6 +36,7 @@ export async function startPlatformProcess(env: Record<string, string>): Promise
     },
   });
   let output = '';
+  noticeStream(child.stdout);
   const { promise, resolve, reject } = Promise.withResolvers<PlatformProcess>();
   child.once('exit', () => reject(new Error(`the platform server ended: ${output}`)));
   child.stdout.on('data', (chunk: Buffer) => {

@@ -7,7 +7,7 @@ import type { RunResult } from '../../reconciler/run.ts';
 import { type ReconcilerOptions, reconcile } from '../../reconciler/start.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';
 import { testServiceSecret } from './access.ts';
-import { captureLog } from './captured-log.ts';
+import { captureLog, noticeStream } from './captured-log.ts';
 import type { TestPlatform } from './platform.ts';
 
 /** Returns the environment that the reconciler needs. */
@@ -63,6 +63,8 @@ export function spawnReconciler(env: Record<string, string>, args: string[] = []
   child.stdout.on('data', (chunk: Buffer) => {
     written += chunk.toString();
   });
+  noticeStream(child.stdout);
+  noticeStream(child.stderr);
   const stderr = text(child.stderr);
   const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) =>
     child.once('close', (code, signal) => resolve({ code, signal })),

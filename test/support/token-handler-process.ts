@@ -6,6 +6,7 @@ import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../dev/listen.ts';
+import { noticeFile, noticeOutput, noticeStream } from './captured-log.ts';
 
 export interface TokenHandlerProcess {
   url: string;
@@ -23,7 +24,7 @@ export interface TokenHandlerProcess {
 export interface TokenHandlerProcessOptions {
   /** Its whole configuration except the ports. */
   env: Record<string, string>;
-  /** File for its log; without it, the log is discarded. */
+  /** File for its log, which tests check when it stops. Without it, they check each line, and a bench discards it. */
   logFile?: string;
   nodeFlags?: string[];
   /** Another checkout, whose token handler is started instead. */
@@ -44,6 +45,7 @@ export async function startTokenHandlerProcess(options: TokenHandlerProcessOptio
 
   async function metric(name: string): Promise<number> {
     const text = await (await fetch(`${metricsUrl}/metrics`)).text();
+    for (const sample of text.split('\n')) if (!sample.startsWith('#')) noticeOutput(sample);
     const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
     if (!line) throw new Error(`there is no metric ${name}`);
     return Number(line.split(' ')[1]);
@@ -67,6 +69,7 @@ export async function startTokenHandlerProcess(options: TokenHandlerProcessOptio
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGTERM');
       await ended;
+      if (options.logFile !== undefined && process.env.VITEST) await noticeFile(options.logFile);
     },
   };
 }
@@ -84,8 +87,9 @@ async function launch(
   const main = join(checkout, 'src/token-handler/main.ts');
   const child = spawn(process.execPath, [...productionFlags, ...collector, ...nodeFlags, main], {
     env: { ...inheritedEnvironment(), ...env, ...ports },
-    stdio: ['ignore', log?.fd ?? 'ignore', 'inherit'],
+    stdio: ['ignore', log?.fd ?? (process.env.VITEST ? 'pipe' : 'ignore'), 'inherit'],
   });
+  if (child.stdout) noticeStream(child.stdout);
   await log?.close();
   // Kills the process if the worker is ended in the middle of a test.
   const kill = () => void child.kill('SIGKILL');

@@ -44,7 +44,7 @@ async function applyOnce(application: Application): Promise<void> {
   let etag = etagOf(await readBack(application, { id, code, data }));
   for (let saves = 0; saves < 4 && !around.signal.aborted; saves += 1) {
     await think(around);
-    data = { name: 'Ana', age: random.integer(0, 99), note: random.word(random.integer(10, 2_000)) };
+    data = { name: 'a canary', age: random.integer(0, 99), note: random.word(random.integer(10, 2_000)) };
     ledger.attempt(id, data);
     const saved = await recorder.measure('save', () =>
       send(`${base}/${id}/data`, { method: 'PUT', headers: { 'if-match': etag }, body: { data, files: {} } }),

@@ -26,8 +26,19 @@ export interface Sender {
 /** Milliseconds after which a request counts as failed. */
 const patience = 15_000;
 
+/**
+ * Milliseconds for which a connection is used, as browsers and proxies limit it. Otherwise all connections would stay at the
+ * replica that did not restart.
+ */
+const connectionLife = 20_000;
+
 export function createSender(own: Record<string, string>): Sender {
-  const agent = new Agent({ headersTimeout: patience, bodyTimeout: patience, connectTimeout: patience });
+  const agent = new Agent({
+    headersTimeout: patience,
+    bodyTimeout: patience,
+    connectTimeout: patience,
+    clientTtl: connectionLife,
+  });
   return {
     async send(url, { method = 'GET', headers, body, expect = 200 } = {}) {
       const isBytes = Buffer.isBuffer(body);

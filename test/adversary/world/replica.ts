@@ -33,6 +33,7 @@ export interface Footprint {
 
 export interface Replica {
   place: ReplicaPlace;
+  logFile: string;
   /** Undefined while the replica is not running. */
   pid(): number | undefined;
   /** True if it is ready and has written everything that it registers at the platform. */
@@ -83,8 +84,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   const running = keepRunning();
   const pid = () => (child && isRunning(child) ? child.pid : undefined);
   return {
-    place,
-    pid,
+    ...{ place, logFile, pid },
     async prepared() {
       const read = (path: string) => fetch(`${metricsUrl}${path}`, { signal: AbortSignal.timeout(2_000) });
       const [ready, metrics] = await Promise.all([read('/readyz'), read('/metrics')]).catch(() => []);

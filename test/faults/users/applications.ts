@@ -67,7 +67,7 @@ async function applyOnce({ formsUrl, intake, administrator, random, signal, ...r
     const { data: found } = before.json as { data: unknown };
     if (!application.possible.some((one) => isDeepStrictEqual(one, found)))
       return rest.complain(`a draft contains ${JSON.stringify(found)}, but nobody saved that last`);
-    const data = { name: 'Ana', age: random.integer(0, 99), note: randomUUID() };
+    const data = { name: 'a canary', age: random.integer(0, 99), note: randomUUID() };
     application.possible = [found, data];
     const headers = as(intake, { 'if-match': String(before.headers.etag) });
     const save = { method: 'PUT', url: `${base}/${id}/data`, headers, body: { data, files: {} } };

@@ -1,7 +1,7 @@
-// The check of all captured log lines finds what it looks for.
+// The check of all output finds what it looks for.
 import { expect, it } from 'vitest';
 import { serviceEvent } from '../../src/service/operations/audit.ts';
-import { problemOfLine } from './log-checks.ts';
+import { problemOfLine } from './output-check.ts';
 
 it.each([
   ['a token', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'],
