@@ -10,6 +10,7 @@ export default defineConfig({
   plugins: [endStalledRun(1_000_000)],
   test: {
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/log-checks.ts'],
     testTimeout: 180_000,
     hookTimeout: 300_000,
     projects: [

@@ -6,6 +6,7 @@ export default defineConfig({
   plugins: [endStalledRun()],
   test: {
     include: ['test/incidents/**/*.test.ts'],
+    setupFiles: ['test/support/log-checks.ts'],
     fileParallelism: false,
     testTimeout: 600_000,
     hookTimeout: 300_000,

@@ -10,7 +10,16 @@ import { runDemo } from '../../dev/demo/steps.ts';
 import { checkOutput } from '../support/output-check.ts';
 import { clientAt, openPassage, type Passage } from './ingress.ts';
 import { runProbe } from './probe.ts';
-import { createWorld, fullname, newestHelm, release, type World, waitForStatus, writeWorldData } from './world.ts';
+import {
+  createWorld,
+  fullname,
+  newestHelm,
+  readPodLogs,
+  release,
+  type World,
+  waitForStatus,
+  writeWorldData,
+} from './world.ts';
 
 const signInLimit = 25;
 let world: World;
@@ -288,10 +297,7 @@ describe('with an HTTPRoute instead of the Ingress', () => {
 });
 
 it('the logs of all pods hold no token, cookie or address, and their audit events are valid', async () => {
-  const components = ['forms', 'token-handler', 'platform-server', 'reconciler'].join();
-  const selector = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (${components})`;
-  const flags = ['--all-containers', '--tail=-1', '--max-log-requests=30'];
-  const logs = await world.kubectl('logs', '-l', selector, ...flags);
+  const logs = await readPodLogs(world);
   expect(logs).toContain('"audit":');
   expect(await checkOutput(Readable.from([logs]))).toEqual([]);
 });

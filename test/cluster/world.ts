@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createCountriesRegister } from '../../dev/demo-data/countries.ts';
 import { demoConsoleId, platformSeed, waitForNotices, writeDemoData } from '../../dev/demo-data/demo-data.ts';
 import { createUrns } from '../../src/service/urn.ts';
+import { noticeOutput } from '../support/captured-log.ts';
 import { attempt, type Outcome, run } from './commands.ts';
 import { ingressOrigin, reachIngress } from './ingress.ts';
 import { partsManifests } from './parts-manifests.ts';
@@ -70,7 +71,10 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
     },
     token: (clientId) => requestToken(url, clientId),
     // The next suite has another namespace, and need not wait for the end of this one.
-    remove: () => remove('--wait=false'),
+    async remove() {
+      for (const line of (await readPodLogs(world)).split('\n')) noticeOutput(line);
+      await remove('--wait=false');
+    },
   };
   // Remove what an earlier run may have left.
   await remove('--timeout=180s');
@@ -79,6 +83,14 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
   await kubectl('rollout', 'status', 'deployment/test-parts', '--timeout=180s');
   await waitForStatus(`${url}/auth/realms/demo/.well-known/openid-configuration`);
   return world;
+}
+
+/** Returns the logs of the product's pods. */
+export async function readPodLogs({ tryKubectl }: World): Promise<string> {
+  const components = ['forms', 'token-handler', 'platform-server', 'reconciler'].join();
+  const selector = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (${components})`;
+  const flags = ['--all-containers', '--tail=-1', '--max-log-requests=30'];
+  return (await tryKubectl('logs', '-l', selector, ...flags)).stdout;
 }
 
 /** Writes the demo data as `npm start` does. An error contains the last log lines of the pods. */

@@ -16,6 +16,7 @@ import { openSecrets } from '../../dev/secrets.ts';
 import { createStopStack, type StopStack } from '../../dev/stop-stack.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { createUrns } from '../../src/service/urn.ts';
+import { noticeLogs } from '../support/captured-log.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
 
@@ -170,6 +171,7 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
   const stop = async (job: Job) => children.get(job)?.stop();
   await stack.add(async () => {
     for (const job of jobs) await stop(job);
+    await noticeLogs(directory);
   });
   gateway = createGateway({
     ...{ publicUrl, access: access.app, messages: mailbox.messages, parts: async () => ({}) },

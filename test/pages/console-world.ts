@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { listen } from '../../dev/listen.ts';
+import { noticeLogs } from '../support/captured-log.ts';
 import { launchChromium } from '../support/chromium.ts';
 
 const project = join(import.meta.dirname, '../..');
@@ -72,6 +73,7 @@ export async function startConsoleWorld(onContext?: (context: BrowserContext) =>
       await Promise.all([pool.end(), handlerPool.end(), browser.close()]);
       child.kill('SIGTERM');
       if (child.exitCode === null) await new Promise((done) => child.on('close', done));
+      await noticeLogs(join(directory, 'logs'));
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -1,5 +1,7 @@
 // A real logger whose lines a test can read.
 import { createReadStream } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { createLogger, type Logger } from '../../src/service/operations/log.ts';
@@ -31,6 +33,11 @@ export function noticeStream(stream: Readable): void {
 /** Passes each line of a file. */
 export async function noticeFile(path: string): Promise<void> {
   for await (const line of createInterface({ input: createReadStream(path) })) notice(line);
+}
+
+/** Passes each line of the logs in a folder. */
+export async function noticeLogs(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) if (name.endsWith('.log')) await noticeFile(join(folder, name));
 }
 
 export function captureLog(level = 'debug'): CapturedLog {

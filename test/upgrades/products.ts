@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { noticeStream } from '../support/captured-log.ts';
 
 export type Version = 'old' | 'new';
 export type Service = 'platform-server' | 'forms' | 'token-handler';
@@ -54,10 +55,12 @@ function launch(main: string, { folder, version, shift, env }: Launch, args: str
 
 function collect(child: ChildProcess): () => string {
   let text = '';
-  for (const stream of [child.stdout, child.stderr])
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream) noticeStream(stream);
     stream?.on('data', (chunk: Buffer) => {
       text += chunk.toString();
     });
+  }
   return () => text;
 }
 
