@@ -1,6 +1,7 @@
 // Writes docs/soak.md from the figures of a run.
 import { written } from '../bench/statistics.ts';
 import { quantities, type Series } from './judge.ts';
+import { warmUpShare } from './probes.ts';
 import type { SoakResult } from './run.ts';
 import { trendOf } from './trend.ts';
 
@@ -37,7 +38,8 @@ process runs through the whole time, and is measured every 5 s; what is alive af
 ${found === '' ? 'Every invariant held: no process exited, no save was lost, nobody was signed out, and nothing grew.' : `Invariants that do not hold:\n\n${found}`}
 
 A slope is the change per hour, with its 95 % confidence interval. Something grew if it surely grew by more than its limit: a
-tenth of its mean (memory, descriptors, handles, connections) or a quarter (delay and latency), and at least a small amount.
+tenth of its mean (memory, descriptors, handles, connections) or a quarter (delay and latency), and at least a small amount. The
+first ${(minutes * warmUpShare).toFixed(0)} minutes are left out, because the memory of a new process grows while it compiles its code.
 
 | process | quantity | mean | slope per hour |
 | --- | --- | --- | --- |

@@ -12,8 +12,11 @@ import type { Quantity, Series } from './judge.ts';
 
 const mebibyte = 1_024 * 1_024;
 
+/** The first share of the time is not judged: the memory of a new process grows while it compiles its code. */
+export const warmUpShare = 1 / 6;
+
 export interface Probes {
-  /** Ends the sampling, and returns the series of the time since `begin`. */
+  /** Ends the sampling, and returns the series without the warm-up. */
   end(requests: Request[]): Promise<Series[]>;
 }
 
@@ -87,7 +90,9 @@ export function startProbes({ world, interval, collectEvery }: ProbeOptions): Pr
           if (last) last.x = (end * (part + 0.5)) / 60;
         }
       }
-      return [...series.values()].filter(({ points }) => points.length >= 3);
+      return [...series.values()]
+        .map((one) => ({ ...one, points: one.points.filter(({ x }) => x >= end * warmUpShare) }))
+        .filter(({ points }) => points.length >= 3);
     },
   };
 }
