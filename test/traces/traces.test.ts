@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { call } from '../support/platform.ts';
 import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
-import { expectShort, expectTrace, recordRequest, watchers } from './expect-trace.ts';
+import { expectShort, expectTrace, recordRequest, registration, watchers } from './expect-trace.ts';
 import { createRecording, type Recording } from './recording.ts';
 
 /** The dispatcher runs in the background during requests. Only the trace of a lock and its notice includes it. */
@@ -63,11 +63,12 @@ describe('ARCHITECTURE documents the modules of', () => {
 
   it('a submit', async () => {
     // Make outbox rows never due, so that platform clients run only for requests and not for deliveries.
-    await world.pool.query(`CREATE FUNCTION postpone() RETURNS trigger LANGUAGE plpgsql
+    await world.pool.query(`CREATE OR REPLACE FUNCTION postpone() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN NEW.not_before := 'infinity'; RETURN NEW; END $$;
-      CREATE TRIGGER postponed BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION postpone()`);
+      CREATE OR REPLACE TRIGGER postponed BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION postpone()`);
     const ids: string[] = [];
-    for (let count = 0; count < 5; count += 1) {
+    // As many as there may be recordings.
+    for (let count = 0; count < 15; count += 1) {
       const id = await draft(forms);
       await save(id);
       ids.push(id);
@@ -101,7 +102,8 @@ async function recordLock(): Promise<string[]> {
   expect((await run.ended).code, run.output()).toBe(0);
   recorded.discard();
   // Modules of src/service/operations, such as the log, also run by timers.
-  const isTimed = (path: string) => watchers.includes(path) || path.startsWith('src/service/operations/');
+  const isTimed = (path: string) =>
+    [...watchers, registration].includes(path) || path.startsWith('src/service/operations/');
   return [...new Set([...locked, ...delivered])].filter((path) => !isTimed(path)).sort();
 }
 
