@@ -2,7 +2,7 @@
 import { type Listening, listen } from './listen.ts';
 import { UsageError } from './options.ts';
 
-/** Comes first in the start, so that nothing has changed if the port is in use. Throws UsageError. */
+/** The start calls this function first, so that nothing has changed if the port is in use. Throws UsageError. */
 export async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
   return listen(handle, port).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')

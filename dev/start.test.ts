@@ -105,7 +105,7 @@ async function expectConsoleSignIn(): Promise<void> {
   expect(JSON.parse((await browser.request(path)).text)).toMatchObject({ scope: 'tenant' });
 }
 
-/** Expects that `npm start` writes the environment of `npm run reconcile`, and removes it when it stops. */
+/** Expects that `npm start` writes the environment of `npm run reconcile`, and removes that file when it stops. */
 async function expectReconcilerRuns(started: Started): Promise<void> {
   const file = join(directory, 'data/reconciler.env');
   const reconcile = async () => {

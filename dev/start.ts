@@ -126,7 +126,7 @@ async function startAll(run: Run): Promise<Started> {
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsAddresses } };
 }
 
-/** Returns the promise, whose rejection is handled where it is awaited later. */
+/** Keeps a rejection from counting as unhandled until the returned promise is awaited. */
 function inBackground<T>(work: Promise<T>): Promise<T> {
   work.catch(() => undefined);
   return work;

@@ -30,7 +30,7 @@ export interface ExpiryOptions {
   defaults: Retention;
   /** Number of forms in a batch while requests are served. */
   batchSize: number;
-  /** How to look for forms with more than one subscriber. */
+  /** Dependencies of the checks for forms with more than one subscriber. */
   checks: CheckOptions;
   clock: Clock;
   log: Logger;
@@ -64,7 +64,7 @@ const purgedForEach = 10;
 const day = 86_400_000;
 
 /**
- * Rejects with LeaseLostError, or with the error if the database keeps failing. Then `outcome` contains what was done.
+ * Rejects with LeaseLostError, or with the database's error if that persists. `outcome` then contains what was done.
  */
 export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const options: PacedOptions = { ...given, pace: createPace({ ...given, hasRequests: watchRequests(given.pool) }) };

@@ -9,7 +9,7 @@ describe('the pace of a run', () => {
   function start(requests: () => boolean | Error) {
     let time = 0;
     const controller = new AbortController();
-    // Pauses end at once.
+    // The signal is aborted, so that pauses end immediately.
     controller.abort();
     const pace = createPace({
       batchSize: 50,

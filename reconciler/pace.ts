@@ -1,5 +1,5 @@
 // Adapts the expiry to the load of the database. While requests are served, batches are small and limited in rate, so that
-// requests keep most of the database. While none are, batches follow each other, and grow as long as they are quick.
+// requests keep most of the database. Otherwise, batches follow each other without a pause, and grow while they are quick.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
@@ -20,20 +20,26 @@ export interface FinishedBatch {
 export interface PaceOptions {
   /** Forms in a batch while requests are served. */
   batchSize: number;
-  /** True if requests reached the database since the previous call. Without it, requests are always assumed. */
+  /** True if requests reached the database since the previous call. If the call rejects, requests are assumed. */
   hasRequests(): Promise<boolean>;
   signal: AbortSignal;
   /** Milliseconds. */
   now?: () => number;
 }
 
-/** While requests are served: changes per second, and the longest pause in milliseconds after a batch that took as long. */
+/**
+ * Limits while requests are served. `changes`: changes per second. `pause`: milliseconds. A pause lasts as long as its
+ * batch took, up to `pause`, and longer only if `changes` requires it.
+ */
 const serving = { changes: 1_000, pause: 250 };
-/** While none are, batches are up to this many times larger. */
+/** While no requests are served, batches are up to this many times larger. */
 const growth = 20;
-/** Milliseconds. A batch that takes longer delays a request that needs one of its forms. */
+/**
+ * Milliseconds. While no requests are served, batches grow if they take less than `least`, and shrink if they take more
+ * than `most`. A longer batch would delay a request that needs one of its forms.
+ */
 const quick = { least: 100, most: 250 };
-/** Requests are served if this many of the last checks found some. Probes and scrapes are found by fewer. */
+/** Requests count as served if `busy` of the last `kept` checks found one. Probes and scrapes appear in fewer checks. */
 const checks = { kept: 5, busy: 3 };
 /** Milliseconds after which requests count as over. */
 const quietPeriod = 2_000;
@@ -65,8 +71,9 @@ export function createPace({ batchSize, hasRequests, signal, now = () => perform
 }
 
 /**
- * The time of the last statement of a connection that serves requests. Postgres shows it for connections of the same role.
- * The pools of the outbox dispatcher and of the reconciler have names (see `createPool`).
+ * Selects the time of the last statement on the connections that serve requests. Postgres shows this time only for
+ * connections of the same role. The outbox dispatcher and the reconciler are excluded by the names of their pools (see
+ * `createPool`).
  */
 const activitySql = `
 SELECT max(state_change)::text AS latest FROM pg_stat_activity

@@ -1,5 +1,5 @@
-// Forms with content that Postgres cannot process expire if possible. Otherwise they are quarantined. They never affect
-// other forms.
+// Tests forms with content that Postgres cannot process: they expire if possible, are quarantined otherwise, and never
+// affect other forms.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';

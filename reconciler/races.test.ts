@@ -1,5 +1,4 @@
-// Concurrent changes by applicants, administrators and a run. Tests that each change takes effect completely or not at
-// all.
+// Tests that concurrent changes by applicants, administrators and a run each take effect completely or not at all.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { createFormStore } from '../src/forms/forms/store.ts';

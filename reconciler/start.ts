@@ -33,7 +33,7 @@ export interface ReconcilerOptions {
   clock?: Clock;
 }
 
-/** Performs one run, then closes all connections. Rejects if the database cannot be migrated, and with ConfigError. */
+/** Performs one run, then closes all connections. Rejects with ConfigError, or if the database cannot be migrated. */
 export async function reconcile(options: ReconcilerOptions): Promise<RunResult> {
   const { config, log, env, signal, clock = systemClock } = options;
   const metrics = createMetrics();

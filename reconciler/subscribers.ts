@@ -1,5 +1,5 @@
-// Looks at the forms that may have more than one subscriber at the notification service, a limited number in each run. If
-// the service fails, or denies it to our account, the forms wait for the next run, and this run succeeds all the same.
+// Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms that
+// may have duplicates. If the service fails or denies access, the forms wait for the next run, and this run still succeeds.
 
 import { type CheckOptions, dueChecks, removeOthers, settleChecks } from '../src/forms/expiry/subscriber-checks.ts';
 import { failureFields } from '../src/platform/platform-error.ts';
@@ -15,10 +15,10 @@ export interface SubscriberUpkeep {
   signal: AbortSignal;
 }
 
-/** Each check is one call to the notification service. */
+/** Maximum number of checks in a run. Each check is one call to the notification service. */
 const checksOfRun = 500;
 
-/** Returns the number of removed subscribers; in a dry run, of the forms to look at. */
+/** Returns the number of removed subscribers; in a dry run, the number of forms to check. */
 export async function removeOtherSubscribers({
   writer,
   checks,

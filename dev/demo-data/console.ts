@@ -1,5 +1,5 @@
-// Registers the console's client, which the token handler writes to the core configuration, at the identity provider of
-// the demo tenant, so that people can sign in at once.
+// Registers the console's client for the demo tenant at the identity provider, so that people can sign in immediately. The
+// token handler writes this client to the core configuration.
 import { setTimeout as delay } from 'node:timers/promises';
 import { consoleId } from '../../src/service/clients/client-rules.ts';
 
@@ -13,8 +13,8 @@ export interface ConsoleConnection {
 }
 
 /**
- * Registers the client or, if it is registered, replaces its redirect URI, because the port can differ from that of the
- * last start. Waits until the token handler has written the client. Throws after 30 s, or if a request fails.
+ * Registers the client. If it is already registered, replaces its redirect URI, because the port can differ from that of
+ * the last start. Waits until the token handler has written the client. Throws after 30 s, or if a request fails.
  */
 export async function registerConsole({ url, token, publicUrl }: ConsoleConnection): Promise<void> {
   const callback = `${publicUrl}/token-handler/clients/${consoleId}/callback`;

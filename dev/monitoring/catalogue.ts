@@ -52,7 +52,7 @@ const clock = systemClock;
 const noQueue = { running: 0, waiting: 0 };
 const noJobs = { count: 0, oldest: null };
 
-/** Creates the metrics of a process. Their readings are never used. */
+/** Functions that create the metrics of each process. Their sources are empty, because no value is ever read. */
 const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
   'form-service'(metrics) {
     const { registry } = metrics;
@@ -95,7 +95,7 @@ export function createCatalogue(): CatalogueEntry[] {
   return monitoredProcesses.flatMap((process) => metricsOf(process).sort((a, b) => (a.name < b.name ? -1 : 1)));
 }
 
-/** What prom-client keeps of a metric and does not declare. */
+/** Members of prom-client's metrics that its type definitions do not declare. */
 interface MetricObject {
   name: string;
   help: string;

@@ -1,5 +1,5 @@
-// The values that the code gives to labels, for the checks of what alerts, dashboards and runbooks select. The lists are
-// those with which the code counts, so that a value that is renamed in the code is missing here.
+// The values of labels, for tests that alerts, dashboards and runbooks select only values that exist. The lists come from
+// the code that exports the metrics, so that a value renamed there is also renamed here.
 import { codeOutcomes } from '../../src/forms/codes/code-metrics.ts';
 import { runParts } from '../../src/forms/expiry/metrics.ts';
 import { noReads } from '../../src/platform/platform-metrics.ts';
@@ -11,7 +11,7 @@ import { refreshOutcomes } from '../../src/token-handler/sessions/refresh-metric
 import { signInOutcomes } from '../../src/token-handler/sign-in/sign-in-metrics.ts';
 import { proxyOutcomes } from '../../src/token-handler/targets/proxy-outcome.ts';
 
-/** By metric and label. `route` is missing: its values are the patterns of the route tables. */
+/** The values by metric and label. The label `route` is missing: its values are the patterns of the route tables. */
 export const labelValues: Record<string, Record<string, readonly string[]>> = {
   formgate_http_requests_total: { status: statusClasses },
   formgate_dependency_up: { dependency: watchedDependencies },

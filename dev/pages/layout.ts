@@ -1,5 +1,5 @@
 // Renders the pages of `npm start`. All pages share one layout and one stylesheet; a page may add one script. The
-// policy of each page allows only these. Values go through `html`, which escapes them.
+// Content-Security-Policy of a page allows no other stylesheet or script. Values go through `html`, which escapes them.
 import { createHash } from 'node:crypto';
 import { html, Markup, page } from '../../src/service/openapi/html.ts';
 import { stylesheet } from './stylesheet.ts';

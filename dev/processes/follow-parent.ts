@@ -1,5 +1,5 @@
-// Ends a child process when its parent has ended, even by SIGKILL. Each child loads this file before its main. It waits
-// for the end of standard input, because the system closes the parent's end of that pipe.
+// Ends a child process when its parent has ended, even by SIGKILL. Each child loads this file before its main. Standard
+// input is a pipe from the parent, and ends with the parent, because the system then closes the parent's end.
 import { isMainThread } from 'node:worker_threads';
 
 // Worker threads load this file too, but their standard input ends immediately.

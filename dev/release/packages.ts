@@ -39,7 +39,7 @@ export function imagePackages(lockFile: string): Package[] {
   return unique(installed.map(([path, entry]) => toPackage(path, entry)));
 }
 
-/** Returns the packages that the workspace `web` names: the pages contain code of them. */
+/** Returns the packages that the workspace `web` names, because the pages contain their code. */
 export function pagePackages(lockFile: string): Package[] {
   const { packages } = lockSchema.parse(JSON.parse(lockFile));
   const names = Object.keys(packages.web?.devDependencies ?? {}).filter((name) => !name.startsWith('@types/'));
@@ -65,7 +65,7 @@ function toPackage(path: string, { name, version = '', license, integrity = '' }
   };
 }
 
-/** A package may be installed at several places. */
+/** Sorts the packages and removes duplicates: a package may be installed at several places. */
 function unique(packages: Package[]): Package[] {
   const byId = new Map(packages.map((item) => [`${item.name}@${item.version}`, item]));
   return [...byId.values()].sort((a, b) => a.name.localeCompare(b.name, 'en') || a.version.localeCompare(b.version));

@@ -1,5 +1,5 @@
-// The conditions Shadows and TargetsResolved of a resource. Pure functions only. While a check cannot be completed, the
-// last result stays, so that an outage neither changes a thousand statuses nor hides a finding.
+// Computes the conditions Shadows and TargetsResolved of a resource. Pure functions only. While a check cannot be
+// completed, its last result stays, so that an outage neither changes a thousand statuses nor hides a finding.
 import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
 import type { Condition } from './resource.ts';
@@ -9,15 +9,15 @@ import type { UpstreamState } from './upstreams.ts';
 /** A condition without its times. */
 export type Outcome = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** A shadowed tenant. The name is its id if the tenant's name is not known any more. */
+/** A shadowed tenant. `name` is the tenant's id if its name is unknown. */
 interface Affected {
   id: string;
   name: string;
 }
 
-/** Tenants that the status lists by id. */
+/** Maximum number of tenants that the status lists by id. */
 export const mostShadowedTenants = 50;
-/** Tenants and targets that a message lists. */
+/** Maximum number of tenants or targets that a message lists. */
 const mostListed = 10;
 
 const notAccepted = { status: 'Unknown', reason: 'NotAccepted', message: 'The client is not accepted.' } as const;
@@ -32,7 +32,7 @@ export function shadowedTenants(
   const before = resource.status.shadowedTenants ?? [];
   if (!shadows) return before.map((id) => ({ id, name: id }));
   const known = new Set(before);
-  // A tenant that was affected stays so until its configuration can be read.
+  // A tenant that was affected counts as affected until its configuration can be read again.
   const stillUnread = shadows.unread.filter(({ id }) => known.has(id));
   const all = [...(shadows.affected.get(clientId) ?? []), ...stillUnread];
   return all.sort((a, b) => compare(a.name, b.name) || compare(a.id, b.id));
@@ -87,7 +87,7 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
   return { type, status: 'True', reason: 'Resolved', message: 'The directory knows the upstream of each target.' };
 }
 
-/** Returns the present condition, or an unknown one if there is none, or if it is about other targets. */
+/** Returns the resource's last condition. If it has none, or only one about other targets, returns `unknown`. */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);
   // Shadows does not depend on the version of the resource, because the client id is immutable.
@@ -97,7 +97,7 @@ function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome 
   return { type, status, reason, message };
 }
 
-/** True if the core configuration has a client from this resource, perhaps an earlier version. */
+/** True if the core configuration has a client from this resource, perhaps from an earlier version of the resource. */
 export function isInEffect({ resource, refusal }: Verdict): boolean {
   return !refusal || (refusal.reason === 'Invalid' && resource.status.syncedHash !== undefined);
 }
@@ -107,7 +107,7 @@ function listed(items: readonly string[]): string {
   return items.length > mostListed ? `${some} and ${items.length - mostListed} more` : some;
 }
 
-/** Tenants' administrators choose names, and messages are shown in terminals. */
+/** Makes a name safe for terminals, where messages are shown: administrators of tenants choose the names. */
 function printable(name: string): string {
   return [...name.replaceAll(/\p{C}/gu, '')].slice(0, 60).join('');
 }

@@ -1,6 +1,6 @@
-// The CoreClient resources of one namespace: reads them in pages, writes their status by server-side apply, and creates
-// Events. KUBECONFIG selects the cluster; without it, the Pod's cluster is used. Requires only the Role in that
-// namespace. Does not validate resources.
+// Reads the CoreClient resources of one namespace in pages, writes their status by server-side apply, and creates Events.
+// KUBECONFIG selects the cluster; without it, the Pod's cluster is used. The only permissions needed are those of the
+// chart's Role in that namespace. Does not validate resources.
 import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -52,7 +52,7 @@ const path = { group: apiGroup, version: apiVersion, plural };
 /** The token of the Pod's service account. Without this file, a Pod has no access to the API server. */
 const tokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Returns undefined without KUBECONFIG and without a service account. */
+/** Returns undefined if there is neither KUBECONFIG nor a service account. */
 export async function findCluster(options: ClusterOptions): Promise<Cluster | undefined> {
   const { KUBECONFIG, KUBERNETES_SERVICE_HOST } = options.env;
   if (!KUBECONFIG && !(KUBERNETES_SERVICE_HOST && isReadable(tokenFile))) return undefined;

@@ -14,7 +14,7 @@ export interface CoreDocument {
   clients: ReadonlyMap<string, unknown>;
   /** Ids at the top level of the document, where the token handler also reads clients. */
   atTop: ReadonlySet<string>;
-  /** The ids of the owned clients, each with the time since when it is owned (ISO 8601). */
+  /** The ids of the owned clients, each with the time at which its ownership began (ISO 8601). */
   owned: ReadonlyMap<string, string>;
 }
 

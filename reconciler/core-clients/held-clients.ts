@@ -1,4 +1,4 @@
-// Reports in an Event that a sync kept clients without a resource, because it would have removed too many of them.
+// Reports in an Event that a sync kept clients that have no resource, because it would have removed too many clients.
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -13,13 +13,13 @@ export interface HeldClientsOptions {
   renewLease(): Promise<void>;
 }
 
-/** Client ids that the note lists. */
+/** Maximum number of client ids in the note of the Event. */
 const mostListed = 20;
 
 /**
  * Creates an Event about the first of the clients, unless the API server still has the Event of an earlier run about the
- * same clients. It keeps Events for an hour by default, so a guard that stays in place is reported once an hour. Returns
- * the number of created Events and the failure, if any. Rejects if `renewLease` does.
+ * same clients. The API server keeps Events for an hour by default, so clients that stay kept are reported once an hour.
+ * Returns the number of created Events and the failure, if any. Rejects if `renewLease` does.
  */
 export async function reportHeld(
   held: readonly string[],
@@ -43,7 +43,7 @@ export async function reportHeld(
   }
 }
 
-/** Client ids may contain spaces and capitals; the name of the resource is unknown, because it does not exist. */
+/** Derives a resource name from the client id, which may contain spaces and capitals, because no resource exists. */
 function resourceName(clientId: string): string {
   return (
     clientId

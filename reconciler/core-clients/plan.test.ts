@@ -1,4 +1,4 @@
-// Tests for arbitrary resources and configurations which resource gets which client, and what is written.
+// Tests which resource gets which client, and what is written, with arbitrary resources and configurations.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { maintainedClients } from '../../src/service/clients/client-rules.ts';

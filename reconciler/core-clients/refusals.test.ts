@@ -1,6 +1,6 @@
-// Core clients that the configuration service refuses, and statuses that the API server refuses. Tests that they do not
-// affect others, and that runs do not retry them. The cluster and the configuration service are scripted; the
-// quarantine is in Postgres.
+// Tests core clients that the configuration service refuses, and statuses that the API server refuses: they do not affect
+// others, and runs do not retry them. The cluster and the configuration service are scripted; the quarantine is in
+// Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';

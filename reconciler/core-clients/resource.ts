@@ -1,5 +1,5 @@
-// CoreClient resources in the format of the API server. Parsing is tolerant: an invalid resource does not fail the
-// sync, but later gets a condition.
+// CoreClient resources in the format of the API server. Parsing is tolerant: an invalid resource does not make
+// the sync fail, but later gets a condition.
 import { z } from 'zod';
 
 export const apiGroup = 'formgate.dev';

@@ -1,4 +1,4 @@
-// Finds shadowed clients among a thousand tenants, with a real configuration service of which some responses break.
+// Tests the search for shadowed clients among a thousand tenants. The configuration service is real, but some reads fail.
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const ids = new Set(['permits', 'portal']);
 let test: TestPlatform;
 let proxy: FaultProxy;
 let platform: Platform;
-/** Responds to reads of these tenants with a status, or never. */
+/** Tenants whose reads fail: the response has this status, or never comes. */
 let broken: Map<string, number | 'hang'>;
 
 beforeAll(async () => {
@@ -66,7 +66,7 @@ beforeEach(() => {
   broken = new Map();
 });
 
-/** Breaks the answers about the tenants in `broken`. */
+/** Breaks the responses to reads of the tenants in `broken`. */
 async function scripted({ url = '' }: IncomingMessage): Promise<number | undefined> {
   const tenantId = new URL(url, 'http://x').searchParams.get('tenantId') ?? '';
   const fault = broken.get(tenantId);

@@ -31,7 +31,7 @@ export interface ShadowsOptions {
 const parallel = 8;
 /** Milliseconds for one tenant, so that tenants that hang leave time for the others. */
 const readTimeout = 3_000;
-/** Failures that are logged one by one. The last line has the number of all. */
+/** Number of failures that are logged one by one. The last log line contains the number of all failures. */
 const loggedFailures = 5;
 
 /** `ids` are those of all core clients. Returns undefined if the tenants cannot be listed. */
@@ -83,7 +83,7 @@ async function readTenants(ids: ReadonlySet<string>, waiting: Tenant[], options:
   return { affected, unread, read };
 }
 
-/** So that each tenant has its turn over several runs, even if the time of one run does not suffice for all. */
+/** Shuffles the tenants, so that several runs read all of them even if one run has too little time. */
 function inRandomOrder<T>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, rank: Math.random() }))

@@ -26,7 +26,7 @@ export interface ClientEvent {
   note: string;
 }
 
-/** The results of the checks that do not concern the resource alone. */
+/** The results of the checks that read the tenants and the directory. */
 export interface Checks {
   /** Undefined if the tenants cannot be listed. */
   shadows: Pick<Shadows, 'affected' | 'unread'> | undefined;
@@ -120,7 +120,7 @@ export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClien
 }
 
 function comparable(status: Partial<CoreClientStatus>) {
-  // Without shadowedTenants: the message of Shadows changes with it, and a cluster with an older definition drops it.
+  // Ignores shadowedTenants: the message of Shadows changes with it, and a cluster with an older CRD drops this field.
   const { observedGeneration, clientId, revision, syncedHash, conditions = [] } = status;
   const byType = Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
   return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };
@@ -148,7 +148,7 @@ export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus):
   ];
 }
 
-/** A finding is reported when it appears or changes, such as with another tenant, and when it is gone. */
+/** Returns an Event if a finding appears, if its message changes (for example, with another tenant), or if it is gone. */
 function findingEvents(
   present: Partial<CoreClientStatus>,
   next: CoreClientStatus,
@@ -176,7 +176,7 @@ function transition(
   return after && (before?.status !== after.status || before.reason !== after.reason) ? after : undefined;
 }
 
-/** Cuts the text between two characters. */
+/** Cuts the text to at most `limit` bytes of UTF-8, and never inside a character. */
 export function cutToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));
   return text.slice(0, read);

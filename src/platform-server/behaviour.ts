@@ -1,5 +1,5 @@
-// The points at which the platform server can behave like the public platform's own services instead. Each function
-// receives what the server would use, and returns what it uses.
+// The hooks through which the platform server can imitate the public platform's own services. `ownBehaviour` imitates
+// nothing.
 import type { Route } from '../service/http/http-app.ts';
 import type { Queryable } from '../service/postgres/postgres.ts';
 import type { ChangeOptions, ConfigurationChanges } from './configuration/changes.ts';
@@ -19,11 +19,11 @@ export interface Behaviour {
   /** Returns the key by which a repeated event is recognised. */
   eventKey(context: Record<string, unknown>): string | undefined;
   findOrCreate(database: Queryable): FindOrCreate;
-  /** The channels to which codes can be sent; undefined if the service does not show them. */
+  /** The channels to which codes can be sent; undefined if responses do not list them. */
   codeChannels: string[] | undefined;
   /** True if a code works once; false if it works until it expires. */
   codesWorkOnce: boolean;
-  /** Returns how many notices are still to be sent to a subscriber; undefined if the service does not show it. */
+  /** Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number. */
   pendingNotices(database: Queryable): (tenant: string, id: string) => Promise<number | undefined>;
   jobs(options: DeliveryOptions, jobs: DeliveryJobs): DeliveryJobs;
   render: (render: TenantCode['render']) => TenantCode['render'];

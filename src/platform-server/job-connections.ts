@@ -8,7 +8,7 @@ import type pg from 'pg';
 export interface JobConnections {
   /** The pool for the library. Other code must not use it. */
   pool: pg.Pool;
-  /** Afterwards, no statement of the library settles, so that none can reject when the pool ends. */
+  /** After this call, no statement of the library settles, so that none can reject when the pool ends. */
   close(): void;
 }
 
@@ -71,7 +71,7 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
   });
 }
 
-/** Has the code `cannot_connect_now`, which the library retries 100 times, for an hour or more. */
+/** An error with the code `cannot_connect_now`. The library retries this code 100 times, for an hour or more. */
 class RetryableError extends Error {
   readonly code = '57P03';
 

@@ -1,5 +1,5 @@
-// Defines the metrics of the jobs: how many items wait, and the age of the oldest one. They are read from the database at
-// each scrape.
+// Defines the metrics of the jobs: how many items wait, and the age of the oldest one. Their values are read from the
+// database at each scrape.
 import prom from 'prom-client';
 import type { Clock } from '../service/clock.ts';
 
@@ -14,7 +14,7 @@ export type Waiting = () => Promise<Queue>;
 export interface JobMetricsOptions {
   registry: prom.Registry;
   clock: Clock;
-  /** By the value of the label. */
+  /** The queues, by the value of the label `queue`. */
   queues: Record<string, Waiting>;
 }
 

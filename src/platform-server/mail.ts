@@ -1,5 +1,5 @@
-// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code. They are written to logs and to the
-// job table, and the text of a reply quotes addresses.
+// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code: errors are written to logs and to the
+// job table, and the text of an SMTP reply could quote addresses.
 import type { Transporter } from 'nodemailer';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { createMailMetrics } from './mail-metrics.ts';
@@ -16,7 +16,7 @@ export interface Mail {
 }
 
 /**
- * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply, which a retry may not change.
+ * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply: a retry may get the same reply.
  */
 export class MailError extends Error {
   readonly refused: boolean;
@@ -56,7 +56,7 @@ export function createMailer(options: { url: string; from: string; metrics: Metr
     disableUrlAccess: true,
   };
   let opened: Promise<Transporter> | undefined;
-  // Loaded for the first mail, because it is a tenth of the time that a start takes.
+  // Nodemailer is loaded for the first mail, because loading it would take a tenth of the time of a start.
   const open = async () => (await import('nodemailer')).createTransport(settings);
   const send = async (message: object) => {
     opened ??= open();

@@ -185,7 +185,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
-  // Each service is an audience. Its own roles are unqualified only in the verifier for this service.
+  // Each service is an audience. Only the verifier for a service also returns that service's roles without its name.
   const verifierOf = (service: string) =>
     createBearerVerifier({
       ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clock },

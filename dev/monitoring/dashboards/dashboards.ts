@@ -1,5 +1,5 @@
 // The dashboards of Grafana, made from the metrics catalogue. `npm run docs` writes them to charts/formgate/dashboards.
-// They are classic dashboards (schema version 1), which the files and ConfigMaps of every current Grafana may contain.
+// They are classic dashboards (schema version 1), which every current Grafana can load from files and ConfigMaps.
 import * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
 import { background } from './background.ts';
 import { formService } from './form-service.ts';
@@ -18,7 +18,7 @@ interface DashboardText {
   name: string;
   title: string;
   description: string;
-  /** A metric that only the pods of this dashboard export. It finds their value of `job`. */
+  /** A metric that only the pods of this dashboard export. Its series contain the values of `job` to choose from. */
   exportedBy: string;
   rows(queries: Queries): RowText[];
 }
@@ -66,7 +66,7 @@ export function dashboardFile(dashboard: grafana.Dashboard): string {
   return `${JSON.stringify(dashboard, undefined, 2)}\n`;
 }
 
-/** Returns the metrics of the catalogue that the queries use. A histogram is used by its buckets, sum or count. */
+/** Returns the metrics of the catalogue that the queries name. Queries name a histogram by its buckets, sum or count. */
 export function metricsIn(expressions: readonly string[], metrics: readonly DescribedMetric[]): DescribedMetric[] {
   const names = new Set(expressions.flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*/g) ?? []));
   return metrics.filter(({ name }) =>
@@ -112,7 +112,7 @@ function buildDashboard(text: DashboardText, queries: Queries, explain: Explain)
   return builder.build();
 }
 
-/** The alerts as marks in every panel. */
+/** Shows firing alerts as marks in every panel. */
 function firingAlerts(): grafana.AnnotationQueryBuilder {
   return new grafana.AnnotationQueryBuilder()
     .name('Firing alerts')
@@ -124,7 +124,7 @@ function firingAlerts(): grafana.AnnotationQueryBuilder {
     .textFormat('{{severity}} {{job}}');
 }
 
-/** Grafana resolves a variable after those that its query names. */
+/** Each query may use the variables before it: Grafana resolves a variable after those that its query names. */
 function variables({ exportedBy }: DashboardText) {
   const query = (name: string, label: string, expr: string) =>
     new grafana.QueryVariableBuilder(name)
@@ -144,7 +144,7 @@ function variables({ exportedBy }: DashboardText) {
     query('release', 'Release', 'label_values(formgate_build_info{namespace="$namespace"}, release)'),
     // "All" stands for the services of this dashboard only.
     many('job', 'Service', `label_values(${exportedBy}{${ofRelease}}, job)`),
-    // Pods that ended in the time range have data, but are not in the list.
+    // "All" is `.*`, so that it includes pods that ended in the time range: they have data, but are not in the list.
     many('pod', 'Pod', `label_values(${exportedBy}{${ofRelease}, job=~"$job"}, pod)`).allValue('.*'),
   ];
 }

@@ -55,7 +55,7 @@ export function buildPanel(text: PanelText, id: number, explain: Explain): Build
     .datasource(dataSource)
     .unit(unit)
     .span(text.width ?? (show === 'number' ? 4 : 8))
-    // Small numbers fill a line of their own; larger ones stand beside panels of the usual height.
+    // Narrow panels of numbers form their own rows of half height. Wider ones stand beside panels of the usual height.
     .height(show === 'number' && (text.width ?? 4) < 8 ? 4 : 8);
   for (const [index, query] of queries.entries()) panel.withTarget(target(query, index, show));
   return panel;

@@ -19,13 +19,13 @@ export interface Query {
 }
 
 export interface Selection {
-  /** Labels that remain. Each combination of their values is a series. */
+  /** Labels to group by. Each combination of their values is a series. */
   by?: readonly string[];
   /** Further label matchers, such as `status="5xx"`. */
   where?: string;
   /** By default the labels in `by`. */
   legend?: string;
-  /** The counter has no series before its first event, so that no series means none: the panel then shows 0. */
+  /** True for a counter that has no series before its first event: without a series, the panel shows 0. */
   quiet?: boolean;
 }
 
@@ -72,7 +72,7 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       finish(`60 * ${rateOf(name, selection)}`, 'cpm', selection, name),
     /** Growth per second of a counter of seconds or bytes: processors in use, for example. */
     growth: (name: string, selection: Selection = {}) => finish(rateOf(name, selection), 'short', selection, name),
-    /** Share of time that a histogram of durations has recorded. */
+    /** The durations that a histogram recorded, as a share of the time that passed. */
     busy: (name: string, selection: Selection = {}) => {
       const sums = `rate(${select(name, 'histogram', selection, '_sum')}[${window}])`;
       return finish(aggregate('sum', sums, selection.by), 'percentunit', selection, name);
@@ -89,7 +89,7 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       const rates = aggregate('sum', `rate(${buckets}[${window}])`, [...(selection.by ?? []), 'le']);
       return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
     },
-    /** Sum over pods, for gauges of which each pod has its own share. */
+    /** Sum over pods, for gauges of which each pod exports its own part. */
     sum: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
     /** Maximum over pods, for gauges that all pods read from the same place. */

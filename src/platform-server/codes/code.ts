@@ -44,8 +44,8 @@ export function digestCheck(key: string, codeDigest: Buffer, idempotencyKey: str
 }
 
 /**
- * Compares in constant time. 'dead': the code was used or has expired. 'exhausted': this was the tenth failure. `check`
- * identifies the check if it can be repeated: a repeated check of a used code verifies it again.
+ * Compares in constant time. 'dead': the code was used, has failed too often or has expired. 'exhausted': this was the
+ * tenth failure. 'repeated': the same `check` used the code. `check` is undefined if the check cannot be repeated.
  */
 export function judgeCode(sent: SentCode, given: Buffer, now: Date, check?: Buffer): CodeCheck {
   if (sent.expires <= now) return 'dead';

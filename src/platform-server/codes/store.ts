@@ -1,5 +1,5 @@
-// Stores the digests of sent codes in Postgres. The row stays after a code has expired or was used, so that it can be
-// distinguished from a code that was never sent.
+// Stores the digests of sent codes in Postgres. The row of a code stays after the code has expired or was used, so that
+// such a code can be distinguished from a code that was never sent.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 

@@ -1,5 +1,5 @@
 // Writes configurations. Each write is one transaction that locks the configuration's row, so that no update is lost,
-// and records the event of the change. An edit without a change writes nothing. Values are validated before the
+// and records the event of the change. An edit that changes nothing writes nothing. Values are validated before the
 // transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value has changed in the
 // meantime, the edit starts again.
 import { isDeepStrictEqual } from 'node:util';

@@ -11,11 +11,11 @@ export interface CheckOptions {
   pool: pg.Pool;
   code: Pick<TenantCode, 'validate' | 'check'>;
   /**
-   * By `namespace:name`: schemas that no definition overrides, and functions that find the code in a value of this
-   * configuration.
+   * The configurations of this server's own services, by `namespace:name`. Each has a schema that no definition
+   * overrides, and a function that finds the code in its value.
    */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** Maximum length of a value's JSON text in characters. It also limits the growth by repeated edits. */
+  /** Maximum length of a value's JSON text in characters. Repeated edits cannot grow a value beyond it. */
   largest: number;
   /** Checks a value after its schema did. Returns why the value is rejected. `before` is the current value. */
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;

@@ -23,7 +23,7 @@ export const activeQuery = z.object({ orLatest: flagParameter });
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
-/** A member that is not a named criterion names a field of the configuration and the value that the field must have. */
+/** Every other member is a required value: its name is the dotted path to a field of the configuration. */
 const criteriaSchema = z
   .object({
     nameContains: z.string().max(50).optional(),

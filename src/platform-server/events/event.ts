@@ -37,10 +37,10 @@ const definitionSchema = {
   additionalProperties: false,
 };
 
-/** The schema of platform:event-service: the event definitions of each namespace. */
 /** The configuration that holds the event definitions. */
 export const eventsHome = { namespace: 'platform', name: 'event-service' };
 
+/** The schema of platform:event-service: the event definitions of each namespace. */
 export const eventDefinitionsSchema = {
   type: 'object',
   additionalProperties: {

@@ -290,7 +290,7 @@ describe('a mail server that is down', () => {
 
     const back = await startTestMailbox({ port: mailbox.port });
     onTestFinished(() => back.close());
-    // Instead of waiting for the next attempt, which comes later after each failure.
+    // Makes the jobs due now. Otherwise the test would wait for their next attempts, which come later after each failure.
     await database.query('UPDATE graphile_worker._private_jobs SET run_at = now()');
     await settled(database);
     const recipients = back

@@ -20,15 +20,16 @@ import {
 import { MailError } from '../mail.ts';
 import type { Delivery } from './deliveries-store.ts';
 
-/** Number of failures before quarantine. With the pauses between the attempts, they take half an hour. */
+/** Number of failures before quarantine. Eight attempts with the pauses between them take half an hour. */
 const limit = 8;
-/** Initial failures of a released delivery, so that its first failure quarantines it again. */
+/** The failure count of a delivery after its release. Its next failure exceeds `limit` and quarantines it again. */
 const releasedFailures = 1_000;
 
 export interface JobQuarantine {
   /**
-   * Runs the job. After too many failures caused by its content, quarantines the item and resolves as if the job had
-   * succeeded.
+   * Runs the job of an item. If the item's content makes the job fail and `limit` is reached, quarantines the item and
+   * resolves as if the job had succeeded. For an event, every attempt counts towards `limit`; for a delivery, only a
+   * failure that its content causes.
    */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;

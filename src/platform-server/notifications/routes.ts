@@ -35,7 +35,7 @@ export interface SubscriptionRouteOptions {
   subscribing: Subscribing;
   /** Returns the notification types of a tenant, by id. */
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
-  /** The channels to which codes can be sent; undefined if this is not shown. */
+  /** The channels to which codes can be sent; undefined if responses do not list them. */
   codeChannels: string[] | undefined;
 }
 

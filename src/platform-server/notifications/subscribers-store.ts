@@ -67,7 +67,7 @@ export function createSubscriberStore(database: Queryable) {
 
     /**
      * Returns how many notices are still to be sent to a subscriber. Counts an event that is not routed yet as one
-     * notice. Does not count what is in quarantine.
+     * notice. Does not count quarantined events and deliveries.
      */
     async pendingNotices(tenant: string, id: string): Promise<number> {
       const { rows } = await database.query<{ count: number }>(

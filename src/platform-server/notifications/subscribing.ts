@@ -50,7 +50,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       });
     },
 
-    /** Removes criteria that match the same events. If none is left, the subscription is removed too. */
+    /** Removes the criteria that match the same events as `criterion`. Without criteria left, removes the subscription. */
     removeCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
       if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');
       return withTransaction(pool, async (transaction) => {

@@ -121,7 +121,7 @@ const styles = {
   main: 'max-width: 600px; margin: 0 auto',
 };
 
-/** The language is that of the event's payload, if it names one; English by default. */
+/** The page's `lang` is the `language` of the event's payload, by default `en`. */
 function page(subject: string, body: string): string {
   const language = '{{#if event.payload.language}}{{event.payload.language}}{{else}}en{{/if}}';
   const heads = '{{#if title}}<h1>{{title}}</h1>{{/if}}{{#if subtitle}}<p>{{subtitle}}</p>{{/if}}';
@@ -161,9 +161,9 @@ function tidy(text: string): string {
 }
 
 /**
- * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options are `locale` (en-CA), `timeZone` (UTC),
- * `dateStyle` (long) and `timeStyle` (short; "none" omits the time), or else `format`, the only option of the public
- * platform: tokens of Luxon, such as "DDD". An invalid date renders as an empty text.
+ * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options and their defaults: `locale` (en-CA), `timeZone`
+ * (UTC), `dateStyle` (long) and `timeStyle` (short; "none" omits the time). Instead of the two styles, `format` may contain
+ * Luxon tokens, such as "DDD"; it is the only option of the public platform. An invalid date renders as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
   const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;

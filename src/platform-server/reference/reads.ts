@@ -1,6 +1,6 @@
-// The reads of configuration. A list reads the pin of each entry one after the other, fails if it exceeds the 16 MiB of
-// one document of its database, and is unordered beyond the first page. The other services keep what they have read of
-// core configuration, also that it does not exist, and never hear of a change.
+// Reads configuration as the reference implementation does. A list reads its entries one after the other, is unordered
+// beyond the first page, and fails above 16 MiB, the maximum size of a document in that implementation's database. The
+// other services cache core configuration, including its absence, and miss changes until the cached copy expires.
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';

@@ -1,4 +1,4 @@
-// The platform server with the behaviour of the reference implementation: each row of the table in docs/platform.md.
+// Tests the platform server with the behaviour of the reference implementation: each row of the table in docs/platform.md.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';

@@ -1,11 +1,11 @@
-// Subscribers: looks for the user's subscriber, and creates one if there is none. The user id is not unique, so two
+// Finds the user's subscriber, or creates one, as the reference implementation does. The user id is not unique, so two
 // overlapping requests create two subscribers.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { createSubscriberStore, type FindOrCreate } from '../notifications/subscribers-store.ts';
 
-/** The table of subscribers has a unique user id. In this mode the user id is here instead. */
+/** Creates a separate table for user ids, because user ids in the table of subscribers are unique. */
 export async function prepareSubscribers(database: Queryable): Promise<void> {
   await database.query(`
     SELECT pg_advisory_xact_lock(4711028);

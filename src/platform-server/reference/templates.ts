@@ -1,11 +1,12 @@
-// Templates: the helper `formatDate` accepts `format` only, in one time zone and locale for all tenants, and ignores the
-// options that this server's own helper knows.
+// Renders templates as the reference implementation does. Its helper `formatDate` has only the option `format`, uses one
+// time zone and locale for all tenants, and ignores the other options of this server's own helper.
 import type { TenantCode } from '../tenant-code.ts';
 
 const ownOptions = /\s+(?:timeStyle|dateStyle|locale|timeZone)=(?:"[^"]*"|'[^']*')/g;
 const call = /(\{\{[{&]?\s*formatDate\b)([^}]*)(\}\})/g;
-/** As measured: Luxon's tokens, and the zone and locale of the service. */
+/** The time zone and locale of the reference implementation, as measured. */
 const fixed = ' timeZone="America/Edmonton" locale="en-US"';
+/** The reference implementation's default format in Luxon tokens, as measured. */
 const usualFormat = ' format="ff ZZZZ"';
 
 const asReference = (source: string) =>
