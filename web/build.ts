@@ -12,14 +12,14 @@ const root = import.meta.dirname;
 const output = join(root, 'dist');
 /** Each is a folder with an index.html, and is served under its name. */
 const apps = ['apply', 'console'];
-/** Each is a folder with a script of the same name, which is not part of a page: for frontends, and for /docs/try. */
+/** Each is a folder with a script of the same name. The scripts are for frontends and for /docs/try, not for the pages. */
 const modules = ['token-handler-client', 'try'];
 const sources = [...apps, 'shared', ...modules, 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
 
 /** Builds the pages if a source has changed since. Safe to run several times at once. */
 export async function buildPages(): Promise<void> {
   if (existsSync(join(output, hashOf(sources)))) return;
-  // A process of its own: Vite builds for development, with paths of this machine, if NODE_ENV says so, as in tests.
+  // A separate process with its own NODE_ENV: in tests, Vite would build for development, with paths of this machine.
   const env = { ...process.env, NODE_ENV: 'production' };
   await promisify(execFile)(process.execPath, [import.meta.filename], { env });
 }
@@ -49,7 +49,7 @@ const withoutAjv = {
   load: (id: string) => (id === '\0without-ajv' ? 'export default undefined;' : undefined),
 };
 
-/** `sourcemap` also writes maps, to which no file refers; the other files are the same with and without. */
+/** With `hidden`, also writes source maps, to which no file refers. The other files are the same in both cases. */
 export async function buildApp(app: string, outDir: string, sourcemap: false | 'hidden' = false): Promise<void> {
   // Loaded here, because a start whose pages are built does not need it.
   const vite = await import('vite');
@@ -99,7 +99,7 @@ async function compress(file: string): Promise<void> {
   ]);
 }
 
-/** Another build that has finished first is kept, because it was made from the same files. */
+/** If another build has finished first, its output is kept, because it was made from the same files. */
 async function replaceOutput(folder: string, version: string): Promise<void> {
   const former = `${folder}-former`;
   await rename(output, former).catch(() => undefined);

@@ -6,12 +6,12 @@ import { buildApp } from './build.ts';
 
 /** Builds a page into a folder. Its files are those of web/dist, and each script has a map beside it. */
 export async function buildWithMaps(app: string, folder: string): Promise<void> {
-  // A process of its own, because the output depends on NODE_ENV.
+  // A separate process with its own NODE_ENV, because the output depends on that variable.
   const env = { NODE_ENV: 'production' };
   await promisify(execFile)(process.execPath, [import.meta.filename, app, folder], { env });
 }
 
-/** Offsets count UTF-16 units. The name's ending says whether there are types and JSX. */
+/** Offsets count UTF-16 code units. The parser expects types and JSX according to the ending of `name`. */
 export function parseSource(name: string, text: string): ParseResult['program'] {
   const { program, errors } = parseSync(name, text);
   if (errors.length > 0) throw new Error(`${name}: ${errors[0]?.message}`);

@@ -52,7 +52,7 @@ const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
 
 /**
- * Waiting for the disk and for checkpoints would take the same time for all contenders, and is slow on a shared
+ * Avoids waiting for the disk and for checkpoints: that takes the same time for all contenders, and is slow on a shared
  * machine.
  */
 const settings = {

@@ -16,8 +16,9 @@ const compared = Math.min(drafts, 50_000);
 const drainSeconds = 30;
 /** Drafts in each round of saves. */
 const draftsOfRound = 60_000;
-/** Milliseconds. A run that was just stopped or continued settles before saves count. */
+/** Milliseconds of saves in one slice. */
 const sliceLength = 1_000;
+/** Milliseconds before a slice whose saves do not count, because a stopped or continued run settles. */
 const settling = 200;
 /** Milliseconds of saves that do not count, because a service that was idle is slow at first. */
 const warmUp = 3_000;
@@ -141,7 +142,7 @@ async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise
         isOver = true;
       });
     while (!isOver) {
-      // A stopped run may be between two batches.
+      // If the run is between two batches, the outbox is empty. Wait until it has rows again.
       while ((await undelivered(bench)) === 0 && !isOver) await delay(20);
       if (isOver) break;
       await slice('run');

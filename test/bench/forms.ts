@@ -75,8 +75,8 @@ export async function benchForms(): Promise<Figure[]> {
 }
 
 /**
- * The disk is the same for every contender, and slow on shared machines. Without fsync, only the processes are
- * measured.
+ * The disk is the same for every contender, and slow on shared machines. Commits therefore do not wait for it, so that
+ * only the processes are measured.
  */
 async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });

@@ -6,7 +6,7 @@ import { type Load, median } from './load.ts';
 
 export interface SteadyLoad {
   url: string;
-  /** Sent by turns. */
+  /** Requests to send, in rotation. */
   requests: Load['requests'];
   connections: number;
   /** Requests per second. */

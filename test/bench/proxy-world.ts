@@ -67,7 +67,7 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     TARGET_SESSION_LIMIT: '1000000000',
     TARGET_ADDRESS_LIMIT: '1000000000',
     SIGN_IN_LIMIT: '1000000',
-    // All sessions belong to one person.
+    // All sessions belong to one person, who must be able to use all connections.
     UPSTREAM_PERSON_SHARE: '100',
     UPSTREAM_TENANT_SHARE: '100',
     STREAMS: '20000',

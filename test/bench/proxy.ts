@@ -84,7 +84,7 @@ const flags = [...productionFlags, ...nodeFlags];
 async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
   const proxies: Reached[] = [];
   const all: ProxyKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
-  // BENCH_AGAINST selects contenders by comma, for example to profile one.
+  // BENCH_AGAINST is a comma-separated list of the contenders to run, for example to profile only one.
   const kinds = process.env.BENCH_AGAINST
     ? all.filter((kind) => process.env.BENCH_AGAINST?.split(',').includes(kind))
     : all;

@@ -13,7 +13,7 @@ export interface Runner {
 
 export interface RoundsOptions {
   rounds: number;
-  /** Of each contender in each round: a number, not a duration, so that all contenders are equally warm. */
+  /** Requests to each contender in each round. A fixed duration would warm up faster contenders more. */
   requests: number;
   /** Requests to each contender before the first round. */
   warmUp: number;

@@ -17,8 +17,9 @@ const source = join(import.meta.dirname, '../../src');
 const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')];
 
 interface Start {
-  /** Seconds that passed until the process listened, and that its main thread spent on a processor. */
+  /** Seconds from the start of the process until it listened. */
   passed: number;
+  /** Seconds that its main thread spent on a processor in that time. */
   cpu: number;
   residentMib: number;
 }

@@ -125,7 +125,7 @@ async function startForms(checkout: string): Promise<World> {
   };
 }
 
-/** The disk is the same for both versions, and slow on shared machines. */
+/** The disk is the same for both versions, and slow on shared machines. Commits therefore do not wait for it. */
 async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();

@@ -1,5 +1,5 @@
-// `helm upgrade` of an installation of version 0.2.0 with the values that it was installed with: this chart takes them, keeps
-// the objects that hold data, and changes no field that Kubernetes lets nobody change. Runs the chart of 0.2.0 from the history.
+// `helm upgrade` of an installation of version 0.2.0 with the values that it was installed with. This chart accepts these
+// values, keeps the objects that hold data, and changes no immutable field. Runs the chart of 0.2.0 from the history.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -211,7 +211,7 @@ describe('an upgrade', () => {
         const selector = `app.kubernetes.io/component=${part}`;
         const logs = () => world.kubectl('logs', '-l', selector, '--tail=-1', '--max-log-requests=10');
         const reason = "rejected this service's credentials; check CLIENT_ID and CLIENT_SECRET";
-        // Longer than a pod waits for an unreachable identity provider.
+        // The timeout is longer than a pod waits for an unreachable identity provider.
         await expect.poll(logs, { timeout: 100_000, interval: 1_000 }).toContain(reason);
       }
       expect(await readyPods()).toEqual(expect.arrayContaining(before));
@@ -238,14 +238,14 @@ describe('an upgrade', () => {
       );
     const before = await schema();
     try {
-      // Pretend that it has never run, in a database that rejects schema changes, also those of the reconciler.
+      // Make the latest migration look as if it has not run, in a database that rejects all schema changes.
       await sql(
         "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'",
       );
       await sql('CREATE EVENT TRIGGER refuse ON ddl_command_end EXECUTE FUNCTION refuse()');
       await sql(`DELETE FROM schema_migrations WHERE version = ${latest}`);
       await world.kubectl('rollout', 'restart', `deployment/${fullname}-forms`);
-      // The statement is refused by the trigger, or because what it adds is still there.
+      // The statement fails because of the trigger, or because what it would create still exists.
       await untilSaid('forms', /the database cannot be migrated: it rejected a statement \([0-9A-Z]{5}\)/);
       expect(await schema()).toBe(before);
       expect((await sql(`SELECT count(*) FROM schema_migrations WHERE version = ${latest}`)).trim()).toBe('0');
@@ -256,7 +256,7 @@ describe('an upgrade', () => {
       );
       await sql('DROP EVENT TRIGGER IF EXISTS refuse');
     }
-    // The pod that failed would be started again only after a pause, which grows to minutes.
+    // Delete the failed pod, because Kubernetes would restart it only after a pause that grows to minutes.
     const failed = await unreadyPods('forms');
     if (failed.length > 0) await world.kubectl('delete', 'pod', '--wait=false', ...failed);
     await world.kubectl('rollout', 'status', `deployment/${fullname}-forms`, '--timeout=400s');

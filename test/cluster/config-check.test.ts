@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => world?.remove());
 
-/** The specifications of everything that runs, the settings in it, and the pods that stay. */
+/** The specifications and settings of the release, and its pods, without the objects of the check itself. */
 async function running(): Promise<string> {
   const kinds = 'deployments,statefulsets,cronjobs,secrets,configmaps,networkpolicies';
   const objects = await world.kubectl(
@@ -21,7 +21,7 @@ async function running(): Promise<string> {
   return objects + (await world.kubectl('get', 'pods', '-l', selector, '-o', `go-template=${stayingPods}`));
 }
 
-/** Without the pods that the upgrade before has replaced: they may take a while to stop. */
+/** Leaves out pods that are terminating, because those that the previous upgrade replaced may take a while to stop. */
 const stayingPods =
   '{{range .items}}{{if not .metadata.deletionTimestamp}}pod/{{.metadata.name}}{{"\\n"}}{{end}}{{end}}';
 

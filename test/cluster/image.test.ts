@@ -110,7 +110,7 @@ describe('a command of the image', () => {
     '%s is ready within 0.7 s, and writes nothing into the image',
     async (name) => {
       const before = files().length;
-      // The machine of the figures takes 90 ms for this work. If it takes longer here, the limit grows in proportion.
+      // The limit is for a machine that takes 90 ms for this work. On a slower machine, it grows in proportion.
       const shares: number[] = [];
       do {
         const milliseconds = await image.timeOfWork();
@@ -122,7 +122,7 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    // One folder is of the services, one of limited workers, which run with other flags of V8.
+    // The services have one folder. Limited workers have another, because they run with other V8 flags.
     const folders = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
     const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);

@@ -1,7 +1,8 @@
-// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in LAB,
-// which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of test/chart and
-// test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. The trial needs a
-// Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other clusters:
+// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in
+// LAB, which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of
+// test/chart and test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. The
+// trial needs a Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other
+// clusters:
 //   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
 //   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
 //   POD_INGRESS_URL   URL of the ingress from pods
@@ -64,7 +65,7 @@ async function testOn(cluster: Cluster, images: Images, starting: Promise<FoundK
   }
 }
 
-/** Starts while the images are built. Suites other than the trial do without, so a failure is reported by the trial. */
+/** Starts while the images are built. Only the trial needs it, so a failure does not stop the other suites. */
 async function startKeycloak(): Promise<FoundKeycloak | undefined> {
   const named = process.argv.slice(2).filter((argument) => argument.endsWith('.ts'));
   if (named.length > 0 && !named.some((file) => file.includes('trial'))) return undefined;

@@ -30,7 +30,7 @@ function follow(runbook: string, section: Section): Promise<Outcome> {
 
 const runCommands = (commands: string) => attempt('bash', ['--norc', '-uc', commands], { timeout: 180_000 });
 
-/** Repeats a section until its output has all of this. */
+/** Repeats the commands of a section until their output contains all parts. */
 async function expectOutput(runbook: string, section: Section, ...parts: (string | RegExp)[]): Promise<void> {
   const fits = (text: string) =>
     parts.every((part) => (typeof part === 'string' ? text.includes(part) : part.test(text)));
@@ -72,13 +72,13 @@ const commands = new Map(
       .map((line) => [line, text] as const);
   }),
 );
-// The cluster of the tests has no metrics server.
+// `kubectl top` needs a metrics server, which the cluster of the tests does not have.
 const possible = [...commands].filter(([line]) => !line.includes(' top pods '));
 
 it.each(possible)('%s', async (line, text) => {
   const { stdout, stderr } = await runCommands(`${preludeOf(text, { namespace, release })}\n${line}`);
   expect(stderr.replace(/^No resources found.*\n/gm, '')).toBe('');
-  // A series with certain labels may not exist before something has happened.
+  // Only the name is expected, because a series with certain labels may not exist before something has happened.
   const metric = /^metrics .*'(\w+)'/.exec(line)?.[1];
   if (metric !== undefined) expect(stdout).toContain(metric);
 });

@@ -57,7 +57,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   it('oidcc-client-test-kid-absent-multiple-jwks', async () => {
     const run = await world.module({ header: { kid: undefined } });
     await run.realm.publish([await makeKey('RS256'), run.realm.key], { kid: undefined });
-    // The module also permits to try every key.
+    // The module would also permit trying every key.
     await rejects(run);
   });
 
@@ -74,7 +74,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 
   it('oidcc-client-test-nonce-invalid', async () => {
-    // The code may have been injected by another person, so that the callback is at fault.
+    // The response is 400, because another person may have injected the code: the fault is then in the callback.
     await rejects(await world.module({ claims: { nonce: randomUUID() } }), 400);
   });
 
@@ -83,7 +83,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 });
 
-/** The modules permit to reject unsigned tokens. */
+/** The modules permit rejecting unsigned tokens. */
 async function rejectsUnsigned(): Promise<void> {
   const claims = { at_hash: undefined, c_hash: undefined };
   await rejects(await world.module({ claims, alter: (_token, altered) => unsigned(altered) }));

@@ -1,5 +1,5 @@
-// Everything that the console asks of the services, as a browser would: signed in as the core client formgate-console,
-// and through the token handler's targets. Each change is read back.
+// Sends every request of the console to the services as a browser would: signed in through the core client
+// formgate-console, and through the token handler's targets. Each change is read back.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerConsole } from '../../dev/demo-data/console.ts';
@@ -43,7 +43,7 @@ afterAll(async () => {
   await forms.close();
 });
 
-/** Starts a second form service on the same database. The clock of `forms` is ahead, so tokens of people are expired. */
+/** Starts a second form service on the same database: for `forms`, whose clock is ahead, tokens of people have expired. */
 async function startFormsInRealTime(): Promise<RunningService> {
   const { access, directoryUrl } = forms.platform;
   const env = {
@@ -291,7 +291,7 @@ it('a person without roles is refused every area with the reason, and a change w
     [`${form}/registers`]: 403,
     [`${form}/operations`]: 403,
     [`${configuration}/platform/form-service`]: 403,
-    // A token of a person without a role at the token handler is not issued for it.
+    // Without a role at the token handler, the token is not issued for the audience of the token handler.
     [`${tokenHandler}/clients`]: 401,
     [`${tokenHandler}/sessions`]: 401,
   };

@@ -13,7 +13,7 @@ import { keycloakOfRun } from './keycloak-of-run.ts';
 const keycloak = keycloakOfRun();
 /** Sign-ins at the identity provider, and sessions of each. */
 const [signIns, sessionsOfEach] = keycloak ? [10, 20] : [3, 8];
-/** One of this number of refreshes gets 504. */
+/** One in this many refreshes gets 504. */
 const failing = 10;
 
 let platform: TestPlatform;

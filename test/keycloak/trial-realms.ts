@@ -5,8 +5,8 @@ import { ownMark } from './realm-representation.ts';
 const realms = ['core', 'demo'];
 
 /**
- * Deletes the realms. If `areOurs` is false, only those of an earlier test: a Keycloak that is given by URL may contain
- * others of these names, and then this throws.
+ * Deletes the realms. If `areOurs` is false, throws for a realm that no test has created, because a Keycloak that is
+ * given by URL may contain other realms of these names.
  */
 export async function removeTrialRealms(keycloak: KeycloakServer, { areOurs }: { areOurs: boolean }): Promise<void> {
   const admin = createAdminApi(keycloak);

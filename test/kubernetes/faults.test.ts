@@ -170,7 +170,7 @@ describe('a status that cannot be written', () => {
     const { failures, counts } = await world.sync(given.timeout === undefined ? {} : { timeout: given.timeout });
     expect(failures).toEqual([given.failure]);
     expect(counts).toMatchObject({ created: 30, statuses: 0, events: 0 });
-    // Only the calls that were running when the first one failed, with their retries.
+    // After the first failure, only the calls that were already running are retried.
     expect(broken.length).toBeLessThanOrEqual(8 * 4);
     expect(await ids()).toHaveLength(30);
     world.lab.proxy.breakWith(undefined);
@@ -179,7 +179,7 @@ describe('a status that cannot be written', () => {
     expect(later).toMatchObject({ unchanged: 30, statuses: 30, events: 30 });
   });
 
-  /** Returns a function that runs `work` once, after the clients were written and before any status is. */
+  /** Returns a function that runs `work` once, after the clients were written and before any status is written. */
   function betweenWrites(work: () => Promise<unknown>): () => Promise<void> {
     let done: Promise<unknown> | undefined;
     const isWritten = (line: string) => line.startsWith('PATCH') && /\/token-handler(\?|$)/.test(line);
@@ -288,7 +288,7 @@ describe('an account that lacks a verb', () => {
     await world.sync();
     await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
     try {
-      // The authorizer needs a moment to read the Role. Each attempt has a status to write and a repair to report.
+      // The authorizer needs a moment to read the Role. These changes make each attempt write a status and report a repair.
       await expect
         .poll(async () => {
           await world.lab.patch('a', { spec: { description: String(Math.random()) } });
@@ -337,7 +337,7 @@ describe('a failure of the configuration service', () => {
   });
 
   it('for a single client, which it rejects, affects no other client and does not fail the run', async () => {
-    // The platform's definition is stricter than that of the chart.
+    // The API server accepts this description. The platform's definition is stricter than that of the chart.
     for (const name of ['a', 'b']) await world.lab.create(name, spec);
     await world.lab.create('long', { ...spec, description: 'x'.repeat(600) });
     await world.define({ maxDescription: 500 });

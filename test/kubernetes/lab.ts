@@ -182,7 +182,7 @@ async function waitForResources(admin: KubeConfig): Promise<void> {
   throw new Error('CoreClients were not served within a minute.');
 }
 
-/** The tests replace and remove the definition, and thereby every CoreClient of the cluster. */
+/** Throws if the cluster has other CoreClients: the tests remove the definition, and thereby every CoreClient. */
 async function refuseOthers(admin: KubeConfig): Promise<void> {
   const objects = admin.makeApiClient(CustomObjectsApi);
   try {

@@ -122,7 +122,7 @@ describe('the API server', () => {
     for (let n = 0; n < 40; n += 1) await world.lab.create(`c${n}`, spec);
     const before = world.lab.proxy.connections();
     expect((await world.sync()).clusterWrites).toHaveLength(80);
-    // There are 81 requests.
+    // The sync sends 81 requests.
     expect(world.lab.proxy.connections() - before).toBeLessThanOrEqual(20);
   });
 });
@@ -219,7 +219,7 @@ describe('a change of a CoreClient', () => {
       Accepted: 'False Invalid',
       Synced: 'False NotAccepted',
       TargetsResolved: 'Unknown NotAccepted',
-      // The last accepted version stays in the core configuration, and shadows like any other.
+      // The last accepted version stays in the core configuration, so it may still shadow clients of tenants.
       Shadows: 'False NoTenantsAffected',
       Ready: 'False Invalid',
     });

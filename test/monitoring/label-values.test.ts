@@ -1,5 +1,5 @@
 // Every label value that a rule, a dashboard or a runbook selects is one that the code can produce. Otherwise a renamed
-// outcome would silence an alert without a word.
+// outcome would silence an alert unnoticed.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { rules } from './rules.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** The patterns of docs/routes.md, which is made of the route tables, as the metric names them. */
+/** The path patterns of docs/routes.md, which is generated from the route tables, in the notation of the metrics. */
 const routes = [...readFileSync(join(root, 'docs/routes.md'), 'utf8').matchAll(/`(\/[^`\s]*)`/g)].map(
   ([, path = '']) => path,
 );
@@ -47,7 +47,7 @@ function known({ metric, label }: Selected): readonly string[] | undefined {
   return label === 'route' ? routes : labelValues[metric]?.[label];
 }
 
-/** The values, or the alternatives of a pattern, that select nothing. */
+/** Returns the selected values, or alternatives of the selected pattern, that the code cannot produce. */
 function unknownIn(selected: Selected): string[] {
   const values = known(selected) ?? [];
   const { operator, value } = selected;
@@ -57,7 +57,8 @@ function unknownIn(selected: Selected): string[] {
   return wanted.filter((one) => !selects(one));
 }
 
-// Labels of Prometheus and of our recording rules, and `le`, whose values the schema of the chart's values lists.
+// Labels that are not checked: those of Prometheus and of our recording rules, and `le`. The schema of the chart's
+// values lists the values of `le`.
 const ofScrapes = new Set(['namespace', 'release', 'job', 'pod', 'le', 'sli', 'alertname', 'alertstate']);
 
 const sources: [string, string[]][] = [

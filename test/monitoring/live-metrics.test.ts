@@ -63,7 +63,7 @@ describe.each(monitoredProcesses)('the %s', (process) => {
     let samples = 0;
     for (const [name, { labelSets }] of exposed.get(process)?.metrics ?? []) {
       const entry = catalogue.get(name);
-      // Not all versions of Node.js label the default metrics alike.
+      // The labels of the default metrics differ between versions of Node.js.
       if (!entry || entry.isDefault) continue;
       for (const labels of labelSets) {
         samples += 1;

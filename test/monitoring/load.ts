@@ -40,14 +40,14 @@ async function refusedForms(publicUrl: string): Promise<void> {
   const applicant = { addressAs: 'Ana', channels: [{ channel: 'email', address: `ana.${Date.now()}@example.org` }] };
   const created = await send('', 'POST', { definitionId: 'business-licence', applicant });
   const { id } = (await created.json()) as { id: string };
-  // More codes than an hour allows, a wrong code, a definition that does not exist, and a form that does not exist.
+  // Request more codes than allowed per hour. Use a wrong code, an unknown definition and an unknown form.
   for (let count = 0; count < 8; count += 1) await send(`/${id}`, 'POST', { operation: 'send-code' });
   await send(`/${id}/data`, 'GET', undefined, 'WRONG1');
   await send('', 'POST', { definitionId: `unknown-${Date.now()}`, applicant });
   await send('/00000000-0000-7000-8000-000000000000', 'GET');
 }
 
-/** A person who cancels, and one who opens a client that does not exist. */
+/** One person cancels the sign-in, and another opens a client that does not exist. */
 async function failedSignIns(publicUrl: string): Promise<void> {
   const browser = createSiteBrowser();
   const begin = (path: string) => {
@@ -92,7 +92,7 @@ async function abortUpload(publicUrl: string, browser: SiteBrowser): Promise<voi
   upload.destroy();
 }
 
-/** More reads of a register without a token than a minute allows for an address. */
+/** Reads a register without a token more often than an address may in a minute. */
 async function tooManyReads(publicUrl: string): Promise<void> {
   const entries = `${publicUrl}/form/v1/registers/countries/entries?${new URLSearchParams({ tenantId: demoTenant })}`;
   const read = async () => void (await (await fetch(entries)).arrayBuffer());

@@ -3,7 +3,7 @@ import { type AlertCase, counter, type Part, series } from './series.ts';
 
 type Traffic = { good: Part[]; bad: Part[] };
 
-/** How the metrics of an indicator look, for requests that keep the objective and requests that do not. */
+/** Builds the metrics of an indicator for requests that meet the objective and requests that do not. */
 interface Indicator {
   alert: string;
   sli: string;
@@ -24,7 +24,7 @@ const durations =
     [series(`${metric}_count`, { ...names, ...labels })]: counter(...together(good, bad)),
   });
 
-/** The parts of all requests, of good and bad parts of the same lengths. */
+/** Adds up good and bad requests. Both lists have parts of the same lengths. */
 function together(good: Part[], bad: Part[]): Part[] {
   return good.map((part, index) => {
     const other = bad[index];
@@ -64,7 +64,7 @@ const steady = (minutes: number, share: number): Traffic => ({
   bad: [flow(minutes, 600 * share)],
 });
 
-/** The share of requests that spends the budget as fast as the factor says. */
+/** Returns the share of bad requests that burns the error budget at `factor` times the allowed rate. */
 const shareOf = ({ alert }: Indicator, factor: number) => factor * (alert.endsWith('Latency') ? 0.01 : 0.001);
 
 function casesOf(indicator: Indicator): AlertCase[] {

@@ -57,7 +57,7 @@ beforeAll(async () => {
   await runLoad(publicUrl);
   await addBrokenForm(forms.databaseUrl);
   await reconcile();
-  // A rate needs two scrapes with different values, so series that the first load created grow in the second one.
+  // A rate needs two scrapes with different values. The second load increases the series that the first one created.
   await untilScraped();
   await runLoad(publicUrl);
   await untilScraped();
@@ -96,7 +96,7 @@ async function reconcile(): Promise<void> {
   await promisify(execFile)(process.execPath, [...args, '--accept-quarantine']);
 }
 
-/** Waits until each target was scraped three more times, and the rules were evaluated after that. */
+/** Waits until each target was scraped more than three times since the call, so that the rules were evaluated too. */
 async function untilScraped(): Promise<void> {
   const from = Date.now();
   for (const deadline = from + 60_000; Date.now() < deadline; await delay(250)) {
@@ -140,7 +140,7 @@ describe('the rules of the chart', () => {
     const isSignal = (name: string) => name.startsWith('formgate:sli_burning:');
     for (const name of recorded) {
       const samples = await prometheus.query(name);
-      // A burning objective is an incident: this series exists in one only.
+      // This series exists only while an objective burns its budget, which does not happen here.
       if (!isSignal(name))
         expect(
           samples.flatMap(({ values }) => values),
@@ -203,7 +203,7 @@ function replaceVariables(expr: string, values: Record<string, string>): string 
   return expr.replace(/\$(?:\{(\w+)\}|(\w+))/g, (text, braced, plain) => values[braced ?? plain] ?? text);
 }
 
-/** Panels that show 0, because nothing happens in this test that they count. On a busy machine, some of it may. */
+/** Panels that may show 0. They count what does not happen in this test, or happens only on a busy machine. */
 const mayBeEmpty = new Set([
   'formgate-background: Core clients by condition A',
   'formgate-form-service: Server errors by route A',

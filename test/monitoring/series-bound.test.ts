@@ -71,7 +71,7 @@ it('a form service has fewer than 3,000 series', { timeout }, async () => {
     const { status } = await fetch(`${forms.url}${path}?tenantId=${tenantId}`, { headers });
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   });
-  // Lists of all tenants, forms that do not exist, and unknown paths.
+  // The lists of all tenants respond with 200. Forms that do not exist and unknown paths respond with 404.
   expect(statuses).toEqual(
     new Map([
       [200, tenants],
@@ -89,7 +89,7 @@ it('a token handler has fewer than 3,000 series', { timeout }, async () => {
     upstream: targetUrn('api:v1'),
   }));
   const world = await startTargetWorld({
-    // The replica finds the session there.
+    // The replica must find the session, so it is stored in Redis.
     store: 'redis',
     client: { targets: [{ id: 'api', upstream: targetUrn('api:v1') }, ...given] },
     env: { TARGET_SESSION_LIMIT: '1000000', TARGET_ADDRESS_LIMIT: '1000000' },

@@ -1,5 +1,5 @@
-// The security-critical modules in shards: which files are mutated together, and which tests must notice it. Tests that
-// need no server come first, because each mutant runs every test that covers it.
+// The security-critical modules in shards: which files are mutated together, and which tests must notice the changes.
+// Tests that need no server come first, because each mutant runs every test that covers it.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 

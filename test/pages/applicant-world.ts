@@ -10,7 +10,7 @@ import { startTestApply, type TestApply } from '../support/apply.ts';
 import { accessibilityViolations, launchChromium } from '../support/chromium.ts';
 import { roleToken } from '../support/platform.ts';
 
-/** The service believes that it is here; the browser finds it there. */
+/** The origin of the service. The browser resolves this host name to the local port of the service. */
 const origin = 'http://forms.example.org';
 const fixed = { reducedMotion: 'reduce', deviceScaleFactor: 1, timezoneId: 'UTC', locale: 'en-CA' } as const;
 
@@ -72,7 +72,7 @@ async function createRegister({ forms }: TestApply): Promise<void> {
   await createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token });
 }
 
-/** Chromium reports each status above 399, each lost connection, and that the test's service has no TLS. */
+/** Messages that are no faults: each status above 399, each lost connection, and that the test's service has no TLS. */
 const expected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/;
 
 /** A thrown error reaches the test as an error of the page. */

@@ -1,5 +1,5 @@
-// Lists every action of the console: the functions in its sources that run when a person, or something that a person
-// has done, causes an event. Finds out from a browser's coverage which of them ran.
+// Lists every action of the console: the event handlers in its sources that run because of something that a person has
+// done. Finds out from the browser's coverage data which of them ran.
 import { readdirSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ export interface ConsoleAction {
   /** File below web/console, line, and name of the event, such as `home.tsx:12 onClick`. */
   name: string;
   file: string;
-  /** Offsets in the file, from the event's name to the function's body: a source map names one as the function's start. */
+  /** The range from the event's name to the function's body. A source map says that the function starts within it. */
   head: [from: number, to: number];
 }
 
@@ -35,7 +35,7 @@ function actionsOf(file: string): ConsoleAction[] {
     const value = functionOf(handler.value, functions);
     if (value === undefined) return [];
     if (!isFunction(value)) throw new Error(`${name}: write a function, or the name of a function or property`);
-    // A source map names a function without parameters by the name before it.
+    // For a function without parameters, a source map says that it starts at the name of its variable.
     const declared = nodes.find(({ type, init }) => type === 'VariableDeclarator' && init === value);
     const { start } = value === handler.value ? node : (declared ?? value);
     return [{ name, file, head: [start, isNode(value.body) ? value.body.start : value.end] }];
@@ -68,21 +68,21 @@ function namedFunction(node: Node): [string, Node][] {
   return node.type === 'VariableDeclarator' && isFunction(node.init) ? [[name, node.init]] : [];
 }
 
-/** An attribute `onClick={…}` or a member `onClick: …` of an object. */
+/** Finds a handler in an attribute `onClick={…}`, or in a member `onClick: …` of an object. */
 function handlerOf(node: Node): { event: string; value: unknown } | undefined {
   const key = node.type === 'JSXAttribute' ? node.name : node.type === 'Property' ? node.key : undefined;
   const event = isNode(key) ? String(key.name) : '';
   if (!/^on[A-Z]/.test(event) || passive.has(event)) return undefined;
   const given = node.value;
   const value = isNode(given) && given.type === 'JSXExpressionContainer' ? given.expression : given;
-  // A name in a pattern receives a handler, and a type names one.
+  // A member without a function is not a handler. It may belong to a destructuring pattern, for example.
   return node.type === 'Property' && !isFunction(value) ? undefined : { event, value };
 }
 
-/** Undefined for a handler that is passed on: it is listed where it is written. */
+/** Undefined for a handler that a component only passes on. It is listed where it is defined. */
 function functionOf(value: unknown, functions: Map<string, Node>): unknown {
   if (!isNode(value)) return value;
-  // `change('name')` makes a handler: what counts is the function that it returns.
+  // `change('name')` creates a handler. The function that it returns is the action.
   const named = value.type === 'CallExpression' ? value.callee : value;
   if (!isNode(named) || named.type !== 'Identifier') return value;
   const found = functions.get(String(named.name));
@@ -124,7 +124,7 @@ export class ConsoleCoverage {
     return actions.filter((action) => !isSeen(action)).map(({ name }) => name);
   }
 
-  /** Where the functions that ran begin in the sources. */
+  /** The positions in the sources at which the functions that ran begin. */
   #originals(script: string, ran: ReadonlySet<string>): { file: string; offset: number }[] {
     const text = readFileSync(join(this.#folder, script), 'utf8');
     const map = new SourceMap(JSON.parse(readFileSync(join(this.#folder, `${script}.map`), 'utf8')));

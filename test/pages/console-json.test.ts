@@ -35,7 +35,7 @@ describe('the reader', () => {
             }
           })();
           const { fault } = parseJson(broken);
-          // A name that appears twice is a mistake of a person, which JSON.parse accepts.
+          // JSON.parse accepts a name that appears twice. The reader reports it, because it is a mistake of a person.
           if (!fault?.detail.includes('twice')) expect([broken, fault === undefined]).toEqual([broken, isValid]);
         },
       ),

@@ -53,7 +53,7 @@ export function testPaths(suite: ConsoleSuite): void {
   });
 
   describe('the session', () => {
-    // Some of these tests end it, and a test that failed may have.
+    // Sign in again if an earlier test has ended the session.
     beforeEach(async () => {
       const page = await suite.open('/sessions');
       if (await page.getByRole('link', { name: /^Sign in/ }).isVisible()) {
@@ -68,7 +68,7 @@ export function testPaths(suite: ConsoleSuite): void {
       await endSession(suite, page);
       const ended = page.getByRole('heading', { name: 'Your session has ended' });
       const save = page.getByRole('button', { name: 'Save', exact: false }).first();
-      // A request of the page itself may notice the end first, and take the button away.
+      // A request of the page may notice the end of the session before the click, and the button then disappears.
       await Promise.race([save.click().then(() => ended.waitFor()), ended.waitFor()]);
       await page.getByText('Form definition business-licence').waitFor();
       expect(await findFaults(page)).toEqual([]);
@@ -85,7 +85,7 @@ export function testPaths(suite: ConsoleSuite): void {
       const page = await suite.context.newPage();
       onTestFinished(() => page.close());
       let isEnding = true;
-      // Only the time is scripted: the session itself lives on.
+      // Only the reported expiry is scripted. The session itself does not end.
       await page.route('**/token-handler/sessions', async (route) => {
         const response = await route.fetch();
         if (!response.ok()) return route.fulfill({ response });

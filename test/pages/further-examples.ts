@@ -3,7 +3,7 @@
 export interface Example {
   schema: unknown;
   data: readonly unknown[];
-  /** True if the form service lists more about the same fault. */
+  /** Compares only whether the data is valid, because the form service has more findings about the same fault. */
   comparesValidity?: boolean;
 }
 

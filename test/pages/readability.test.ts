@@ -1,5 +1,5 @@
-// Tests that all texts for applicants can be read at the age of twelve, by a measure that counts words and syllables:
-// see readability.ts for what it is worth.
+// Tests that all texts for applicants can be read at the age of twelve, by a measure that counts words and syllables.
+// readability.ts describes the limits of this measure.
 import Handlebars from 'handlebars';
 import { describe, expect, it } from 'vitest';
 import { noticeTexts } from '../../src/forms/apply/notice-texts.ts';
@@ -39,7 +39,7 @@ const mails = (notices: typeof mailsInEnglish, language: Language) => {
   return [...textsIn(notices).map(plainText), subject, text];
 };
 
-/** Texts that are read together, of a hundred words or more. */
+/** Groups of texts that people read together. Each group has a hundred words or more. */
 const pages = (texts: typeof english) => {
   const { start, saved, leave, deletion, check, receipt, code, conflict, states, fields, files, errors, steps } = texts;
   return {

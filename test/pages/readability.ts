@@ -31,12 +31,12 @@ export function wordsOf(sentence: string, language: Language): string[] {
 
 const vowels = { en: /[aeiouy]+/g, fr: /[aeiouyéèêëàâîïôùûüœæ]+/g };
 const silentEnd = {
-  // A final e, and that of -es and -ed, unless it makes the end speakable, as in table, boxes and wanted.
+  // A final e, and the e of -es and -ed, is silent unless it forms a syllable, as in table, boxes and wanted.
   en: /[^laeiouy]e$|[^sxzgcaeiouyh]es$|[^tdaeiouy]ed$/,
   fr: /[^aeiouyéèêëàâîïôùûüœæ](?:e|es|ent)$/,
 };
 
-/** An estimate from the spelling. */
+/** Estimates the number of syllables from the spelling. */
 export function syllablesOf(word: string, language: Language): number {
   const text = word.toLowerCase();
   const groups = text.match(vowels[language])?.length ?? 0;

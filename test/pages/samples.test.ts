@@ -1,5 +1,5 @@
 // Tests the samples for frontend developers in Chromium, with a real token handler and identity provider, under a strict
-// policy. Angular's packages are large, so that its sample is tested in the full test of the pages only.
+// policy. Angular's packages are large, so only the full test of the pages tests its sample.
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ const web = join(import.meta.dirname, '../../web');
 const vite = join(import.meta.dirname, '../../node_modules/vite/bin/vite.js');
 const folder = mkdtempSync(join(tmpdir(), 'formgate-samples-'));
 
-/** Each returns the folder with the files of the site. */
+/** Each function builds a sample, and returns the folder with the files of its site. */
 const samples = {
   async plain() {
     await buildPages();

@@ -1,21 +1,21 @@
 // A counterpart of the intake application inside the browser's network, for states that a real one reaches only after
-// days, and for many definitions at once. It follows the answers of `/apply/api`.
+// days, and for many definitions at once. Its responses are like those of `/apply/api`.
 import type { Page, Route } from 'playwright-core';
 
 export interface ScriptedIntake {
   definition: Record<string, unknown>;
   entries?: readonly unknown[];
-  /** The answer to `GET forms/{id}`; by default 401. */
+  /** The body of the response to `GET forms/{id}`; without it, the response is 401. */
   status?: Record<string, unknown> | undefined;
-  /** Status and body of an answer instead of the usual one, by method and last part of the path: `PUT data`. */
+  /** Responses that replace the usual ones, by method and last part of the path, such as `PUT data`. */
   answers?: Record<string, { status: number; body?: object; headers?: Record<string, string> }>;
-  /** What was saved last. */
+  /** The body of the last save. */
   saved?: unknown;
 }
 
 export const scriptedForm = '0d6b2c6e-51a4-4f0e-9f5e-7c1e3f0c8e2d';
 
-/** Answers all requests of the page to `/apply/api`. */
+/** Responds to all requests of the page to `/apply/api`. */
 export async function scriptIntake(page: Page, script: ScriptedIntake): Promise<void> {
   let version = 1;
   const usual: Record<string, (route: Route) => { status: number; body?: object; etag?: string }> = {

@@ -24,7 +24,7 @@ const blocks = [...page.matchAll(/^ {3}```(?<language>\w+)\n(?<text>[\s\S]*?)^ {
   text: (groups?.text ?? '').replaceAll(/^ {3}/gm, ''),
 }));
 const commands = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
-/** Shorter than the ten hours of the real services, because access tokens end. */
+/** Milliseconds. The real services cache for ten hours, but access tokens would expire in that time. */
 const cache = 2 * 60_000;
 
 async function startFormService({ access, directoryUrl }: TestPlatform) {
@@ -100,7 +100,7 @@ it('every step of docs/platform.md does what the page says, from an empty platfo
   await expect.poll(forms.logText).toContain('registration unknown to the service');
   expect(await run(metrics)).toMatch(/^formgate_platform_registration_unknown\{.*\} 1$/m);
   await expect(run(draft)).rejects.toMatchObject({ stdout: expect.stringContaining('has not read the registration') });
-  // What a restart of the two services does: they read core configuration again.
+  // The caches expire, so the two services read the core configuration again, as they do after a restart.
   shift = cache + 1_000;
   await expect.poll(() => run(draft).catch(String)).toMatch(/"sent":true,"channel":"email"/);
   await platform.mailbox.waitFor(({ to, subject }) => to.includes('you@example.org') && subject.includes('code'));

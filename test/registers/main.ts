@@ -47,7 +47,7 @@ async function startStandIn(): Promise<Service> {
     ...referenceBehaviour,
     DATABASE_URL: postgres.url,
     ACCESS_SERVICE_URL: access.url,
-    // Registers send no mail.
+    // Nothing listens at this address, because registers send no mail.
     SMTP_URL: 'smtp://127.0.0.1:9',
     SEED_FILE: seed,
   });
@@ -76,7 +76,7 @@ function runTests(env: Record<string, string>): Promise<number> {
   const suites = process.argv.length > 2 ? process.argv.slice(2) : ['src/forms/registers'];
   const child = spawn(process.execPath, [vitest, 'run', ...suites, '--no-file-parallelism'], {
     cwd: project,
-    // The bounds of time are those of the reference implementation.
+    // The suites then expect the time limits of the reference implementation.
     env: { ...process.env, ...env, PLATFORM_BEHAVIOUR: 'reference' },
     stdio: 'inherit',
   });

@@ -82,7 +82,7 @@ test('a misspelt key is rejected in every map of the values', () => {
   const accepted = places.filter((path) => {
     const changed = structuredClone(values);
     const place = path.reduce<Json>((node, key) => node[key] as Json, changed);
-    // This key is also an invalid name for a label and for a variable.
+    // The key contains a space, so it is not a valid label or variable name either.
     place['misspelt key'] = 'x';
     return isValid(changed);
   });
@@ -100,7 +100,7 @@ test('every key of the schema has a default in values.yaml', () => {
     }
   };
   walk(schema, values, '');
-  // Single resource amounts may be missing.
+  // Amounts of single resources may be missing from values.yaml.
   expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
 });
 

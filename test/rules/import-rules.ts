@@ -146,7 +146,7 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'imports-resolve',
     comment: 'The import names a file or package that does not exist.',
     from: { path: '.' },
-    // A file that the reader of the sample copies beside it.
+    // This file does not exist here. People who use the sample copy it into the same folder.
     to: { couldNotResolve: true, pathNot: String.raw`^\./token-handler-client\.js$` },
   },
 ];
@@ -159,8 +159,9 @@ export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? ''
 /**
  * Checks every file of code under the folders with code of a tree.
  *
- * TypeScript 7 has no parser API for dependency-cruiser, which would then see no such file and report nothing. Therefore the
- * parser is swc, and the report lists the modules that it saw, so that the caller can compare them with the files on disk.
+ * dependency-cruiser cannot use TypeScript 7, which has no parser API: it would skip all TypeScript files and report
+ * nothing. Therefore the parser is swc, and the report lists the modules that it saw, so that the caller can compare them
+ * with the files on disk.
  */
 export async function checkImports(root: string): Promise<ImportReport> {
   const files = listFiles(root, sourceFolders, codeEndings);

@@ -1,5 +1,5 @@
 // Tests the OpenAPI documents of all processes: names of operations, the statuses that follow from their guards, and
-// that a client that a common generator makes of them compiles.
+// that the client that a common generator creates from them compiles.
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ interface Operation {
   responses: Record<string, { headers?: object }>;
 }
 
-/** Documents leave out the pages, themselves, and paths without a version. */
+/** Routes that the documents leave out: pages, the documents themselves, and paths without a version. */
 const left = /^\/(?:apply|console|docs|openapi|swagger|problems|token-handler\/(?!v1))/;
 const documents = routedProcesses.map(({ title, routes }) => {
   const documented = routes.filter(({ path }) => !left.test(path));

@@ -11,7 +11,7 @@ const pages = ['docs/specification.md', 'docs/specification-token-handler.md'];
 const rulesOfPages = pages.map((page) => rulesOf(readFileSync(join(root, page), 'utf8')));
 const rules = rulesOfPages.flat();
 const files = listFiles(root, sourceFolders, '.test.ts');
-// Two suites may share tests, which are then in a module of their own.
+// Tests that two suites share are in separate modules.
 const shared = listFiles(root, sourceFolders, '.ts').filter(({ path }) =>
   /^test\/pages\/.*(?<!\.test)\.ts$/.test(path),
 );

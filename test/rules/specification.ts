@@ -4,7 +4,7 @@ export interface Rule {
   id: string;
   /** The tests of the rule, each as `file › describe › … › title`. */
   tests: string[];
-  /** The part of the rule that is built later. */
+  /** True if a part of the rule is not built yet. */
   isLater: boolean;
 }
 

@@ -9,7 +9,7 @@ export interface OtherScreen {
   path?: string;
   /** A link of the warning mail, instead of a path. */
   link?: 'keep' | 'remove';
-  /** The test that runs axe on the page, if it is another one. */
+  /** The other test that runs axe on this page, if the test of the screens does not. */
   checkedIn?: string;
   /** Brings the page into the state to show. */
   prepare?(page: Page): Promise<void>;

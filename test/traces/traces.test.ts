@@ -67,7 +67,7 @@ describe('ARCHITECTURE documents the modules of', () => {
       AS $$ BEGIN NEW.not_before := 'infinity'; RETURN NEW; END $$;
       CREATE OR REPLACE TRIGGER postponed BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION postpone()`);
     const ids: string[] = [];
-    // As many as there may be recordings.
+    // Each recording submits one of these drafts, and a recording may be repeated.
     for (let count = 0; count < 15; count += 1) {
       const id = await draft(forms);
       await save(id);

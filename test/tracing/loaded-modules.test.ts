@@ -28,7 +28,7 @@ const settings = {
   DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
 };
 
-/** Returns what a process loads before it finds that it has no database. */
+/** Returns the modules that a process loads before it fails to reach the database. */
 async function modulesOf(main: string, env: Record<string, string> = {}): Promise<string[]> {
   const file = join(directory, main.replaceAll('/', '-'));
   const child = spawn(process.execPath, [`--import=${recorder}`, join(root, main)], {
@@ -39,7 +39,7 @@ async function modulesOf(main: string, env: Record<string, string> = {}): Promis
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => {
     said += chunk.toString();
-    // A service does not end, and loads nothing meanwhile.
+    // A service would wait for the database without end, and load nothing more.
     if (said.includes('waiting for the database')) child.kill('SIGKILL');
   });
   await ended;

@@ -14,7 +14,7 @@ export class ApiProblem extends Error {
   readonly type: string;
   readonly retryAfterMs: number | undefined;
   readonly errors: readonly { pointer: string; detail: string }[];
-  /** When forms of the definition can be sent, if that is why the request failed. */
+  /** The times between which forms of the definition can be sent, if the request failed because of them. */
   readonly opens: string | undefined;
   readonly closes: string | undefined;
 
@@ -42,7 +42,7 @@ export interface Definition {
   dataSchema: unknown;
   uiSchema: unknown;
   files: boolean;
-  /** Of the URNs of uploaded files. */
+  /** The prefix of the URNs of uploaded files. */
   urnPrefix: string;
   languages: readonly ('en' | 'fr')[];
 }
@@ -106,7 +106,7 @@ export function createApi(tenant: string) {
       (await send(`${form(id)}/submission`, { method: 'POST', headers: { 'Idempotency-Key': key } })).json(),
     upload: async (id: string, file: File): Promise<{ urn: string; name: string }> =>
       (await send(`${form(id)}/files?name=${encodeURIComponent(file.name)}`, { method: 'POST', body: file })).json(),
-    /** Takes a code that was entered in this browser within the last half hour. */
+    /** Succeeds only if a code was entered in this browser within the last half hour. */
     remove: (id: string) => send(form(id), { method: 'DELETE' }),
     forget: (id: string) => send(`${form(id)}/cookie`, { method: 'DELETE' }),
   };

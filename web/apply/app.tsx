@@ -58,7 +58,7 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
   const [fragment, go] = useFragment();
   const formId = fragment.form ?? '';
   const registers = useMemo(() => createRegisters(api), [api]);
-  /** What is shown belongs to one form: the fragment may name another one at any time. */
+  /** `id` is the form that `shown` belongs to. It is compared with `formId`, because the fragment can change at any time. */
   const [opened, setOpened] = useState<{ id: string; shown: Shown }>();
   const shown = opened?.id === formId ? opened.shown : formId === '' ? 'new' : 'loading';
   const open = () => openForm(api, formId, frame.setLanguage).then((next) => setOpened({ id: formId, shown: next }));
@@ -94,7 +94,7 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
   );
 }
 
-/** Reads the form if this browser may; otherwise says what has to happen first. Never rejects. */
+/** Reads the form if this browser is allowed to; otherwise returns the page to show instead. Never rejects. */
 async function openForm(api: Api, id: string, setLanguage: (language: Language) => void): Promise<Shown> {
   try {
     const form = await api.status(id);

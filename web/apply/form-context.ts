@@ -22,7 +22,7 @@ export interface FormContext {
   change(path: Path, value: unknown, files?: Record<string, string>): void;
   /** Shows elements inside a control, such as those of an object. */
   show(elements: readonly UiElement[], place: Place): ComponentChildren;
-  /** Read out by screen readers. */
+  /** Makes screen readers read the text out. */
   announce(text: string): void;
 }
 

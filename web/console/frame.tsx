@@ -8,7 +8,7 @@ export interface Area {
   /** First part of the path. */
   name: string;
   label: string;
-  /** One of these roles is needed for the area's requests. */
+  /** The area's requests need one of these roles. */
   roles: readonly Role[];
   about: string;
 }

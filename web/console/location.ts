@@ -42,7 +42,7 @@ export function go(address: string, { replace = false } = {}): void {
   moved.dispatchEvent(new Event('moved'));
 }
 
-/** The place of this moment; the component renders again when it changes. */
+/** Returns the current place. The component renders again when the place changes. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(currentPlace);
   useEffect(() => {
@@ -57,7 +57,7 @@ export function usePlace(): Place {
   return place;
 }
 
-/** Follows links of the console without loading it again. Modified clicks, other targets and downloads are the browser's. */
+/** Follows links of the console without a page load. Leaves modified clicks, other targets and downloads to the browser. */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;

@@ -30,7 +30,7 @@ export function View({ place }: { place: Place }) {
   );
 }
 
-/** An action may have moved to another page before it announces. */
+/** The page that is shown now. An action may have moved to another page before it announces its result. */
 function currentAddressKey(): string {
   return location.pathname.split('/').slice(2).map(decodeURIComponent).filter(Boolean).join('/');
 }

@@ -9,7 +9,7 @@ export interface SummaryItem {
   onFollow?: (() => void) | undefined;
 }
 
-/** `attempt` grows with each try, and focus moves to the list. At 0, people came here from a list elsewhere. */
+/** Moves the focus to the list when `attempt` grows. At 0, it does not: people came here from another page's list. */
 export function ErrorSummary({
   title,
   items,
@@ -52,7 +52,7 @@ function SummaryLink({ item, target }: { item: SummaryItem; target: string }) {
   );
 }
 
-/** Waits until the element is shown. Of a group, its first control gets the focus. */
+/** Waits until the element is shown, then moves the focus to it. For a group, the focus moves to its first control. */
 export function focusOn(id: string): void {
   requestAnimationFrame(() =>
     setTimeout(() => {

@@ -1,4 +1,4 @@
-// What an app decides: about the client, and about one sign-in.
+// The options of an app: for the client, and for one sign-in.
 
 export interface ClientOptions {
   clientId: string;
@@ -6,9 +6,9 @@ export interface ClientOptions {
   tenant?: string;
   /** Path of the token handler on this site. Default: `/token-handler`. */
   prefix?: string;
-  /** Milliseconds between two reads of the session, by one tab for all. Default: 60,000. */
+  /** Milliseconds between two reads of the session. One tab reads it for all tabs. Default: 60,000. */
   poll?: number;
-  /** Milliseconds before the end at which `expiring` comes. Default: 120,000. */
+  /** Milliseconds between the event `expiring` and the end of the session. Default: 120,000. */
   warn?: number;
   /** Returns what the person has typed, as a JSON value. Called just before a sign-in leaves the page. */
   keep?: () => unknown;
@@ -18,7 +18,7 @@ export interface ClientOptions {
 export interface SignIn {
   /** A path on this site. Default: the current address. */
   returnTo?: string;
-  /** Name of the tenant, if it is not that of the client. */
+  /** Name of the tenant. Default: the tenant in the client's options. */
   tenant?: string;
   prompt?: 'none' | 'login' | 'select_account';
   login_hint?: string;

@@ -1,4 +1,4 @@
-// What the token handler says about the session, and what happens to it.
+// The session as the token handler describes it, and the events of a session.
 
 /** The first element of `GET /token-handler/sessions`. Times are ISO 8601, by the server's clock. */
 export interface Session {
@@ -8,7 +8,7 @@ export interface Session {
   name: string;
   email: string | null;
   roles: string[];
-  /** When the session ends if no further request to a target comes. */
+  /** When the session ends if no further request to a target extends it. */
   expiry: string;
   /** When the session ends at the latest. */
   absoluteExpiry: string;
@@ -17,13 +17,13 @@ export interface Session {
 }
 
 export type SessionEvent =
-  /** Somebody is signed in: at the first read, after a sign-in in any tab, or as another person than before. */
+  /** Somebody is signed in. Sent after the first read, after a sign-in in any tab, and when another person has signed in. */
   | { type: 'signed-in'; session: Session }
-  /** The session ends in `remaining` milliseconds unless a request to a target comes. */
+  /** The session ends in `remaining` milliseconds unless a request to a target extends it. */
   | { type: 'expiring'; session: Session; remaining: number }
   /** The session has ended by itself: it expired, or somebody ended it elsewhere. */
   | { type: 'expired' }
-  /** Nobody is signed in at the first read, or a tab of this site has signed out. */
+  /** Nobody is signed in. Sent after the first read, and after a tab of this site has signed out. */
   | { type: 'signed-out' }
   /** `fetch` got a 401. The session may have ended, or an upstream has refused its token. */
   | { type: 'unauthorized'; url: string };

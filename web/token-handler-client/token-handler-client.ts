@@ -9,7 +9,7 @@ interface Message {
   type: 'expired' | 'signed-out';
 }
 
-/** Reads the session as soon as it is created, and follows other tabs until it is closed. A page needs one. */
+/** Reads the session when constructed, and follows other tabs until `close`. A page needs one instance. */
 export class TokenHandlerClient {
   readonly #options: ClientOptions;
   /** Addresses of the token handler and of the client's endpoints. */
@@ -22,7 +22,7 @@ export class TokenHandlerClient {
   readonly #listeners = new Set<(event: SessionEvent) => void>();
   #session: Session | null | undefined;
   #person: string | undefined;
-  /** The server's clock less this one, in milliseconds. */
+  /** The server's clock minus the browser's, in milliseconds. */
   #offset = 0;
   #changes = 0;
   #learnt = 0;
@@ -39,15 +39,15 @@ export class TokenHandlerClient {
     this.#channel = new BroadcastChannel(this.#key);
     this.#channel.onmessage = ({ data }: MessageEvent<Message>) => {
       this.#learn(data);
-      // The other tab may have failed to reach the logout.
+      // The other tab may have failed to reach the logout, so check whether the session has really ended.
       if (data.type === 'signed-out') setTimeout(this.#readQuietly, 5_000);
     };
     const { signal } = this.#closing;
-    // A page that was asleep, or that the back button brought back, may show what its session may no longer see.
+    // A page that slept, or that the back button restored, may show data of a session that has ended.
     addEventListener('pageshow', ({ persisted }) => persisted && this.#readQuietly(), { signal });
     const isOld = () => !document.hidden && Date.now() - this.#learnt > 10_000;
     document.addEventListener('visibilitychange', () => isOld() && this.#readQuietly(), { signal });
-    // The lock lets one tab of the site poll. Pages by plain http have no locks.
+    // The lock lets only one tab of the site poll. Pages on plain HTTP have no locks, so each of their tabs polls.
     const pollUntilClosed = () => this.#poll(poll);
     void (navigator.locks?.request(this.#key, { signal }, pollUntilClosed) ?? pollUntilClosed()).catch(() => undefined);
     this.#readQuietly();
@@ -66,7 +66,7 @@ export class TokenHandlerClient {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Reads the session without extending it. Rejects if the server cannot be reached; `session` stays then. */
+  /** Reads the session without extending it. If the server cannot be reached, rejects and leaves `session` unchanged. */
   read(): Promise<Session | null> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -79,7 +79,7 @@ export class TokenHandlerClient {
     const request = new Request(input, init);
     if (!request.url.startsWith(this.#root)) return fetch(request);
     if (request.method !== 'GET') {
-      // Reading the session sets the cookie again, if the browser has lost it.
+      // If the browser has lost the cookie, reading the session sets it again.
       if (!csrfToken()) await this.read().catch(() => undefined);
       request.headers.set('X-XSRF-TOKEN', csrfToken());
     }
@@ -195,7 +195,7 @@ export class TokenHandlerClient {
     if (!session || this.#closing.signal.aborted) return;
     const { warn = 120_000 } = this.#options;
     const remaining = this.#remaining();
-    // A second late, because the Date header has no fractions. A timer takes at most 2^31 - 1.
+    // The end is checked a second late, because the Date header has no fractions. A timer runs at most 2^31 - 1 ms.
     const wait = remaining > warn ? remaining - warn : Math.max(remaining, 0) + 1000;
     this.#timer = setTimeout(() => void this.#confirm(), Math.min(wait, 2 ** 31 - 1));
     if (remaining > warn || this.#warned === session.expiry) return;
@@ -203,12 +203,12 @@ export class TokenHandlerClient {
     this.#emit({ type: 'expiring', session, remaining });
   }
 
-  /** Reads before it believes the timer: a request of any tab may have extended the session. */
+  /** When the timer fires, reads the session first: a request of any tab may have extended it. */
   async #confirm(): Promise<void> {
     try {
       await this.read();
     } catch {
-      // Nobody can say whether the session lives. Once it may have ended, the page hides what it protects.
+      // The session cannot be read. Once its time is over, it counts as ended, so that the page hides its data.
       if (this.#remaining() <= 0) this.#tell(null);
       else this.#schedule();
     }

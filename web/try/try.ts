@@ -1,4 +1,4 @@
-// The script of /docs/try: sends each form as a call through the token handler, with the session of the console. Shows
+// The script of /docs/try: sends each form as a call through the token handler, with the session of the console. It shows
 // responses as text only.
 import { TokenHandlerClient } from '../token-handler-client/token-handler-client.ts';
 

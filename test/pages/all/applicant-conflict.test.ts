@@ -1,4 +1,4 @@
-// Tests that two browsers that change the same draft lose nothing, with a real service: the person sees both answers side
+// Tests with a real service that nothing is lost if two browsers change the same draft. The person sees both answers side
 // by side and chooses.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ApplicantWorld, startApplicantWorld } from '../applicant-world.ts';
@@ -35,7 +35,7 @@ test('a conflict is shown side by side and resolved by the person; other answers
   await mine.getByLabel('Name of the business').fill('My name');
   await mine.getByLabel('Number of employees').fill('6');
   await mine.getByText('What you have typed is still here.').waitFor();
-  // One code a minute.
+  // An address gets only one code per minute.
   world.apply.forms.advance(61_000);
   await enter(mine);
   await mine.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();

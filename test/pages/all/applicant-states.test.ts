@@ -1,6 +1,6 @@
 // Tests every state of the applicant's pages in a browser: errors, lost connections, codes, languages, hostile texts,
-// every kind of question, and accessibility on all screens. The intake application is scripted, so that states come at
-// once; test/pages/applicant.test.ts and conflict.test.ts use a real one.
+// every kind of question, and accessibility on all screens. The intake application is scripted, so that tests
+// reach every state quickly. test/pages/applicant.test.ts and applicant-conflict.test.ts use a real one.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';

@@ -26,7 +26,7 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
-  // A document that is left takes its counts with it.
+  // The counts of a document are lost when the page leaves it, so read them before.
   const { goto, reload } = page;
   page.goto = (...args) => collect().then(() => goto.apply(page, args));
   page.reload = (...args) => collect().then(() => reload.apply(page, args));
@@ -37,8 +37,8 @@ async function startCounting(context: BrowserContext, page: Page): Promise<CDPSe
 }
 
 /**
- * Reads the counts of the last page of each context. Pages of a context may share a process, and reading the counts of one
- * sets those of the others to 0.
+ * Reads the counts of the last page of each context. Pages of a context may share a process, and reading the counts of
+ * one page resets those of the others to 0.
  */
 async function collect(): Promise<void> {
   for (const page of sessions.keys()) if (page.isClosed()) sessions.delete(page);
@@ -55,7 +55,7 @@ describe('the console', () => {
   });
   const signedIn: ConsoleSuite = useConsole({ onContext: follow });
   afterAll(() => rm(folder, { recursive: true, force: true }));
-  // Pages are closed after this.
+  // The pages are still open at this point.
   afterEach(collect);
 
   testViews(signedIn);
@@ -85,7 +85,7 @@ describe('the console', () => {
   });
 
   it('every action in the sources of the console has run', () => {
-    // A page that is left takes its counts with it. That these handlers sign out is seen in their own tests.
+    // These handlers leave the page, so their counts are lost. Other tests check that they sign out.
     const leaves = /^app\.tsx:\d+ (?:onSignOut|onClick)$/;
     expect(coverage.missing().filter((name) => !leaves.test(name))).toEqual([]);
   });

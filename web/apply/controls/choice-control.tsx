@@ -1,4 +1,4 @@
-// Boxes, radio buttons, menus, and for long lists an input that searches.
+// Checkboxes, radio buttons and menus; for long lists, an input that searches.
 import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { isEqual } from '../model/json.ts';
@@ -78,7 +78,7 @@ function LoadedChoice(props: ControlProps) {
   return <Menu parts={parts} choices={options} value={value} set={set} isLoading={choices === undefined} />;
 }
 
-/** A stored value that is no choice any more is still shown. */
+/** Adds a stored value that is no longer among the choices, so that it is still shown. */
 function withPresent(choices: Choice[], value: unknown, isList: boolean): Choice[] {
   const present = isList ? (Array.isArray(value) ? value : []) : value === undefined || value === null ? [] : [value];
   const missing = present.filter((one) => !choices.some((choice) => isEqual(choice.value, one)));

@@ -59,10 +59,10 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
 }
 
 function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown) => void) {
-  /** What is typed; undefined while the chosen answer is shown. */
+  /** The text that was typed; undefined while the chosen answer is shown. */
   const [typed, setTyped] = useState<string>();
   const [isOpen, setOpen] = useState(false);
-  /** -1 after typing: the arrow keys choose first. */
+  /** Index of the highlighted option. It is -1 after typing: no option is highlighted until an arrow key is pressed. */
   const [active, setActive] = useState(-1);
   const list = useRef<HTMLDivElement>(null);
   const shown = typed === undefined || typed === '' ? choices : found(choices, typed);

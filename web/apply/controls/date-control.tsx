@@ -43,7 +43,7 @@ export function DateControl({ field, parts, value, set }: ControlProps) {
   );
 }
 
-/** An incomplete date is stored as it is, so that it is not lost and gets a message. */
+/** Joins an incomplete date too, so that it is not lost and validation reports it. */
 function joined({ day, month, year }: DateParts): string | undefined {
   if (day === '' && month === '' && year === '') return undefined;
   const two = (text: string) => (/^\d$/.test(text) ? `0${text}` : text);

@@ -1,5 +1,5 @@
-// Instructions between the questions. Everything stays text: markup in a definition is not interpreted, and pictures of
-// other servers are links, because the pages load nothing from them.
+// Instructions between the questions. Everything stays text: markup in a definition is not interpreted, and pictures
+// on other servers are shown as links, because the pages load nothing from other servers.
 import type { ComponentChildren } from 'preact';
 import { labelOf, optionsOf, textOf, type UiElement } from '../model/elements.ts';
 import { isObject } from '../model/json.ts';
@@ -47,7 +47,7 @@ function HelpText({ help }: { help: unknown }) {
   return typeof help === 'string' ? <p class="lines">{help}</p> : null;
 }
 
-/** Other schemes could run scripts. */
+/** Returns undefined for schemes other than these, because a link such as `javascript:` could run scripts. */
 function safeLink(link: unknown): string | undefined {
   return typeof link === 'string' && /^(?:https?:\/\/|mailto:|tel:)/i.test(link) ? link : undefined;
 }

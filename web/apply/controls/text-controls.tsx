@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import type { ControlProps } from './control-props.ts';
 
-/** What browsers fill in and which keyboard phones show, by format. */
+/** By format: what browsers fill in, and which keyboard phones show. */
 const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {
   email: { type: 'email', autocomplete: 'email' },
   phone: { type: 'tel', autocomplete: 'tel' },
@@ -23,7 +23,7 @@ export function TextControl({ field, parts, value, set }: ControlProps) {
   if (field.kind === 'textarea') return <textarea {...common} rows={5} value={text} onInput={input} />;
   if (field.kind === 'time') return <input {...common} type="time" class="short" value={text} onInput={input} />;
   if (field.kind === 'date-time') return <MomentInput {...common} text={text} set={set} />;
-  // The types of Preact allow one fixed type for an input.
+  // Preact's types accept only a constant as the type of an input, not a computed text.
   const chosen = { type: 'text', ...inputs[String(field.place.schema.format)] } as { type: 'text' };
   return <input {...common} {...chosen} value={text} onInput={input} />;
 }
@@ -41,7 +41,7 @@ function MomentInput({ text, set, ...common }: { id: string; text: string; set(v
   return <input {...common} type="datetime-local" value={local} onInput={input} />;
 }
 
-/** Keeps what is typed: a text that is no number is stored as it is, so that it is not lost and gets a message. */
+/** Stores a text that is not a number unchanged, so that it is not lost and validation reports it. */
 export function NumberControl({ field, parts, value, set }: ControlProps) {
   const [typed, setTyped] = useState('');
   const text = parsed(typed) === value ? typed : value === undefined || value === null ? '' : String(value);

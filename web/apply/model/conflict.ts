@@ -8,9 +8,9 @@ export interface Difference {
 }
 
 export interface Merge {
-  /** The other browser's data with this browser's changes where only this browser changed something. */
+  /** The other browser's data, with this browser's values where only this browser changed something. */
   merged: unknown;
-  /** Values that both have changed. In `merged`, they are the other browser's. */
+  /** Values that both browsers have changed. For these, `merged` has the other browser's values. */
   conflicts: readonly Difference[];
 }
 

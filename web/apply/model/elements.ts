@@ -16,7 +16,7 @@ export interface FormPage {
   elements: readonly UiElement[];
 }
 
-/** Where scopes lead: in the detail of a list they are relative to one of its items. */
+/** What scopes are relative to, such as the whole form or, in the detail of a list, one of its items. */
 export interface Place {
   /** The whole data schema, for references. */
   root: JsonObject;
@@ -60,10 +60,10 @@ function categoriesOf(element: UiElement): FormPage[] {
   });
 }
 
-/** A control for each property of the schema, for objects and forms without a UI schema. */
+/** Generates a control for each property of the schema. Objects and forms without a UI schema are shown with these. */
 export function generated({ root, schema }: Place): UiElement[] {
   try {
-    // JSON Forms makes one control of a schema with combinations, even if it has properties.
+    // For a schema with `allOf`, `anyOf` or `oneOf`, JSON Forms would generate a single control, even if it has properties.
     const plain = isObject(schema.properties) ? { ...schema, allOf: [], anyOf: [], oneOf: [] } : schema;
     const element: unknown = generateDefaultUISchema(plain, 'VerticalLayout', '#', root);
     return isObject(element) ? elementsOf(element.elements ?? [element]) : [];
@@ -116,7 +116,7 @@ function resolved(schema: JsonObject, scope: string, root: JsonObject): unknown 
   }
 }
 
-/** Follows references, and takes the members of `allOf` together. */
+/** Follows references, and merges the members of `allOf`. */
 export function dereferenced(schema: unknown, root: JsonObject): JsonObject | undefined {
   let found = schema;
   for (let hops = 0; hops < 20 && isObject(found) && typeof found.$ref === 'string'; hops += 1) {
@@ -131,7 +131,7 @@ export function dereferenced(schema: unknown, root: JsonObject): JsonObject | un
   return Object.assign({}, ...found.allOf.map((inner) => dereferenced(inner, root)), found);
 }
 
-/** `#/properties/address/properties/city` is `address`, `city`. */
+/** `#/properties/address/properties/city` becomes `address`, `city`. */
 function dataPath(scope: string): string[] {
   const names = pathOf(scope);
   const path: string[] = [];

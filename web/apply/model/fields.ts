@@ -1,4 +1,4 @@
-// What a control asks for: the kind of question, its label, hint and choices, as the schemas of a definition say.
+// What a control asks for: the kind of question, its label, hint and choices. They come from the schemas of a definition.
 import { dereferenced, labelOf, optionsOf, type Place, placeAt, textOf, type UiElement } from './elements.ts';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
 import { type Choice, type RegisterUse, registerOf } from './registers.ts';
@@ -30,7 +30,7 @@ export interface Field {
   isRequired: boolean;
   choices: readonly Choice[];
   register: RegisterUse | undefined;
-  /** True if radio buttons were asked for. */
+  /** True if the definition asks for radio buttons instead of a menu. */
   asRadio: boolean;
   options: JsonObject;
   element: UiElement;
@@ -61,7 +61,7 @@ export function fieldOf(element: UiElement, place: Place): Field | undefined {
   };
 }
 
-/** Of alternatives that are no choices, the first is asked for. */
+/** Returns the first alternative of `anyOf` or `oneOf`, unless the alternatives are choices. */
 function alternativeOf(schema: JsonObject, root: JsonObject): JsonObject {
   if (schema.type !== undefined || schema.enum !== undefined || choicesOf(schema).length > 0) return schema;
   const list = [schema.anyOf, schema.oneOf].find(Array.isArray);
@@ -134,7 +134,7 @@ function hintOf(schema: JsonObject, options: JsonObject): string | undefined {
 /** True if the schema of the object that has the property requires it. */
 function requires(scope: unknown, place: Place): boolean {
   if (typeof scope !== 'string') return false;
-  // An item of a list was added on purpose.
+  // A scope of `#` is an item of a list. It counts as required, because somebody added it on purpose.
   if (scope === '#') return true;
   const at = scope.lastIndexOf('/properties/');
   const [, name] = pathOf(at < 0 ? '' : scope.slice(at));
@@ -143,7 +143,7 @@ function requires(scope: unknown, place: Place): boolean {
   return Array.isArray(required) && required.includes(name);
 }
 
-/** `businessName` is `Business name`. */
+/** `businessName` becomes `Business name`. */
 export function nameOf(path: Path): string {
   const words = (path.findLast((name) => !/^\d+$/.test(name)) ?? '')
     .replaceAll(/([\p{Ll}\d])(\p{Lu})/gu, '$1 $2')

@@ -1,5 +1,5 @@
-// The formats of the form service: those of JSON Schema as ajv-formats defines them (a table without ajv), and those of
-// the public platform's form editor.
+// The formats of the form service: those of JSON Schema as ajv-formats defines them, and those of the public
+// platform's form editor. The imported file is a table that does not import ajv.
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
 type Check = (text: string) => boolean;
@@ -36,7 +36,7 @@ export function fileUrnCheck(urnPrefix: string): Check {
   return (text) => pattern.test(text);
 }
 
-/** Checks of texts by name of the format, but for URNs of files. A name that is missing is no rule. */
+/** Checks of texts by the name of the format, without the check of file URNs. A format without a check allows any text. */
 export function formatChecks(): Record<string, Check> {
   const checks: Record<string, Check> = Object.create(null);
   for (const [name, format] of Object.entries({ ...fullFormats, ...ofTheEditor })) {

@@ -1,4 +1,4 @@
-// Reads and changes JSON values by path. Values are never changed in place, so that views see what is new.
+// Reads and changes JSON values by path. Values are never changed in place, so that views detect changes.
 
 export type JsonObject = Record<string, unknown>;
 /** Member names and array indexes from the root of the form data. */
@@ -18,7 +18,7 @@ export function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
-/** Returns a copy with another value at the path. Undefined removes a member; objects and lists on the way are made. */
+/** Returns a copy with another value at the path. Undefined removes a member. Creates missing objects and lists. */
 export function withValueAt(root: unknown, path: Path, value: unknown): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;

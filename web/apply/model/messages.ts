@@ -20,7 +20,7 @@ export function messageFor(finding: Finding, field: Field, texts: Texts): string
   return ofTheDefinition(finding, field) ?? messageOf(finding, field, texts);
 }
 
-/** A definition may have messages: one for a schema, for a keyword, or for a missing property. */
+/** Returns the message of the definition, which may have one for a schema, for a keyword or for a missing property. */
 function ofTheDefinition({ keyword, schema, path }: Finding, { place }: Field): string | undefined {
   for (const { errorMessage } of [schema, place.schema]) {
     if (typeof errorMessage === 'string' && keyword !== 'required') return errorMessage;
@@ -77,7 +77,7 @@ function choiceMessage(field: Field, errors: Errors): string {
 function typeMessage(field: Field, errors: Errors): string {
   if (field.kind === 'integer') return errors.integer(field.label);
   if (field.kind === 'number') return errors.number(field.label);
-  // What is typed is a text, so that any other value is an emptied item of a list.
+  // A typed value is always a text. A value of another type is therefore an emptied item of a list.
   return isLine(field.kind) ? missing(field, errors) : choiceMessage(field, errors);
 }
 

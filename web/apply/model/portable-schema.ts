@@ -1,5 +1,5 @@
-// Rewrites data schemas for the interpreting validator, so that it finds what the form service finds: draft 4 becomes
-// draft 7, the placeholder `enum: [""]` of a choice from a register goes, and keywords that a draft does not have go.
+// Rewrites data schemas for the interpreting validator, so that it finds what the form service finds. Draft 4 becomes
+// draft 7. The placeholder `enum: [""]` of a choice from a register and keywords of later drafts are removed.
 import { isObject, type JsonObject } from './json.ts';
 
 const holdsSchema = new Set([
@@ -54,10 +54,10 @@ export function portableSchema(given: unknown): PortableSchema {
 
 function rewrite({ schema, isUnconditional }: Visited, dialect: string): void {
   if (dialect.includes('draft-04')) migrate(schema);
-  // Without draft 4, `id` has no meaning, but the validator would read it as `$id`.
+  // After draft 4, `id` has no meaning, but the validator would read it as `$id`.
   delete schema.id;
   if (!/20(?:19-09|20-12)/.test(dialect)) for (const keyword of laterKeywords) delete schema[keyword];
-  // In a condition, the same enum means that the value is empty.
+  // In a condition, `enum: [""]` is no placeholder: it asks whether the value is empty.
   if (isUnconditional && Array.isArray(schema.enum) && schema.enum.length === 1 && schema.enum[0] === '')
     delete schema.enum;
   if (schema.nullable === true && schema.type !== undefined) schema.type = [schema.type, 'null'].flat();
@@ -92,8 +92,8 @@ function rewritePatterns(schema: JsonObject): void {
 }
 
 /**
- * Rewrites the older syntax (Annex B), such as `\_`, for the `u` flag, with which the validator compiles patterns.
- * Returns undefined if that fails: the form service then decides alone.
+ * Rewrites the older syntax of ECMAScript's Annex B, such as `\_`. The validator compiles patterns with the `u` flag,
+ * which rejects that syntax. Returns undefined if the result does not compile: only the form service then checks it.
  */
 function unicodePattern(source: string): string | undefined {
   const rewritten = source.replace(/\[(?:\\.|[^\]\\])*\]|\\./gsu, (part) =>

@@ -34,7 +34,8 @@ export function detailOf({ options, element }: Field, place: Place): UiElement[]
   const detail = isObject(options.detail) ? elementsOf([{ type: 'VerticalLayout', ...options.detail }]) : [];
   const given = detail.length > 0 ? detail : elementsOf(element.elements);
   if (given.length > 0) return given;
-  // A schema that refers to itself has no end, and an object without properties has no fields.
+  // The limit ends a schema that refers to itself. For an object without properties, JSON Forms generates a control of the
+  // object itself, which is left out.
   const fields = place.path.length > 12 ? [] : generated(place);
   return fields.some(({ scope }) => scope === '#') && isObject(place.schema.properties) ? [] : fields;
 }
@@ -49,7 +50,7 @@ export interface PlacedFinding {
   field: Field | undefined;
 }
 
-/** The field of a path: its own, the first one in it, or the one around it. */
+/** Returns the field that shows the path, else the first field inside it, else the innermost field around it. */
 export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
   return (
     fields.find((field) => isLeaf(field) && pointerOf(field.path) === pointerOf(path)) ??

@@ -1,4 +1,4 @@
-// Finds choices by a part of their label, whatever case and accents are typed.
+// Finds choices by a part of their label, ignoring case and accents.
 import type { Choice } from './registers.ts';
 
 const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();

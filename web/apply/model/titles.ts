@@ -1,4 +1,4 @@
-// Names of fields for lists of answers and messages, where the fields around them are not seen.
+// Names of fields for lists of answers and messages, which do not show the list that a field belongs to.
 import type { Texts } from '../texts/texts.ts';
 import type { Field } from './fields.ts';
 import { startsWith } from './json.ts';

@@ -1,5 +1,5 @@
-// Validates form data in the browser by interpreting the data schema, because the pages' policy forbids to compile it.
-// The form service validates again at submission and is the authority.
+// Validates form data in the browser by interpreting the data schema, because the content security policy of the
+// pages forbids compiling it. The form service validates again at submission and is the authority.
 import { dereference, format, type OutputUnit, type Schema, validate } from '@cfworker/json-schema';
 import { fileUrnCheck, formatChecks } from './formats.ts';
 import { isObject, type JsonObject, type Path, pathOf, valueAt } from './json.ts';
@@ -9,7 +9,7 @@ export interface Finding {
   /** The value that is wrong, missing or not expected. */
   path: Path;
   keyword: string;
-  /** The schema that has the keyword; empty if it cannot be found. */
+  /** The schema that has the keyword; an empty object if the schema cannot be found. */
   schema: JsonObject;
 }
 
@@ -20,8 +20,8 @@ for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
 /**
- * References stay within the schema. A schema that cannot be used finds nothing. URNs of files must have the prefix of
- * the platform; rules of the UI schema, which have none, do not check them.
+ * References stay within the schema. With an unusable schema, the validator finds nothing. URNs of files must begin with
+ * `urnPrefix`; without it, as for rules of the UI schema, they are not checked.
  */
 export function createValidator(given: unknown, urnPrefix?: string): Validator {
   const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);
@@ -31,7 +31,7 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
   return (data) => {
     try {
       lookup ??= dereference(schema);
-      // The library has one table of formats for all validators.
+      // All validators share the table of formats of the library, so this check is set before each use.
       format['file-urn'] = isFileUrn;
       const { errors } = validate(data, schema, draft, lookup, false);
       return errors.flatMap((error) => findingsOf(error, data, schema, lookup ?? {}));
@@ -43,17 +43,17 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
 
 const compiled = new WeakMap<object, Validator>();
 
-/** Rules of the UI schema compare single values, of which some are missing. */
+/** Checks one value against the schema of a UI schema's rule. The value may be missing. */
 export function matches(schema: unknown, value: unknown): boolean {
   if (!isObject(schema)) return schema !== false;
-  // The validator knows no missing values. Null differs only in schemas that name it.
+  // The validator cannot check a missing value, so null stands for it. Only schemas that name null would tell them apart.
   if (value === undefined && JSON.stringify(schema).includes('null')) return false;
   const validator = compiled.get(schema) ?? createValidator(schema);
   compiled.set(schema, validator);
   return validator(value ?? null).length === 0;
 }
 
-/** These only say that an inner schema has findings. */
+/** Keywords whose errors only say that an inner schema has findings. */
 const outer = new Set([
   ...['$ref', '$recursiveRef', 'allOf', 'if', 'items', 'prefixItems', 'additionalItems', 'properties'],
   ...['patternProperties', 'additionalProperties', 'dependentSchemas', 'unevaluatedProperties', 'unevaluatedItems'],
@@ -64,7 +64,7 @@ function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Rec
   if (outer.has(keyword)) return [];
   const path = pathOf(instanceLocation);
   const location = pathOf(keywordLocation);
-  // An item beyond the end is a fault of the list.
+  // The schema `false` forbids an item beyond the end of the list. The finding belongs to the list.
   if (keyword === 'false' && Array.isArray(valueAt(data, path.slice(0, -1))))
     return [{ path: path.slice(0, -1), keyword: 'maxItems', schema: {} }];
   const schema = schemaAt(root, location.slice(0, -1), lookup);
@@ -73,7 +73,7 @@ function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Rec
     return [{ path: name === undefined ? path : [...path, name], keyword, schema }];
   }
   if (keyword === 'dependencies' || keyword === 'dependentRequired') {
-    // The message names the member that is there, then the one that is missing. Otherwise an inner schema has findings.
+    // The message names the present member, then the missing one. Any other message says that an inner schema has findings.
     const name = /does not have "(.*)"\.$/su.exec(error.error)?.[1];
     return name === undefined ? [] : [{ path: [...path, name], keyword: 'required', schema: {} }];
   }

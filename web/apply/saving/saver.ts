@@ -1,5 +1,5 @@
 // Saves form data while people type: one request at a time, the newest data last. A failed request is repeated with the
-// same id until its outcome is known, so that a lost response is no conflict.
+// same id until its outcome is known, so that a lost response does not cause a conflict.
 
 export interface Content {
   data: unknown;
@@ -10,7 +10,7 @@ export interface Content {
 export type Outcome =
   | { type: 'saved'; etag: string }
   | { type: 'retry'; afterMs?: number | undefined }
-  /** Nothing was saved; other data may be. */
+  /** The service rejected this data and saved nothing. It may accept other data. */
   | { type: 'refused' }
   | { type: 'conflict' | 'code' | 'locked' | 'submitted' | 'gone' };
 
@@ -24,7 +24,7 @@ export interface SaverOptions {
   etag: string;
   put(content: Content, etag: string, saveId: string): Promise<Outcome>;
   onState(state: SaveState): void;
-  /** Called once for each obstacle. `resume` continues. */
+  /** Called once for each obstacle. Saving continues when `resume` is called. */
   onBlocked(reason: Obstacle): void;
   newId(): string;
   /** Milliseconds without typing after which a save begins. */
@@ -34,7 +34,7 @@ export interface SaverOptions {
 const longestPauseMs = 30_000;
 
 export class Saver {
-  /** What the service has. */
+  /** The content that the service has. */
   base: Content;
   #current: Content;
   #etag: string;
@@ -88,7 +88,7 @@ export class Saver {
     this.#schedule(0);
   }
 
-  /** Sends what is waiting, and then nothing more. */
+  /** Sends unsaved changes, if they only wait for the pause to end, and then stops. */
   close(): void {
     clearTimeout(this.#timer);
     if (this.#state === 'waiting') void this.#send();

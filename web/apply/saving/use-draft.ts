@@ -1,4 +1,4 @@
-// The draft that is open in this browser: its content, and what stands between it and the service.
+// The draft that is open in this browser: its content, and what keeps it from being saved.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Api, ApiProblem, type Draft } from '../api.ts';
 import { type Difference, merge } from '../model/conflict.ts';
@@ -6,7 +6,7 @@ import { withValueAt } from '../model/json.ts';
 import { newId } from '../new-id.ts';
 import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
 
-/** `code`: a code must be entered, then `next` goes on. */
+/** What the person has to do before saving continues. `code`: enter a code, after which `next` is done. */
 export type Pause =
   | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
   | { type: 'conflict'; conflicts: readonly Difference[]; merged: unknown; theirs: Draft };
@@ -15,9 +15,9 @@ interface DraftOptions {
   api: Api;
   formId: string;
   draft: Draft;
-  /** The form is locked, submitted or deleted. */
+  /** Called when the form turns out to be locked, submitted or deleted. */
   onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
-  /** Answers of another window were added. */
+  /** Called after changes from another window were merged. */
   onMerged(): void;
 }
 
@@ -70,12 +70,12 @@ class DraftWork {
     this.saver.change(content);
   }
 
-  /** Shows the page for the code; nothing else is waiting. */
+  /** Shows the page for the code. Nothing has to be done after the code was entered. */
   requireCode(): void {
     this.#wait({ type: 'code', next: 'nothing' });
   }
 
-  /** Goes on after the code was entered. */
+  /** Ends the pause for a code, and does what was waiting for it. */
   async codeEntered(): Promise<void> {
     const next = this.#pause?.type === 'code' ? this.#pause.next : 'nothing';
     this.#wait(undefined);
@@ -83,7 +83,7 @@ class DraftWork {
     else if (next === 'save') this.saver.resume(this.content);
   }
 
-  /** Ends a conflict. */
+  /** Ends a conflict with the person's choices. */
   choose(chosen: readonly { difference: Difference; isMine: boolean }[]): void {
     if (this.#pause?.type !== 'conflict') return;
     const { merged, theirs } = this.#pause;
@@ -100,7 +100,7 @@ class DraftWork {
     else this.#options().onEnd(reason);
   }
 
-  /** Reads what the other window has saved, and asks only where both have changed the same answer. */
+  /** Reads what the other window has saved, and asks only about answers that both windows have changed. */
   async #compare(): Promise<void> {
     const { api, formId, onMerged } = this.#options();
     try {
@@ -116,7 +116,7 @@ class DraftWork {
     }
   }
 
-  /** `merged` has the members of a content, because both sides have. */
+  /** `merged` is a Content, because it was merged from two of them. */
   #goOn(merged: unknown, { data, files, etag }: Draft): void {
     const content = merged as Content;
     this.#wait(undefined);

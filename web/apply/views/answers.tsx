@@ -8,7 +8,7 @@ import { useChoices } from '../registers.ts';
 
 interface AnswersProps {
   fields: readonly Field[];
-  /** Without it, nothing can be changed any more. */
+  /** Called when the person wants to change an answer. Undefined if answers can no longer be changed. */
   change?: (field: Field) => void;
 }
 

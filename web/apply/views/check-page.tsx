@@ -95,7 +95,7 @@ function useSubmission(props: CheckProps) {
   const [problems, setProblems] = useState<readonly Problem[]>([]);
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
-  /** The same for all attempts, so that a lost response leads to the same receipt. */
+  /** The idempotency key. It is the same for all attempts, so that a lost response leads to the same receipt. */
   const key = useRef(newId());
   const fail = (found: readonly Problem[]) => {
     setProblems(found);
@@ -114,7 +114,7 @@ function useSubmission(props: CheckProps) {
     if (isBusy) return;
     setBusy(true);
     await send().catch((cause: unknown) => {
-      // The service keeps the result of a key, so another attempt after a change needs another one.
+      // The service stores the result under the key, so an attempt after a change needs a new key.
       if (cause instanceof ApiProblem && !cause.isTemporary) key.current = newId();
       refused(cause);
     });
@@ -129,7 +129,7 @@ function useSubmission(props: CheckProps) {
     else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
     else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
   };
-  /** The service's own words are for programs. */
+  /** The service's own wording is meant for developers, so people see another text. */
   const ofTheService = (pointer: string): Problem => {
     // Pointers begin with /data.
     const path = pathOf(pointer).slice(1);

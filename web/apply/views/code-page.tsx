@@ -1,4 +1,4 @@
-// Asks for the emailed code, on another device or after the code has expired. Nothing is sent before the button.
+// Asks for the emailed code, on another device or after the code has expired. No code is sent before the button is pressed.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';
@@ -13,7 +13,7 @@ interface CodeProps {
   formId: string;
   /** True if this page has data that is not saved. */
   keepsData: boolean;
-  /** The code was right. */
+  /** Called when the code was correct. */
   onOpened(): Promise<void> | void;
 }
 

@@ -1,4 +1,4 @@
-// The open form: its pages, the summary and the receipt, with everything that can come between.
+// The open form: its pages, the summary, the receipt, and the pages that can interrupt these.
 import { useMemo, useState } from 'preact/hooks';
 import type { Fragment } from '../address.ts';
 import type { Api, Definition, Draft, Submission } from '../api.ts';
@@ -32,7 +32,7 @@ export interface FormPagesProps {
   go(page: Fragment['page'], how?: 'push' | 'replace'): void;
   onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
   onLeft(): void;
-  /** The draft was deleted. */
+  /** Called after the draft was deleted. */
   onDeleted(): void;
 }
 

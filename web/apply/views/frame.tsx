@@ -34,7 +34,7 @@ export function Page({ frame, title, caption, hasErrors = false, pageKey, announ
     const named = [title, ...full].join(' – ');
     document.title = hasErrors ? texts.errorTitle(named) : named;
   });
-  // Before a field of the new page may get the focus.
+  // A layout effect, because it must run before a field of the new page can get the focus.
   useLayoutEffect(() => {
     if (!isFirst.current || document.activeElement === document.body) window.scrollTo(0, 0);
     if (!isFirst.current || pageKey !== 'start') heading.current?.focus({ preventScroll: true });

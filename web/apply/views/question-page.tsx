@@ -15,7 +15,7 @@ import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
 
 interface QuestionProps extends SharedProps {
-  /** From 1. */
+  /** Number of the page, counted from 1. */
   number: number;
   onLeft(): void;
 }

@@ -1,4 +1,4 @@
-// What every page of a form gets.
+// The properties that every page of a form gets.
 import type { Fragment } from '../address.ts';
 import type { FormContext } from '../form-context.ts';
 import type { Place, pagesOf } from '../model/elements.ts';

@@ -23,7 +23,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
   const [error, setError] = useState<{ text: string; isField: boolean }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
-  /** The same for all attempts, so that a lost response makes no second draft. */
+  /** The idempotency key. It is the same for all attempts, so that a lost response creates no second draft. */
   const key = useRef(newId());
   const fail = (text: string, isField: boolean) => {
     setError({ text, isField });
@@ -41,7 +41,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
       onStarted(await api.create(definition.id, applicant, key.current));
     } catch (cause) {
       const isAddress = cause instanceof ApiProblem && cause.errors.some(({ pointer }) => pointer === '/email');
-      // Another address is another draft.
+      // A request with another address is a new request, and needs a new key.
       if (isAddress) key.current = newId();
       fail(isAddress ? texts.start.badEmail : problemText(cause, texts, texts.states.tooMany), isAddress);
     }

@@ -21,7 +21,7 @@ export function curlOf(request: ApiRequest): string {
   return lines.join(' \\\n  ');
 }
 
-/** Nothing is special within single quotes but the quote itself (POSIX.1-2024, Shell Command Language, 2.2.2). */
+/** Within single quotes, only the quote itself is special (POSIX.1-2024, Shell Command Language, 2.2.2). */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -47,11 +47,11 @@ export function ClientPage({ id }: { id: string }) {
 
 interface LoadedClient {
   client: Client | undefined;
-  /** False if the token handler does not list it, yet or because it is not valid. */
+  /** False if the token handler does not list the client: it is too new, or not valid. */
   isListed: boolean;
 }
 
-/** The list may be a minute old. A client that it lacks is shown as the tenant has configured it. */
+/** The list may be a minute old. A client that is not in the list is loaded from the configuration of the tenant. */
 async function loadClient(id: string, mayConfigure: boolean): Promise<LoadedClient> {
   const found = (await loadClients()).find((one) => one.id === id);
   if (found || !mayConfigure) return { client: found, isListed: found !== undefined };

@@ -1,4 +1,4 @@
-// Registers a client at the identity provider, by a registration token or with the credentials of a client that exists
+// Registers a client at the identity provider, with a registration token or with the credentials of a client that exists
 // there. Both are secrets: they stay in the page's memory only, and are cleared after the request.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';

@@ -74,9 +74,9 @@ export interface ClientTexts {
   id: string;
   name: string;
   description: string;
-  /** One in a line. */
+  /** One per line. */
   redirectUris: string;
-  /** One in a line: the id, a space, and the URN of the upstream. */
+  /** One per line: the id, a space, and the URN of the upstream. */
   targets: string;
   keycloakLogout: boolean;
 }
@@ -124,7 +124,7 @@ export function configuredClient(id: string, entry: ClientEntry | undefined): Cl
     description: text(entry.description),
     redirectUris: list(entry.redirectUris).map(String),
     targets: list(entry.targets).map((target) => {
-      // An older form of the configuration has names of services only.
+      // In an older format of the configuration, a target is only the name of a service.
       const { id: targetId, upstream } = typeof target === 'string' ? { id: target, upstream: target } : Object(target);
       return { id: text(targetId), upstream: text(upstream) };
     }),

@@ -76,7 +76,7 @@ function emptyDefinition(definitionId: string, name: string): Definition {
   return { id: definitionId, name, anonymousApply: false, applicantRoles: [], dataSchema, uiSchema };
 }
 
-/** A REPLACE would overwrite a definition that exists. */
+/** Throws if the id is taken, because a REPLACE would overwrite the existing definition. */
 async function requireFree(definitionId: string): Promise<void> {
   const isTaken = await locate(definitionId).then(
     () => true,

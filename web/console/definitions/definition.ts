@@ -64,8 +64,8 @@ export function asObject(value: unknown): Record<string, unknown> | undefined {
 }
 
 /**
- * The requests that store a definition, in order. In the collection, an update merges members, so that those which the
- * definition no longer has are removed one by one.
+ * The requests that store a definition, in order. In the collection, an update merges members. Members that the
+ * definition no longer has are therefore removed one by one.
  */
 export function saveRequests(id: string, source: Source, next: Definition, former: Definition): ApiRequest[] {
   const document = documentRequest(id, source);

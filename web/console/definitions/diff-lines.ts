@@ -6,7 +6,7 @@ export interface DiffLine {
 }
 
 const context = 3;
-/** Cells of the table of lengths. Texts that differ in more are shown as one replaced block. */
+/** Limit of the cells in the table of lengths. Texts that would need more are shown as one replaced block. */
 const mostCells = 4_000_000;
 
 export function diffLines(before: string, after: string): DiffLine[] {
@@ -51,7 +51,7 @@ function between(old: string[], next: string[]): DiffLine[] {
   return lines;
 }
 
-/** Lengths of the longest common subsequences of what follows each pair of lines. */
+/** For each pair of lines: the length of the longest common subsequence of the texts from there on. */
 function commonLengths(old: string[], next: string[]): Uint32Array {
   const width = next.length + 1;
   const lengths = new Uint32Array((old.length + 1) * width);

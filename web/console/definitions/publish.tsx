@@ -1,4 +1,4 @@
-// Publishes the present state of a definition: freezes it as a revision, and lets forms use that revision.
+// Publishes the current state of a definition: freezes it as a revision, and lets forms use that revision.
 import { Curl } from '../elements/curl.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAction } from '../elements/use-action.ts';

@@ -48,7 +48,7 @@ export function TextField(props: InputProps) {
     <Field {...props}>
       <input
         {...describe(props)}
-        // Preact's types have one shape for each type of input.
+        // Preact's types accept only a constant here.
         type={type as 'text'}
         value={value}
         class={isCode ? 'code' : undefined}
@@ -86,7 +86,7 @@ export function TextArea(props: TextAreaProps) {
   );
 }
 
-/** Takes a file that is dropped, in place of the browser, which would open it. */
+/** Handles a dropped file, because the browser would otherwise open it. */
 const acceptFile = (onFile: (file: File | undefined) => void) => ({
   onDragOver: (event: DragEvent) => event.preventDefault(),
   onDrop: (event: DragEvent) => {

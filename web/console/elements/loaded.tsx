@@ -10,7 +10,7 @@ export interface Load<T> {
   problem: ApiProblem | undefined;
   isLoading: boolean;
   reload(): void;
-  /** Replaces the value without a request, by what a change responded. */
+  /** Replaces the value without a request, for example by the response to a change. */
   set(value: T): void;
 }
 

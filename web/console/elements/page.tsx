@@ -8,12 +8,12 @@ export function useTitle(title: string, hasError = false): void {
   }, [title, hasError]);
 }
 
-/** The first page after loading leaves the focus where the browser puts it. */
+/** True until the first page is shown. That page leaves the focus where the browser puts it. */
 let isFirst = true;
 
 interface Props {
   title: string;
-  /** Errors of a form on the page; the window's title says so. */
+  /** True if a form on the page has errors. The window's title then says so. */
   hasError?: boolean;
   /** Shown above the heading. */
   back?: { href: string; text: string };

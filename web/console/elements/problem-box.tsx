@@ -4,7 +4,7 @@ import type { ApiProblem } from '../api/problem.ts';
 
 const titles: Record<number, string> = {
   0: 'No connection',
-  // The end of the session shows another page: the service itself has refused the account.
+  // If the session had ended, another page would be shown. Here, the service itself has refused the account.
   401: 'Your account may not use this service',
   403: 'You may not do this',
   404: 'Not found',

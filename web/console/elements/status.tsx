@@ -4,7 +4,7 @@ import { useContext } from 'preact/hooks';
 
 export const AnnounceContext = createContext<(text: string) => void>(() => undefined);
 
-/** Returns the function that shows a text at the top of the page until the next one. */
+/** Returns a function that shows a text at the top of the page until the next text. */
 export function useAnnounce(): (text: string) => void {
   return useContext(AnnounceContext);
 }

@@ -5,7 +5,7 @@ import { type ApiProblem, asProblem } from '../api/problem.ts';
 export interface Action {
   isBusy: boolean;
   problem: ApiProblem | undefined;
-  /** Runs `work` unless a former run goes on. Resolves to whether it succeeded. */
+  /** Runs `work` unless an earlier call is still running. Resolves to true if `work` succeeded. */
   run(work: () => Promise<unknown>): Promise<boolean>;
   clear(): void;
 }

@@ -1,4 +1,4 @@
-// What an administrator may do with a form in its status. Each action says what follows.
+// What an administrator may do with a form in its status. Each action explains its consequences.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { ActionButton } from '../elements/action-button.tsx';
@@ -44,7 +44,7 @@ const operations: readonly OneOperation[] = [
 
 interface Props {
   form: Form;
-  /** Receives the changed form, and what to say. */
+  /** Receives the changed form, and the text to announce. */
   onChanged(form: Form, text: string): void;
   onDeleted(): void;
 }

@@ -1,4 +1,4 @@
-// The filter of the list of forms: in the address of the page, except the applicant's address, which is personal data.
+// The filter of the list of forms. The page's address contains it, without the applicant's address, which is personal data.
 import type { ApiRequest } from '../api/request.ts';
 
 export interface Filter {

@@ -35,7 +35,7 @@ const roles: Record<string, string> = {
   system: 'the system',
 };
 
-/** `version` changes when something was done to the form. */
+/** `version` changes after each action on the form, and the history is then loaded again. */
 export function FormHistory({ id, version }: { id: string; version: number }) {
   const load = useLoad(`${id} ${version}`, () => send<{ results: Entry[]; truncated: boolean }>(historyRequest(id)));
   return (

@@ -67,7 +67,7 @@ export function operationRequest(id: string, operation: Operation, reason?: stri
 
 export const deleteRequest = (id: string): ApiRequest => ({ ...formRequest(id), method: 'DELETE' });
 
-/** Statuses are written as `Draft` in text and compared without regard to case. */
+/** Compares without regard to case: the form service writes `Draft`, and `wanted` is in lower case. */
 export function isIn({ status }: Form, ...wanted: Status[]): boolean {
   return wanted.some((name) => name === status.toLowerCase());
 }

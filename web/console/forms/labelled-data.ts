@@ -1,5 +1,5 @@
-// Puts form data in the order and under the labels of its definition. Knows only what it needs of JSON Schema: titles,
-// properties, items, options and local references. Whatever the definition does not describe is shown as it is.
+// Puts form data in the order and under the labels of its definition. Of JSON Schema, it uses only titles, properties,
+// items, options and local references. Data that the definition does not describe is shown as it is.
 
 export interface Labelled {
   label: string;
@@ -65,7 +65,7 @@ function optionTitle(value: unknown, { oneOf, anyOf }: Schema): string | undefin
   return textOf(options.find((option) => option.const === value)?.title);
 }
 
-/** Follows `#/…` references, but not in circles. */
+/** Follows `#/…` references, and stops at circular ones. */
 function resolved(schema: Schema, root: Schema): Schema {
   let found = schema;
   for (let steps = 0; steps < deepest && typeof found.$ref === 'string'; steps += 1) {

@@ -17,14 +17,14 @@ export interface Operations {
   scope: 'tenant' | 'all';
   reconciler: { lastSuccess: { expire: Time; clients: Time }; runs: Run[] };
   coreClients: Record<string, number> | null;
-  /** Null where all tenants are counted. */
+  /** `drafts` is null for all tenants. `deletions` is null if no run has counted them. */
   overdue: { drafts: Count | null; oldest: Time; deletions: Count | null };
   quarantine: Count & { released: number };
   outbox: Count & { oldest: Time };
   limits: { pod: string; since: string; refused: Refused[] };
 }
 
-/** Counting stops at a bound; the count is then a minimum. */
+/** Counting stops at a limit. `count` is then a minimum. */
 export interface Count {
   count: number;
   isMinimum: boolean;

@@ -13,9 +13,9 @@ interface Props {
   columns: readonly string[];
   isText: boolean;
   keyField: string;
-  /** Undefined for a new one. */
+  /** Undefined for a new entry. */
   entry: Entry | undefined;
-  /** Receives what to say if something was changed. */
+  /** Receives the text to announce; undefined if nothing was changed. */
   onClose(text: string | undefined): void;
 }
 

@@ -6,12 +6,12 @@ import { EntryForm } from './entry-form.tsx';
 import { cellText, columnsOf, type Entry, keyOf, type Register } from './register.ts';
 
 const pageSize = 50;
-/** The member that the form service takes as key by default. */
+/** The member that the form service uses as the key by default. */
 const defaultKey = 'value';
 
 interface Props {
   register: Register;
-  /** Receives what to say. */
+  /** Receives the text to announce. */
   onChanged(text: string): void;
 }
 

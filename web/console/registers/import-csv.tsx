@@ -1,4 +1,4 @@
-// Imports a CSV table that was pasted, dropped or chosen as a file. Shows what would change before it changes it.
+// Imports a CSV table that was pasted, dropped or chosen as a file. Shows the changes before they are made.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

@@ -1,5 +1,5 @@
-// What operators of the realm `core` see in place of a sign-in. The token handler keeps sessions of tenants only: a client
-// is registered in the realm of a tenant, and each session belongs to one (decision 0077).
+// What operators of the realm `core` see in place of a sign-in. The token handler keeps no sessions for that realm:
+// clients are registered in the realms of tenants, and each session belongs to a tenant (decision 0077).
 import { Curl } from '../elements/curl.tsx';
 import { PlainPage } from '../elements/plain-page.tsx';
 import { filterOf, listRequest } from '../forms/form-filter.ts';

@@ -8,7 +8,7 @@ interface Props {
   onSignOut(): void;
 }
 
-/** Disappears when a request of any tab has extended the session. */
+/** The warning disappears when a request of any tab has extended the session. */
 export function ExpiryWarning({ ending, onSignOut }: Props) {
   const [isOver, setOver] = useState(false);
   const [seconds, setSeconds] = useState(0);

@@ -6,7 +6,7 @@ const prefix = 'formgate-console:kept:';
 const ownerKey = 'formgate-console:owner';
 
 interface Kept {
-  /** What it is, for people. */
+  /** What the value is, in words for people. */
   label: string;
   value: unknown;
 }
@@ -20,7 +20,7 @@ function read(key: string): Kept | undefined {
   }
 }
 
-/** A full or forbidden storage only means that nothing is kept. */
+/** If the storage is full or forbidden, nothing is kept, and no error is thrown. */
 function write(key: string, kept: Kept | undefined): void {
   try {
     if (kept === undefined) sessionStorage.removeItem(prefix + key);
@@ -33,11 +33,11 @@ export interface KeptValue<T> {
   /** True if the value was typed and not sent yet. */
   isKept: boolean;
   set(value: T): void;
-  /** Forgets what was typed: it was sent, or is not wanted. */
+  /** Forgets what was typed, because it was sent or discarded. */
   forget(next?: T): void;
 }
 
-/** As `useState`; `key` names the resource, `label` says to people what it is. */
+/** Like `useState`. `key` names the resource; `label` tells people what is kept. */
 export function useKept<T>(key: string, label: string, initial: T): KeptValue<T> {
   const [state, setState] = useState(() => {
     const kept = read(key);
@@ -77,7 +77,7 @@ export function forgetAll(): void {
   for (const key of keys()) sessionStorage.removeItem(key);
 }
 
-/** Forgets what another person has typed in this tab. `owner` tells people apart, also in different tenants. */
+/** Forgets what another person has typed in this tab. `owner` identifies the person across all tenants. */
 export function claimKept(owner: string): void {
   try {
     if (sessionStorage.getItem(ownerKey) !== owner) forgetAll();

@@ -12,7 +12,7 @@ export type SessionState =
 
 /** A session that ends soon. */
 export interface Ending {
-  /** Milliseconds that were left when this was noticed. */
+  /** Milliseconds that were left at the time of the warning. */
   remaining: number;
   expiry: string;
 }
@@ -20,7 +20,7 @@ export interface Ending {
 export interface FollowedSession {
   state: SessionState;
   ending: Ending | undefined;
-  /** Asks again. */
+  /** Reads the session again. */
   reload(): void;
 }
 
@@ -43,7 +43,7 @@ export function useFollowedSession(): FollowedSession {
       }
       setEnding(undefined);
       setState((former) => {
-        // Nobody is signed in at the first read after an expiry, too; what is kept then stays.
+        // `signed-out` also follows the first read after an expiry. Kept values are then not forgotten.
         if (event.type === 'signed-out' && former.name === 'signed-in') forgetAll();
         return event.type === 'expired' ? { name: 'signed-out', ended: true } : currentState();
       });

@@ -19,7 +19,7 @@ export function tokenHandler(): TokenHandlerClient {
   return created;
 }
 
-/** A session of another frontend on this host does not count: signing in replaces it. */
+/** Ignores the session of another frontend on this host. Signing in to the console replaces such a session. */
 export function consoleSession(): Session | undefined {
   const session = tokenHandler().session as Session | null | undefined;
   return session?.clientId === clientId ? session : undefined;

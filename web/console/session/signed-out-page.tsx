@@ -1,4 +1,4 @@
-// What a person sees who is not signed in: a way to sign in, and what is kept of an earlier session.
+// The page for a person who is not signed in: a link to sign in, and what is kept from an earlier session.
 import { useEffect, useState } from 'preact/hooks';
 import { PlainPage } from '../elements/plain-page.tsx';
 import { addressOfPage, currentAddress, go, type Place } from '../location.ts';

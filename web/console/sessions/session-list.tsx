@@ -43,7 +43,7 @@ function OwnSessions() {
   );
 }
 
-/** Own sessions belong to the cookie, so these requests go to the token handler itself and not to a target. */
+/** The cookie identifies the caller's own sessions, so these requests go to the token handler itself, not to a target. */
 async function callOwn<T>(method: string, url: string): Promise<T> {
   try {
     const response = await tokenHandler().fetch(url, { method });

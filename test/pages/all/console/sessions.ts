@@ -72,7 +72,7 @@ export function testSessions(suite: ConsoleSuite): void {
     const command = await page.locator('details[open] code').first().textContent();
     expect(command).toContain("'/form/v1/operations'");
     expect(await findFaults(page)).toEqual([]);
-    // The call works with a token of that realm.
+    // The call of this command works with a token of the realm core.
     const all = (await suite.world.coreApi('/form/v1/operations')) as { scope: string };
     expect(all.scope).toBe('all');
   });

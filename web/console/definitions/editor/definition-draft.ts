@@ -1,5 +1,5 @@
-// What a person edits of a definition, as texts, and the way back. Members that the editor has no field for are edited
-// as JSON, so that nothing is lost.
+// Converts a definition into the texts that a person edits, and back. Members that the editor has no field for are
+// edited as JSON, so that nothing is lost.
 import { asObject, type Definition } from '../definition.ts';
 import { lineOf, parseJson, placeOf } from './json-places.ts';
 
@@ -86,7 +86,7 @@ export function syntaxProblems(draft: DefinitionDraft): EditorProblem[] {
   });
 }
 
-/** The definition of a draft without syntax problems. `former` says which lists were absent, and stay so when empty. */
+/** The draft must have no syntax problems. An empty list that `former` does not have is left out. */
 export function definitionOf(id: string, draft: DefinitionDraft, former: Definition): Definition {
   const parsed = (name: CodeName) => (draft[name].trim() === '' ? undefined : (JSON.parse(draft[name]) as unknown));
   const given = periods.filter((name) => draft[name].trim() !== '').map((name) => [name, draft[name].trim()]);
@@ -120,7 +120,7 @@ export interface FoundProblem {
   severity: 'error' | 'warning';
 }
 
-/** Finds the control, and the place in it, of a problem that the form service reports. */
+/** Finds the control to which a problem of the form service belongs, and the place within the control. */
 export function placedProblem({ pointer, detail, severity }: FoundProblem, draft: DefinitionDraft): EditorProblem {
   const [, member = '', ...rest] = pointer.split('/');
   const inner = rest.map((part) => `/${part}`).join('');

@@ -20,7 +20,7 @@ interface Props {
   onSaved(text: string): void;
 }
 
-/** What is kept has the state on which it is based, so that a concurrent change is noticed. */
+/** Keeps the draft together with `base`, the definition that it was made from, so that a concurrent change is noticed. */
 interface KeptDraft {
   draft: DefinitionDraft;
   base: string;

@@ -86,7 +86,7 @@ export function Schemas(props: Props) {
   );
 }
 
-/** A text that is no JSON stays. */
+/** Returns a text that is not JSON unchanged. */
 function formatted(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

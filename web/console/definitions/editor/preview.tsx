@@ -1,4 +1,4 @@
-// The form as applicants would see it, by the renderers of the applicant's pages. What is entered stays in this page.
+// The form as applicants would see it, shown by the renderers of the applicant's pages. What is entered stays in this page.
 import { useMemo, useState } from 'preact/hooks';
 import type { Api } from '../../../apply/api.ts';
 import { Elements } from '../../../apply/controls/element.tsx';
@@ -12,7 +12,7 @@ import { path } from '../../api/request.ts';
 import { send } from '../../api/send.ts';
 import type { Definition } from '../definition.ts';
 
-/** Registers are read with the administrator's rights. There are no uploads: nothing is sent. */
+/** Registers are read with the administrator's rights. Files cannot be uploaded, because the preview sends nothing. */
 const registers = createRegisters({
   entries: (name) => send({ target: 'form-service', path: path`/form/v1/registers/${name}/entries` }),
 });

@@ -1,4 +1,4 @@
-// The problems of the definition: each leads to its place.
+// Lists the problems of the definition. Each links to its place in the editor.
 
 import { goTo } from './code-area.tsx';
 import type { EditorProblem } from './definition-draft.ts';

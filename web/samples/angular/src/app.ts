@@ -1,5 +1,5 @@
-// A frontend in Angular: one component. HttpClient would add the CSRF header by itself, because the names of cookie and
-// header are Angular's; the module's fetch also notices the end of the session.
+// A frontend in Angular: one component. Angular's HttpClient would add the CSRF header by itself, because the
+// cookie and the header have Angular's default names. The module's fetch also notices the end of the session.
 import { Component, computed, signal } from '@angular/core';
 import { TokenHandlerClient } from '../../../token-handler-client/token-handler-client.ts';
 
