@@ -198,7 +198,10 @@ const sessionStoreRules: SettingsRule[] = [
   },
 ];
 
-/** Browsers drop cookies with these prefixes, and the process refuses to set them, unless the request came by https. */
+/**
+ * Unless the request came by https, browsers drop cookies with the prefixes __Host- and __Secure-, and this process
+ * does not set them.
+ */
 const cookieRule: SettingsRule = {
   names: ['SESSION_COOKIE', 'CONSOLE_URL'],
   holds: ({ SESSION_COOKIE, CONSOLE_URL }: { SESSION_COOKIE: string; CONSOLE_URL?: string }) =>

@@ -38,7 +38,10 @@ const fields = {
   failureRedirectUrl: text,
 } as const;
 
-/** Matches a name in which one letter is missing, wrong or too many. The name itself does not match. */
+/**
+ * Returns a pattern that matches a name in which one letter is missing, wrong or too many. The name itself does not
+ * match.
+ */
 function misspelt(name: string): string {
   const letters = [...name, ''];
   const variants = letters.map((letter, at) => {

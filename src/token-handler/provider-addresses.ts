@@ -19,7 +19,7 @@ export interface ProviderAddresses {
   rebase(url: string): URL;
   /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
   fetch(url: string, options: RequestInit, operation: ProviderOperation): Promise<Response>;
-  /** True if one of the addresses is http, as on one machine or inside a cluster. */
+  /** True if one of the addresses uses http, as on one machine or inside a cluster. */
   readonly insecure: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface ProviderAddressesOptions {
   accessUrl: string;
   accessPublicUrl?: string | undefined;
   tenantIssuers?: TenantIssuers;
-  /** Called after each call of `fetch` with its outcome and its seconds until the head of the response. */
+  /** Called after each call of `fetch` with the outcome and the seconds until the head of the response. */
   called?: (outcome: 'ok' | 'failed' | 'unreachable' | 'timeout', seconds: number) => void;
 }
 
@@ -39,7 +39,7 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
   const rebase = (url: string): URL => {
     const given = new URL(url);
     const isMapped = mappedUrls.some(({ origin }) => origin === given.origin);
-    // A mapped identity provider may have the same paths, and may share the host.
+    // A mapped identity provider may have the same paths as the platform's own one, and may even have the same host.
     const isOwnHost = [outer, inner].some(({ origin }) => origin === given.origin);
     for (const base of isMapped && !isOwnHost ? [] : [outer, inner]) {
       const root = `${rootOf(base)}/realms/`;

@@ -1,4 +1,5 @@
-// Starts a token handler from its configuration: builds its modules and serves requests. Closing it drains them first.
+// Starts a token handler from its configuration: builds its modules and serves requests. When the token handler is
+// closed, it first drains running requests.
 import { join } from 'node:path';
 import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform } from '../platform/platform.ts';
@@ -45,7 +46,7 @@ export interface StartOptions {
   startup?: Partial<StartupPace>;
 }
 
-/** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` override or session store. */
+/** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` override. */
 async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
   const { config, log, env, pace, clock = systemClock } = options;
   const metrics = createMetrics('token-handler');
@@ -101,7 +102,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   };
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override or session store. */
+/** Throws ConfigError for an invalid `DIR_…` override. */
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
   const { config, log, env, startup: pace } = options;
   const tokenHandler = await assembleTokenHandler(options);

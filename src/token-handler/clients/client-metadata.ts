@@ -6,7 +6,8 @@ export type ClientMetadata = ReturnType<typeof clientMetadata>;
 
 /**
  * Returns metadata of RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout
- * 1.0 section 2.2. `name` is the client's name at the identity provider. `publicUrl` is the base URL at which the identity provider reaches this token handler.
+ * 1.0 section 2.2. `name` is the client's name at the identity provider. `publicUrl` is the base URL at which the
+ * identity provider reaches this token handler.
  */
 export function clientMetadata(
   client: Pick<Client, 'id' | 'keycloakLogout'>,

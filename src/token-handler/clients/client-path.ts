@@ -1,9 +1,9 @@
 // Derives the paths of a client's endpoints in the browser from the callbackUrl. Pure functions only.
 
 /**
- * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. A proxy
- * may give this service other paths, so the callbackUrl decides. Undefined for the deprecated `authCallbackUrl`, whose
- * path may be any.
+ * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. A
+ * proxy may give this service other paths, so the callbackUrl decides. Undefined for the deprecated `authCallbackUrl`,
+ * whose path is arbitrary.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);

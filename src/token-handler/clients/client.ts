@@ -128,7 +128,10 @@ function describe(issue: z.core.$ZodIssue): ClientProblem {
   return { field: typeof field === 'string' ? field : 'entry', detail: issue.message };
 }
 
-/** Accepts an array of targets, or a map by id. A text is the upstream; in an array it is the id, too. */
+/**
+ * Accepts an array of targets, or a map by id. A target may be a text, which is its upstream; in an array, the text is
+ * also its id.
+ */
 function targetsSchema(urnPrefix: string) {
   const upstream = z.string().transform((text, context) => {
     const urn = upstreamUrn(text, urnPrefix);

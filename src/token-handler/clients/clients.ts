@@ -21,7 +21,7 @@ import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 export interface ClientsOptions extends Foundation {
   /** HTTP agent for calls to the identity provider. */
   agent: Dispatcher;
-  /** Connections for changes of registrations, which hold one during calls to the identity provider. */
+  /** Connections for changes of registrations. A change holds one while it calls the identity provider. */
   changePool: pg.Pool;
   pace: Partial<UpkeepPace> | undefined;
 }
@@ -42,7 +42,7 @@ export function sharePools({ config, pool, changePool, metrics }: Pools) {
   const common = { details: { busy, locked }, metrics };
   const size = config.DATABASE_POOL_SIZE;
   return {
-    // A sign-in waits for no lock, so that the clients of a tenant need no shares.
+    // Sign-ins wait for no lock, so a single client may use the whole share of its tenant.
     pool: createSharedPool({ ...common, pool, size, name: 'requests', perMember: size }),
     changePool: createSharedPool({ ...common, pool: changePool, size: changeConnections, name: 'registrations' }),
   };
@@ -84,7 +84,7 @@ export function startClients(options: ClientsOptions) {
   };
 }
 
-/** Returns a function that adds counting to a way to register clients. */
+/** Returns a function that wraps `register` and counts its outcomes. */
 function countRegistrations({ registry }: Pick<Metrics, 'registry'>) {
   const { registrations } = createRegistrationMetrics({ registry });
   return <R>(register: (request: R) => Promise<void>) =>

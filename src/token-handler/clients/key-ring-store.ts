@@ -12,7 +12,7 @@ export interface KeyRingStoreOptions {
   clock: Clock;
 }
 
-/** Milliseconds for which a reading is used again. */
+/** Milliseconds for which a reading is cached. */
 const freshFor = 60_000;
 
 export function createKeyRingStore({ pool, keys, clock }: KeyRingStoreOptions) {

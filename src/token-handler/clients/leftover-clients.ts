@@ -1,13 +1,14 @@
 // Stores the clients of our own attempts that may exist at the identity provider and that nothing manages, so that an
-// administrator can find and delete them. A row is only deleted when its client is, or when it is older than the records
-// are kept. Names are never used to find a client: only a recorded URI identifies one.
+// administrator can find and delete them. A row is deleted only when its client has been deleted, or when the retention
+// period of the records is over. Names are never used to find a client: only a recorded URI identifies one.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
 /**
  * `response-lost`: a registration whose response did not arrive. `token-lost`: a replaced client whose registration
  * access token was lost. `token-refused`: a replaced client whose token the identity provider refused. `no-token`: a
- * replaced client for which it issued none. `deletion-pending`: a replaced client that is still to be deleted.
+ * replaced client for which the identity provider issued no token. `deletion-pending`: a replaced client that is still
+ * to be deleted.
  */
 export const leftoverReasons = [
   'response-lost',
@@ -58,7 +59,7 @@ const mostListed = 100;
 /** Largest number of deletions that one registration tries. */
 const mostDeleted = 10;
 
-/** Statements for no single tenant. */
+/** Claim for statements that concern no single tenant. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {

@@ -125,8 +125,8 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return rows[0] ?? { deletion: 0, event: 0 };
     },
     /**
-     * Seals secrets with the current key that are sealed with another one, at most 1,000 rows of each table. Counts as
-     * `unreadable` the rows whose key is not in the ring.
+     * Seals secrets again with the current key if they are sealed with another key; at most 1,000 rows of each table.
+     * Counts as `unreadable` the rows whose key is not in the ring.
      */
     reseal: () => reseal(pool, keys),
   };

@@ -51,7 +51,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
         management: 'provided' as const,
         registrationAccessToken: '',
         registrationClientUri: '',
-        // Only the identity provider knows them.
+        // Only the identity provider knows the client's redirect URIs.
         redirectUris: [],
         registeredAt: clock(),
       };
@@ -93,9 +93,9 @@ type Judgement =
   | { kind: 'failed'; cause: unknown };
 
 /**
- * Presents a code that does not exist. The identity provider authenticates the client first (RFC 6749 section 4.1.3), so
- * `invalid_grant` proves that it accepts the credentials. The request has no side effect, unlike a client credentials
- * grant, which issues a token, and which a client for sign-in need not be allowed.
+ * Presents a code that does not exist. The identity provider authenticates the client first (RFC 6749 section 4.1.3),
+ * so `invalid_grant` proves that it accepts the credentials. The request has no side effect. A client credentials grant
+ * would issue a token, and a client for sign-in may not be allowed to use that grant.
  */
 async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,

@@ -44,7 +44,7 @@ export interface ProviderRegistration {
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
   /**
    * Returns `refused` if the token was rejected, or if the client is at an identity provider that is not configured any
-   * more, so that the client may still exist. Throws PlatformError.
+   * more. In both cases, the client may still exist. Throws PlatformError.
    */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
 }
@@ -89,7 +89,7 @@ const text = z.string().min(1);
 const issuedSchema = z.object({
   client_id: text,
   client_secret: text,
-  // RFC 7592 is optional. Without both of them, the client cannot be changed.
+  // RFC 7592 is optional. Unless both members are present, the client cannot be changed.
   registration_access_token: text.optional(),
   registration_client_uri: text.optional(),
 });
@@ -160,7 +160,7 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
   return { kind: 'failed', mayExist: sent && !isClientError, cause };
 }
 
-/** Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3). The description may quote the request. */
+/** Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3), not the description, which may quote the request. */
 function errorCode(error: unknown): string | undefined {
   const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
   const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;
@@ -201,7 +201,7 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
-  // A read may replace the token as well, because Keycloak's tokens can be used once.
+  // A read may replace the token as well, because Keycloak's tokens can be used only once.
   if (!isChanged) return { kind: 'failed', client: present.client };
   return { kind: 'changed', client: { ...present.client, redirectUris } };
 }

@@ -28,7 +28,7 @@ beforeAll(async () => {
   access = await startTracedAccess();
   proxy = await startFaultProxy(access.url.replace('/auth', ''), {
     scripted: deleteAsAdministrator,
-    // The keys of bearer tokens are read again from time to time.
+    // Does not count reads of the keys that verify bearer tokens, because they can happen at any time.
     uncounted: (path) => path.includes('/realms/core/'),
   });
   platform = await startTestPlatform({ access });
@@ -54,10 +54,10 @@ beforeEach(async () => {
   await settled();
   expect((await handler.register('permits-web')).status).toBe(200);
   await settled();
-  // What the test before left behind may have become a leftover just now.
+  // The background work of the previous test may have recorded a leftover in the meantime.
   await handler.rows('TRUNCATE client_leftovers');
   const { oidcClientId } = await stored();
-  // A test that failed may have left others.
+  // A test that failed may have left other clients.
   for (const id of access.registeredClients()) if (id !== oidcClientId) await removeAtAccess(id);
   await proxy.heal();
 });
@@ -336,7 +336,7 @@ describe('a leftover', () => {
     expect(await leftovers()).toMatchObject([{ clientId: oidcClientId, reason: 'token-lost' }]);
     const refused = `DELETE /auth/realms/demo/clients-registrations/openid-connect/${oidcClientId}`;
     expect(proxy.calls).toContain(refused);
-    // In Keycloak, the token of an administrator of clients may create and delete.
+    // In Keycloak, the token of an administrator of clients may create and delete clients.
     tokenMayDelete = true;
     expect((await handler.register('permits-web')).status).toBe(200);
     await expect.poll(leftovers).toEqual([]);
@@ -370,7 +370,7 @@ describe('a leftover', () => {
   });
 });
 
-/** Undoes what a test did to the database. Also called after each test, so that one that fails breaks no other. */
+/** Undoes what a test did to the database. Also called after each test, so that a failed test does not break other tests. */
 async function repairDatabase(): Promise<void> {
   await handler.rows('DROP TRIGGER IF EXISTS refuse ON client_registrations');
   for (const table of ['registration_attempts', 'client_deletions'])

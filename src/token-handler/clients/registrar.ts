@@ -89,7 +89,7 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
   };
 }
 
-/** If an attempt cannot be settled, upkeep records it later, and the only consequence may be an unnecessary record. */
+/** If an attempt cannot be settled, upkeep records it later. The only consequence is that the record may be unnecessary. */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
   const mayExist = outcome.kind === 'failed' && outcome.mayExist;
@@ -98,8 +98,8 @@ async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId:
 }
 
 /**
- * Deletes leftovers of our own attempts, if the token may do that, such as a token of an administrator in Keycloak. An
- * initial access token may not, so a refusal is expected and the leftover stays recorded. Never fails.
+ * Deletes leftovers of our own attempts, if the token permits it. In Keycloak, the token of an administrator does. An
+ * initial access token does not; a refusal is therefore expected, and the leftover stays recorded. Never fails.
  */
 async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
   const { leftovers, provider, log } = options;

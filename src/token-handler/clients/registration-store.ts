@@ -35,8 +35,8 @@ export interface RegistrationStore {
     event: { name: string; payload: object },
   ): Promise<void>;
   /**
-   * Schedules the deletion of a client that could not be stored, or records it if it has no token. Does nothing if the
-   * client is stored after all.
+   * Schedules the deletion of a client that could not be stored, or records the client if it has no token. Does nothing
+   * if the client is stored after all.
    */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
   /** Locks the registration while `work` runs, and stores the registration that `work` returns as `changed`. */
@@ -51,7 +51,7 @@ type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
 
 export interface Attempt {
   id: string;
-  /** Name for the client at the identity provider. Contains the id, so that it can be told from other attempts. */
+  /** Name for the client at the identity provider. It contains the attempt's id, so each attempt has another name. */
   clientName: string;
 }
 
@@ -120,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // Waits for a commit of `replace` whose result was lost. It holds this lock while it runs.
+        // Waits for a commit of `replace` whose result was lost. `replace` holds this lock while it runs.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);

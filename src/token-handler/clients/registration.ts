@@ -1,13 +1,15 @@
-// Defines registrations and their event. A registration is the OAuth client that represents a configured client in a tenant's realm.
-// Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to another row.
+// Defines registrations and their event. A registration is the OAuth client that represents a configured client in a
+// tenant's realm. Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to
+// another row.
 import type { Caller } from '../../service/auth/identity.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import type { Client } from './client.ts';
 
 /**
  * How the client can be changed and deleted at the identity provider. `kept`: with the registration access token.
- * `lost`: no longer, because the identity provider has replaced the token. `unsupported`: not at all, because it issued no
- * token (RFC 7592 is optional). `provided`: never, because an administrator created the client.
+ * `lost`: no longer, because the identity provider has replaced the token. `unsupported`: not at all, because the
+ * identity provider issued no token (RFC 7592 is optional). `provided`: never, because an administrator created the
+ * client.
  */
 export const managements = ['kept', 'lost', 'unsupported', 'provided'] as const;
 export type Management = (typeof managements)[number];
@@ -26,7 +28,7 @@ export interface Registration {
   oidcClientId: string;
   /** Name of the client at the identity provider. Null for clients of older versions and for provided ones. */
   clientName: string | null;
-  /** The issuer that the operator has mapped to the tenant. Null for the realm of the access service. */
+  /** The issuer that the operator has mapped to the tenant. Null for a realm of the platform's own identity provider. */
   issuer: string | null;
   authentication: ClientAuthentication;
   management: Management;

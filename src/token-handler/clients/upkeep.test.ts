@@ -71,7 +71,7 @@ describe('events', () => {
     await handler.register('permits-web');
     await expect.poll(pending('client_events')).toEqual([]);
     expect(eventCalls()).toBe(2);
-    // The reference implementation ignores the key.
+    // The reference implementation ignores the idempotency key.
     expect(await seen()).toBe(isReferenceRun ? 2 : 1);
   });
 });

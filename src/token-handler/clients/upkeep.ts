@@ -162,7 +162,7 @@ function describe(row: Deletion | PendingEvent): object {
 }
 
 async function removeClient({ provider, keys, leftovers, clock, log }: Context, deletion: Deletion): Promise<void> {
-  // An older version does not know that an administrator provided this client.
+  // Keeps a client that an administrator provided: it has no URI. An older version may have scheduled its deletion.
   if (deletion.registrationClientUri === '') return;
   const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
   if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');

@@ -21,16 +21,19 @@ export interface ProviderLogout {
 
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
-/** Milliseconds that a logout is remembered. Longer than opening a session takes, and than a logout token is valid. */
+/**
+ * Milliseconds that a logout is remembered. That is longer than opening a session takes, and longer than a logout token
+ * is valid.
+ */
 const memory = 600_000;
 
 export function createProviderLogouts(options: { sessions: Sessions; clock: Clock }) {
   const { sessions, clock } = options;
   const { marks } = sessions;
   /**
-   * Section 2.4: logout tokens are signed with the algorithm of the client's ID tokens. True if no algorithm is known.
-   * If the identity provider changes the algorithm, logouts are refused until the next sign-in, but the sessions end at
-   * their next token refresh.
+   * True if the client's ID tokens are signed with the algorithm of this logout token, as section 2.4 requires. Also
+   * true if no algorithm of the client's ID tokens is known. If the identity provider changes the algorithm, logouts
+   * are refused until the next sign-in, but the sessions end at their next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
@@ -58,8 +61,9 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
     keepAlgorithm: (session: Session, algorithm: string) =>
       marks.raise(algorithmMark(session, algorithm), clock().getTime(), sessions.limits.maxAge),
     /**
-     * True if a logout named this session after `since` (milliseconds since 1970), when redeeming its code began.
-     * Earlier logouts named other sessions: the identity provider redeems no code of a session that it has ended.
+     * True if a logout named this session after `since`: the time at which redeeming the code began, in milliseconds
+     * since 1970. Earlier logouts named other sessions: the identity provider redeems no code of a session that it has
+     * ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;

@@ -83,8 +83,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
-    // After a new registration the identity provider does not know the ID token's audience. Without an ID token, it
-    // asks the person to confirm the logout.
+    // After a new registration, the identity provider no longer knows the ID token's audience, so the token is left
+    // out. The identity provider then asks the person to confirm the logout.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
     return (await options.relyingParty.endSessionUrl(registration, hint))?.href;

@@ -43,7 +43,8 @@ export function actionFor({ endpoint, page, status, attempt }: Failed): Action {
  */
 function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
   if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;
-  // The person is there and may be asked to sign in. A login_hint may be an email address, which stays out of the page.
+  // Drops prompt=none, because the person is present and may be asked to sign in. Drops login_hint, because it may be
+  // an email address, which must not be in the page.
   const { prompt, login_hint: _, ...others } = asked;
   const parameters = { tenant: tenantId, callbackUrl, returnTo, ...others, ...(prompt !== 'none' && { prompt }) };
   const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);

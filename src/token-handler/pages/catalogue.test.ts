@@ -15,7 +15,7 @@ const endpoints: Endpoint[] = ['auth', 'callback', 'logout'];
 const pathOf = (endpoint: Endpoint) => `/token-handler/v1/clients/:clientId/${endpoint}`;
 const routes = tokenHandlerApiRoutes();
 
-/** Statuses that the routes document, and those of any route: another method, and an unexpected error. */
+/** Statuses that the routes document, and those of every route: 405 for another method, and 500 for an unexpected error. */
 function statusesOf(endpoint: Endpoint): number[] {
   const found = routes.find(({ method, path }) => method === 'get' && path === pathOf(endpoint));
   return [...Object.keys(found?.answers ?? {}).map(Number), 405, 500];
@@ -26,7 +26,7 @@ const documented = [...read('docs/errors.md').matchAll(/^\| `([a-z-]+)` \| (\d{3
   ([, slug = '', status]) => ({ slug: slug as ProblemSlug, status: Number(status) }),
 );
 
-/** Slugs that code of the token handler and of what it shares can throw. */
+/** Slugs of the problems that the token handler and the shared code can throw. */
 const thrown = new Set(
   globSync('src/{token-handler,service,platform}/**/*.ts', {
     cwd: root,

@@ -5,7 +5,7 @@ import type { ProblemSlug } from '../../service/http/problem-types.ts';
 /** The routes that a browser navigates to. */
 export type Endpoint = 'auth' | 'callback' | 'logout';
 
-/** What is known about the sign-in, once it has been checked. It grows while the request is handled. */
+/** The facts about a sign-in that have been checked so far. The request handler adds facts as it proceeds. */
 export interface SignInFacts {
   /** Name of the tenant. */
   tenant?: string;

@@ -7,12 +7,12 @@ export type Scheme = (typeof schemes)[number];
 
 /** Each colour is #rrggbb in lower case. */
 export interface Palette {
-  /** Behind the panel that holds the message. */
+  /** The colour behind the panel that holds the message. */
   background: string;
-  /** Of the panel. */
+  /** The colour of the panel. */
   surface: string;
   text: string;
-  /** Of the button, of links, and of the line above the panel. */
+  /** The colour of the button, of links, and of the line above the panel. */
   accent: string;
 }
 
@@ -21,7 +21,7 @@ export const defaultPalettes: Record<Scheme, Palette> = {
   dark: { background: '#14171c', surface: '#1d2127', text: '#e8eaed', accent: '#67cfe8' },
 };
 
-/** WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (parts of controls). */
+/** Least contrast ratios by WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (parts of controls). */
 const [ofText, ofControls] = [4.5, 3];
 
 /** Returns the problems of a palette, each as the pair of colours and their contrast. */
@@ -46,7 +46,7 @@ export function contrastProblems(palette: Palette): string[] {
     );
 }
 
-/** Returns white or black, the one that contrasts more. For every colour, that is 4.58:1 or more. */
+/** Returns white or black, the one that contrasts more. For every colour, that contrast is 4.58:1 or more. */
 export function labelOn(colour: string): string {
   return contrast('#ffffff', colour) >= contrast('#000000', colour) ? '#ffffff' : '#000000';
 }

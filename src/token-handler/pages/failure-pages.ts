@@ -24,12 +24,12 @@ export const pageLanguage = {
   'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
 };
 
-/** Adds what has been checked about a sign-in, so that its page can name it and link to a new sign-in. */
+/** Records checked facts about a sign-in, so that a failure page can name the client and link to a new sign-in. */
 export function noteSignIn({ locals }: Response, facts: SignInFacts): void {
   locals.signInFacts = { ...locals.signInFacts, ...facts };
 }
 
-// The path as the router matches it. Also matches requests that fail before their route is found.
+// Matches paths as the router does. Also matches requests that fail before their route is found.
 const pattern = /^\/token-handler(?:\/v1)?\/clients\/[^/]+\/(auth|callback|logout)\/?$/i;
 
 export function presentFailures(settings: PageSettings): PresentProblem {
@@ -63,7 +63,7 @@ function secondsOf({ headers }: Problem): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** The languages that the sign-in asks for (OpenID Connect Core 3.1.2.1), else those of the browser, else English. */
+/** Returns a language that the sign-in asks for (OpenID Connect Core 3.1.2.1), else one of the browser's, else English. */
 function languageOf(request: Request, attempt: StartedSignIn | undefined): Language {
   const asked = attempt?.asked?.ui_locales ?? queryOf(request).ui_locales;
   const named = (typeof asked === 'string' ? asked.split(' ') : [])

@@ -84,7 +84,7 @@ type Given = z.output<typeof pageSettingsSchema>;
 // SVG in <img> runs no scripts and loads nothing (HTML standard, section 4.8.4.4).
 const dataImage =
   /^data:image\/(?:png|jpeg|gif|webp|svg\+xml);base64,(?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
-/** Without characters that separate sources in a Content-Security-Policy. */
+/** Allows no characters that separate sources in a Content-Security-Policy. */
 const httpsImage = /^https:\/\/[a-z\d.-]+(?::\d{1,5})?\/[\w./~%+=@-]*$/i;
 
 function isImage(source: string): boolean {

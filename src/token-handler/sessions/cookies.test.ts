@@ -1,5 +1,5 @@
-// Tests reading cookies from a Cookie header: against a simple definition with generated headers, and which session
-// cookie counts if other hosts of the domain have set cookies of its name.
+// Tests reading cookies from a Cookie header: compares the results for generated headers with a simple definition, and
+// tests which session cookie counts if other hosts of the domain have set cookies of the same name.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import fc from 'fast-check';
@@ -11,7 +11,7 @@ import { checkCookieScheme, cookieScheme, createSessionCookie, csrfToken, handle
 
 const name = 'session';
 const cookie = createSessionCookie(name, createKeyRing(`a:${randomBytes(32).toString('base64')}`));
-/** As cookie-signature signs, which express-session uses. */
+/** Signs an id as cookie-signature does, which express-session uses. */
 function signedValue(id: string): string {
   const [secret = ''] = cookie.secrets;
   return encodeURIComponent(`s:${id}.${createHmac('sha256', secret).update(id).digest('base64').replace(/=+$/, '')}`);

@@ -31,7 +31,10 @@ interface VerifiedCookie {
   handle: string;
 }
 
-/** Values of one cookie name that are verified. Another host of the domain can set any number of them. */
+/**
+ * Most values of one cookie name; a header with more has no session. Another host of the domain can set any number of
+ * values.
+ */
 const mostValues = 4;
 
 export function createSessionCookie(name: string, keys: KeyRing): SessionCookie {

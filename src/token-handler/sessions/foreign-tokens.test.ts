@@ -92,7 +92,7 @@ describe('refreshed tokens are accepted', () => {
   });
 });
 
-/** Ends in 401, ends the session, and writes the audit event, without a word about the person. */
+/** Expects that the request was refused, the session has ended, and the audit event does not name the person. */
 async function expectEnd(received: string, check: string): Promise<void> {
   expect(received).toBe('refused');
   expect(await replica.read(session.cookie)).toBeUndefined();

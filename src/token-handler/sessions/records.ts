@@ -23,7 +23,7 @@ export interface Landing {
   url: string;
 }
 
-/** `maxAge` is in milliseconds. The record expires with the token set, which is usually earlier. */
+/** `maxAge` is in milliseconds. The record usually expires earlier, together with the token set. */
 export function createRecords(client: RecordClient, keys: KeyRing, maxAge: number): Store {
   const encrypted: RecordClient = {
     async get(id) {

@@ -1,5 +1,6 @@
-// Indexes of sessions in Redis: sorted sets of handles by expiry. Those of `SessionIndex` list the sessions of a tenant or a
-// person; without an entry in them, a session could not be revoked. Those of all sessions serve only to count them.
+// Indexes of sessions in Redis: sorted sets of handles by expiry. The indexes of `SessionIndex` list the sessions of a
+// tenant or a person; a session without an entry could not be revoked. The indexes of all sessions serve only to count
+// the sessions.
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import type { SessionIndex } from './store.ts';

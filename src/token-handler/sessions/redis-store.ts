@@ -35,7 +35,7 @@ const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}
 
 /** Milliseconds for which a sign of life is kept. */
 const lifeTime = 5_000;
-/** Milliseconds after a lost connection in which other replicas may not have shown yet that they live. */
+/** Milliseconds after a lost connection in which signs of life of other replicas may still be missing. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -108,7 +108,7 @@ function tokensOf(fields: Record<string, string>): StoredSession['tokens'] | und
 
 // In the scripts that change a session, KEYS[1] holds the tokens, KEYS[2] the record and KEYS[3] the sign of life.
 
-// Returns the time of Redis, because the clocks of replicas may differ.
+// `time` returns the time of Redis, because the clocks of replicas may differ.
 const time = `
 local function time()
   local seconds, microseconds = unpack(redis.call('TIME'))
@@ -116,8 +116,8 @@ local function time()
 end
 `;
 
-// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. A pod whose clock is ahead of that of
-// Redis does not end a session early, whose refresh may still run in another pod.
+// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. Uses the time of Redis if the pod's
+// clock is ahead of it. Otherwise the pod could end a session early, while another pod refreshes it.
 const expire = `${time}
 local function expire(asked, idle)
   local now = math.min(asked, time())
@@ -163,8 +163,8 @@ if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
 return 1`);
 
-// Replicas of version 0.2 show no signs of life, so that a young intent counts as alive.
-/** ARGV: intent, milliseconds of a sign of life. Returns 1 if the attempt is dead; the session has ended then. */
+// Replicas of version 0.2 show no signs of life, so an attempt with a young intent counts as running.
+/** ARGV: intent, milliseconds of a sign of life. Ends the session and returns 1 if the attempt has died. */
 const abandonScript = defineScript(`${time}
 local intent, since = unpack(redis.call('HMGET', KEYS[1], 'intent', 'since'))
 if intent ~= ARGV[1] or redis.call('EXISTS', KEYS[3]) == 1 then return 0 end

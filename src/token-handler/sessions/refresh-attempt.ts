@@ -45,7 +45,7 @@ const backoff = { first: 100, cap: 1_000 };
 export class RefreshAttempts {
   readonly #options: AttemptOptions;
   readonly #stop = new AbortController();
-  /** Sessions with an intent of this replica that the store did not confirm. Its refresh token was not sent. */
+  /** Sessions whose intent this replica tried to write, and the store did not confirm. No refresh token was sent. */
   readonly #unconfirmed = new Set<string>();
 
   constructor(options: AttemptOptions) {
@@ -123,7 +123,7 @@ export class RefreshAttempts {
     return () => clearInterval(timer);
   }
 
-  /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old. */
+  /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old one. */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
     const { handle, tenantId, clientId, oidcClientId, user } = session;

@@ -1,7 +1,10 @@
 // Defines the metrics of token refreshes.
 import prom from 'prom-client';
 
-/** The kinds of RefreshOutcome, and how attempts end that have none. */
+/**
+ * The kinds of RefreshOutcome, and two more. `abandoned`: the replica died during the attempt. `late`: the outcome was
+ * not stored, because the session had ended or had other tokens.
+ */
 export const refreshOutcomes = [
   ...(['refreshed', 'refused', 'unused', 'client-refused', 'unknown', 'foreign'] as const),
   ...(['abandoned', 'late'] as const),

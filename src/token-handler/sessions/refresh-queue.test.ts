@@ -121,13 +121,13 @@ describe('the refreshes of a realm', () => {
     const busy = { status: 503, slug: 'busy', headers: { 'Retry-After': '5' } };
     await expect(replica.call(late?.cookie ?? '')).rejects.toMatchObject(busy);
     expect(await metricOf(replica, 'formgate_token_refresh_refusals_total{reason="full"}')).toBeGreaterThanOrEqual(2);
-    // Another person has slots.
+    // A refresh of another person still gets a slot.
     const [other] = await openMany(replica, 'another person', 1);
     const sent = replica.call(other?.cookie ?? '');
     await expect.poll(() => running.some(({ person }) => person === 'another person')).toBe(true);
     running.find(({ person }) => person === 'another person')?.end();
     expect(await sent).toMatch(/^new/);
-    // A stop does not wait for the queue.
+    // The replica stops without waiting for the queue.
     for (const { end } of running) end();
     await replica.close();
     expect(running.length).toBeLessThan(20);

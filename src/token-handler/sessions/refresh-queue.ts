@@ -1,5 +1,5 @@
 // Bounds the token requests that this process has in flight. Keycloak responds with 500 if many sessions of one person
-// are refreshed together, and has used the refresh tokens nevertheless. Waiting refreshes share the slots fairly
+// are refreshed together, but the refresh tokens are used up nevertheless. Waiting refreshes share the slots fairly
 // between realms, and within a realm between persons.
 import { type Claim, createFairQueue, type FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
 import type { RefreshMetrics } from './refresh-metrics.ts';

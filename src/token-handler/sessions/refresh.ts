@@ -1,5 +1,5 @@
-// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Only
-// one attempt of all replicas presents a refresh token. A token that may have been used is never presented again,
+// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Of all
+// replicas' attempts, only one presents a refresh token. A token that may have been used is never presented again,
 // because the identity provider may treat a reused token as stolen (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
@@ -53,7 +53,7 @@ export class Refresher {
     this.#attempts = new RefreshAttempts({ ...options, queue, metrics });
   }
 
-  /** Starts a refresh in the background, unless another attempt is running or a failed attempt was recent. */
+  /** Starts a refresh in the background, unless another attempt is running or an attempt has failed recently. */
   begin(found: FoundSession): void {
     const { handle } = found.session;
     if (found.tokens.refreshToken === undefined || found.state.intent !== undefined) return;
@@ -91,7 +91,7 @@ export class Refresher {
       { session: handle, audit },
       'session ended: the replica that refreshed its tokens has died',
     );
-    // Removes the index entries as well.
+    // This call removes the index entries, which `abandon` keeps.
     await this.#options.sessions.end(session);
     return true;
   }
@@ -130,7 +130,7 @@ export class Refresher {
     }
   }
 
-  /** `milliseconds`: what the identity provider asked for. */
+  /** `milliseconds`: the pause that the identity provider asked for. */
   #pause(handle: string, reason: Pause['reason'], milliseconds = 0): void {
     this.#pauses.set(handle, { reason, until: this.#now() + Math.max(pauseTime, milliseconds) });
   }
@@ -140,7 +140,10 @@ export class Refresher {
     return pause && pause.until > this.#now() ? pause : undefined;
   }
 
-  /** The session does not end, because an administrator can correct the client without a new sign-in. */
+  /**
+   * Returns the problem while refreshes are paused. Does not end the session: it works again when the identity provider
+   * responds again, or when an administrator has corrected the client.
+   */
   #noNewToken({ reason, until }: Pause): Problem {
     const detail =
       reason === 'unused'

@@ -146,7 +146,7 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
   });
 }
 
-/** Milliseconds. Whether there is a session must not depend on the tenant service. */
+/** Milliseconds to wait for the tenant service. The list of sessions must not depend on that service. */
 const longestLookup = 1_000;
 
 async function shownTenant(tenants: Pick<Tenants, 'byId'>, id: string) {

@@ -10,7 +10,7 @@ export interface SessionMetricsOptions {
   count(): Promise<number>;
 }
 
-/** Milliseconds for which a count is used again. */
+/** Milliseconds for which a count is cached. */
 const freshFor = 15_000;
 
 /** Every pod exports the same number, so queries must aggregate it with max. It is absent while the store is down. */

@@ -70,7 +70,8 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
-    // Every touch makes all replicas drop the session from their caches, so touches are at most one a minute.
+    // Every touch makes all replicas drop the session from their caches, so each session is touched at most once in
+    // this interval.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
@@ -81,7 +82,7 @@ export class Sessions {
 
   /**
    * Returns the live session of the request's cookie, if any. Throws Problem `unavailable` if the store cannot be
-   * reached. Records at most one request a minute, and starts a refresh before the access token expires.
+   * reached. Records at most one request in each touch interval, and starts a refresh before the access token expires.
    */
   async ofRequest(request: IncomingMessage): Promise<LiveSession | undefined> {
     const seen = this.see(request);

@@ -47,14 +47,14 @@ export interface TokenStore {
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
   /**
-   * Records that the attempt is running. A claim does so as well. The sign is kept for 5 s. Does nothing if the session
-   * does not have this intent.
+   * Writes a sign of life: the attempt is running. The store keeps the sign for 5 s. A claim writes one as well. Does
+   * nothing if the session does not have this intent.
    */
   showLife(handle: string, intentId: string): Promise<void>;
   /**
-   * Ends the session if its attempt has shown no sign of life for 5 s, by the store's clock. Returns true if it did.
-   * Returns false if the attempt lives or has concluded, and soon after the store was unreachable, because then the
-   * attempt could not show that it lives.
+   * Ends the session and returns true if its refresh attempt has shown no sign of life for 5 s, by the store's clock.
+   * Returns false if the attempt is running or has concluded. Also returns false soon after the store was unreachable,
+   * because the attempt could not write signs of life during that time.
    */
   abandon(handle: string, intentId: string): Promise<boolean>;
   /**

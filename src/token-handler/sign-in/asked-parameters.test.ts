@@ -37,7 +37,7 @@ const asked = async (query: Record<string, string>, clientId = 'web') => {
   const { location } = await browser.request(world.authUrl(query, { clientId }));
   return Object.fromEntries(location?.searchParams ?? []);
 };
-/** Goes through a sign-in that needs nothing of the person, and returns the page on which the browser lands. */
+/** Completes a sign-in that needs no input of the person, and returns the page on which the browser lands. */
 const land = async (query: Record<string, string>, clientId = 'web') => {
   const begun = await browser.request(world.authUrl(query, { clientId }));
   const back = await browser.follow(begun, (url) => url.pathname.endsWith('/callback'));

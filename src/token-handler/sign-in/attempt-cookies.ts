@@ -15,29 +15,39 @@ import {
 
 /** Most open attempts of a browser. */
 const mostOpen = 20;
-/** Most characters of all of them in a Cookie header. Common proxies accept 8 KB in a line, with all other cookies. */
+/**
+ * Most characters of all attempt cookies in a Cookie header. Common proxies accept 8 KB in a header line, which must
+ * also hold all other cookies.
+ */
 const mostCharacters = 7_000;
-/** Values of one cookie name that are opened. Another host of the domain can set any number of them. */
+/** Most values of one cookie name that are decrypted. Another host of the domain can set any number of values. */
 const mostValues = 4;
 
 export type AttemptCookies = ReturnType<typeof createAttemptCookies>;
 
-/** `sessionCookie` is the name of the session cookie. Attempts add their id to it, so that they have its prefix. */
+/**
+ * `sessionCookie` is the name of the session cookie. The name of an attempt's cookie is this name with the attempt's
+ * id, so it has the same prefix, such as `__Host-`.
+ */
 export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attempts, 'open'>) {
   const nameOf = (id: string) => `${sessionCookie}.${id}`;
-  // The prefix requires `/` (RFC 6265bis section 4.1.3.2).
+  // The prefix `__Host-` requires the path `/` (RFC 6265bis section 4.1.3.2).
   const pathOf = (signIn: SignInRequest) => (sessionCookie.startsWith('__Host-') ? '/' : attemptPath(signIn));
   const attributes = (request: Request, signIn: SignInRequest): CookieOptions => ({
     ...{ httpOnly: true, sameSite: 'lax', secure: request.secure, path: pathOf(signIn) },
   });
 
-  /** Returns the attempts of a Cookie header, latest first, and the names of cookies that look like attempts. */
+  /**
+   * Returns the attempts of a Cookie header, latest first, and the names of cookies that look like attempts but cannot
+   * be decrypted.
+   */
   function read(header = '') {
     const found = new Map<string, { attempt: Attempt; size: number }>();
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
       const id = name.slice(sessionCookie.length + 1);
-      // Another host of the domain may have set a name that this service cannot send, even to remove it.
+      // Skips other names. Another host of the domain may have set a name that this service cannot send, not even to
+      // remove the cookie.
       if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
       const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });
@@ -48,7 +58,7 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
   }
 
   return {
-    /** Sets the cookie of a new attempt, and removes the oldest ones beyond the limits. */
+    /** Sets the cookie of a new attempt, and removes the oldest attempt cookies beyond the limits. */
     issue({ id, signIn, sealed }: Begun, request: Request, response: Response): void {
       const { open, foreign } = read(request.headers.cookie);
       let size = sizeOf(nameOf(id), sealed);
@@ -77,9 +87,9 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
 
 const sizeOf = (name: string, value: string) => name.length + value.length + '=; '.length;
 
-/** Returns the narrowest path that the browser sends both to the callback and to `auth`. */
+/** Returns the narrowest path for which the browser sends the cookie to both the callback and `auth`. */
 function attemptPath(signIn: SignInRequest): string {
   const path = clientPath(signIn);
-  // A semicolon would end the attribute.
+  // A semicolon would end the cookie's attribute `Path`.
   return path === undefined || path.includes(';') ? '/' : path;
 }

@@ -44,7 +44,7 @@ async function startTogether(count: number): Promise<{ returnTo: string; url: UR
   return callbacks;
 }
 
-/** Even positions first, backwards, then the odd ones. */
+/** Returns the items at even positions in reverse order, then those at odd positions. */
 const shuffled = <T>(items: T[]) => [
   ...items.filter((_, index) => index % 2 === 0).reverse(),
   ...items.filter((_, index) => index % 2 === 1),

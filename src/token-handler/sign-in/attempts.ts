@@ -1,5 +1,5 @@
-// Attempts to sign in. Each attempt has its own cookie, which holds all that the callback needs, encrypted. The session
-// store keeps nothing for a browser that has not signed in, except that an attempt was used.
+// Attempts to sign in. Each attempt has its own cookie, which holds all that the callback needs, encrypted. For a
+// browser that has not signed in, the session store keeps only the marks of used attempts.
 import { hash } from 'node:crypto';
 import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
@@ -68,7 +68,10 @@ export interface AttemptsOptions {
   marks: Pick<Marks, 'claim'>;
 }
 
-/** What a cookie holds. An array without the usual ending of callbackUrls, because a browser may send 20 cookies. */
+/**
+ * The content of a cookie. It must be short, because a browser may send 20 cookies: it is an array, and `callback`
+ * lacks the usual ending of callbackUrls.
+ */
 type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
 
 type Rest = Pick<SignInRequest, 'restarted' | 'asked'>;
@@ -88,7 +91,10 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
       if (sealed.length > mostOfCookie) throw tooLong(signIn);
       return { state, id, signIn, sealed, ...secretsOf(sealed) };
     },
-    /** Returns the attempt in the value of a cookie; undefined if it was changed, is of another id, or is an hour old. */
+    /**
+     * Returns the attempt in the value of a cookie; undefined if the value was changed or belongs to another id, or if
+     * the attempt is older than an hour.
+     */
     open(id: string, sealed: string): Attempt | undefined {
       const content = openContent(keys, id, sealed);
       if (!content) return undefined;
@@ -146,8 +152,8 @@ function openContent(keys: KeyRing, id: string, sealed: string): Content | undef
 }
 
 /**
- * Returns digests of the cookie's value, which only this browser has. The value contains 28 random bytes. Members of
- * their own would lengthen the cookie, and a browser may send 20 of them in one header.
+ * Derives the nonce and the code verifier from the cookie's value, which only this browser has. The value contains 28
+ * random bytes. Storing both secrets would lengthen the cookie, and a browser may send 20 such cookies in one header.
  */
 function secretsOf(sealed: string): AttemptSecrets {
   const digest = (use: string) => hash('sha256', `formgate ${use} of ${sealed}`, 'base64url');

@@ -46,7 +46,10 @@ export function renewSession(request: Request): Promise<void> {
   return completion((done) => request.session.regenerate(done));
 }
 
-/** Saves before the response, so that a failure can be reported. By itself, express-session saves at its end. */
+/**
+ * Saves before the response, so that a failure can be reported. By itself, express-session saves at the end of the
+ * response.
+ */
 export async function saveSession(request: Request): Promise<void> {
   try {
     await completion((done) => request.session.save(done));

@@ -26,7 +26,7 @@ const attemptOf = (lines: string[], name = cookieName) => {
   const attributes = line?.split('; ').slice(1) ?? [];
   return attributes.filter((one) => !one.startsWith('Expires=')).sort();
 };
-/** Signs in up to the callback, whose response it returns. */
+/** Signs in, and returns the response of the callback. */
 async function land(headers: Record<string, string> = {}, { authUrl, toCallback }: SessionWorld = world) {
   const browser = createSiteBrowser();
   const begun = await browser.request(authUrl(), { headers });

@@ -1,5 +1,5 @@
-// Finds clients whose sign-ins keep failing, such as after their secret was changed at the identity provider. Remembers a
-// bounded number of clients, and for each only the times of its last failures.
+// Finds clients whose sign-ins keep failing, for example because their secret was changed at the identity provider.
+// Remembers a bounded number of clients, and for each only the times of its last failures.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -10,7 +10,7 @@ export interface SignInClient {
   clientId: string;
 }
 
-/** Failures without a success, within the time, after which a client counts as failing. */
+/** A client counts as failing after this number of failures within `period` (milliseconds), without a success. */
 const failures = 5;
 const period = 15 * 60_000;
 const mostClients = 1_000;
@@ -29,7 +29,7 @@ export function createFailingClients({ clock, log }: { clock: Clock; log: Logger
     return times.length === failures && oldest !== undefined && clock().getTime() - oldest <= period;
   };
   return {
-    /** `reason` is that of the metric. Logs one line when the client begins to fail. */
+    /** `reason` is the label of the metric. Logs one line when the client begins to fail. */
     failed(client: SignInClient, reason: string): void {
       const { times = [], isReported = false } = records.get(keyOf(client)) ?? {};
       const record = { times: [...times, clock().getTime()].slice(-failures), isReported };

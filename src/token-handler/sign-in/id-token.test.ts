@@ -1,5 +1,5 @@
-// Tests the rules for ID tokens that a provider is rarely able to break: other algorithms, and another person after a
-// refresh. test/conformance tests all others through a whole sign-in.
+// Tests the rules for ID tokens that few identity providers can be made to break: other algorithms, and another person
+// after a refresh. test/conformance tests all other rules through a whole sign-in.
 import { hash } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';

@@ -37,7 +37,7 @@ export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JW
 
 /** Seconds by which the clocks may differ, for `exp` and `nbf`. */
 const leeway = 5;
-/** Greatest age in seconds. The token was issued for the request that just ended, but may be dated back by minutes. */
+/** Greatest age in seconds. The token was issued for the request that just ended, but may be backdated by minutes. */
 const oldest = 600;
 /** Seconds by which the clock of the identity provider may be ahead. */
 const ahead = 60;

@@ -39,9 +39,9 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
       return configuration;
     },
     /**
-     * Returns the URL of the realm's key set at the address that this process calls: `jwks_uri` of the discovery document,
-     * which every sign-in and refresh reads first. Until then, callers' tokens need no discovery of the platform's own
-     * identity provider: their keys are at Keycloak's path.
+     * Returns the URL of the realm's key set, at the address that this process calls. It is the `jwks_uri` of the
+     * discovery document, which every sign-in and refresh reads first. If the platform's own identity provider was not
+     * discovered yet, it is Keycloak's path, so that bearer tokens of callers can be verified without discovery.
      */
     async keysUrl(realm: string): Promise<string> {
       const isMapped = addresses.mappedIssuer(realm) !== undefined;

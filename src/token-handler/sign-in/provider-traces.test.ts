@@ -1,5 +1,5 @@
-// The calls of a sign-in to the identity provider are spans of its trace. The identity provider gets no id of ours, and the
-// spans hold no token, code, verifier or password.
+// Tests that the calls of a sign-in to the identity provider are spans of the sign-in's trace. The identity provider
+// receives no id of the token handler, and the spans contain no token, code, verifier or password.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';

@@ -1,5 +1,5 @@
-// Redeems a code, and verifies the ID token that it gives. Counts failures of the identity provider. Never sends a code a
-// second time.
+// Redeems a code, and verifies the ID token in the response. Counts failures of the identity provider. Never sends a
+// code a second time.
 import * as oidc from 'openid-client';
 import { systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -8,13 +8,13 @@ import { failureKind } from './failures.ts';
 import { type IdTokenClaims, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
 export interface RedeemOptions {
-  /** Of the client for which the code was issued. */
+  /** Configuration for the client to which the code was issued. */
   configuration: oidc.Configuration;
   verify: VerifyJwt;
   metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
-/** What the sign-in was started with. */
+/** The values with which the sign-in was started. */
 export interface RedeemChecks {
   state: string;
   nonce: string;
@@ -25,7 +25,7 @@ export interface RedeemChecks {
 
 /**
  * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client,
- * IdTokenFault, and an error of the network if the keys cannot be fetched.
+ * IdTokenFault, and a network error if the keys cannot be fetched.
  */
 export async function redeemCode(
   { configuration, verify, metrics }: RedeemOptions,
@@ -36,7 +36,8 @@ export async function redeemCode(
   try {
     const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
       ...{ expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true },
-      // Requires `auth_time` in the ID token, and compares it (OpenID Connect Core 1.0, section 3.1.3.7, rule 13).
+      // Requires `auth_time` in the ID token, and compares it with `maxAge` (OpenID Connect Core 1.0, section 3.1.3.7,
+      // rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
     const claims = await verifyIdToken(tokens.id_token ?? '', verify, {

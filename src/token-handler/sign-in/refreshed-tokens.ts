@@ -21,14 +21,15 @@ export async function findForeignToken(response: TokenResponse, expected: Expect
   const { subject, tokens } = expected.original;
   const before = claimsOf(tokens.accessToken).sub;
   const { sub } = claimsOf(response.access_token);
-  // Some providers use another identifier of the same person in access tokens, so the former one counts first.
+  // Some providers use another identifier of the person in access tokens. So the subject is compared with that of the
+  // previous access token, if that token has one.
   if (sub !== undefined && sub !== (before ?? subject)) return 'access-token-sub';
   return response.id_token === undefined ? undefined : checkIdToken(response.id_token, response.access_token, expected);
 }
 
 /**
  * Fetches the key of the session's ID token, unless it is cached. Call it before the refresh token is sent: a response
- * that could not be checked would cost the session. Throws if the provider's keys cannot be fetched.
+ * that could not be checked would end the session. Throws if the provider's keys cannot be fetched.
  */
 export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   const { idToken, accessToken } = expected.original.tokens;
@@ -36,7 +37,8 @@ export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   try {
     await verifyIdToken(idToken, expected.verify, { ...expected, accessToken });
   } catch (error) {
-    // The token may have expired, and the provider may have replaced its key. The refreshed token names the new one.
+    // The old ID token may have expired, and the provider may have replaced its key. The refreshed ID token names the
+    // new key.
     if (!(error instanceof IdTokenFault)) throw error;
   }
 }

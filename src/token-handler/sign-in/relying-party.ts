@@ -44,7 +44,7 @@ export interface RelyingParty {
   ): Promise<Redeemed>;
   /** Does not throw. */
   refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome>;
-  /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
+  /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no end-session endpoint. */
   endSessionUrl(
     client: Pick<OidcClient, 'realm' | 'oidcClientId'>,
     hint: { idToken?: string; returnTo: string },
@@ -59,7 +59,7 @@ export interface RelyingPartyOptions {
   metrics: Metrics;
   /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
   refreshTimeout?: number;
-  /** Clock with which the times in tokens are compared. Like openid-client, uses the system's by default. */
+  /** Clock with which the times in tokens are compared. The default is the system clock, which openid-client uses too. */
   clock?: Clock;
 }
 

@@ -79,7 +79,7 @@ export function authRoute(options: SignInOptions): Route {
 /** Omits an empty object, which would lengthen the cookie. */
 const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
-/** Deprecated: returns the callbackUrl for a client with `authCallbackUrl` if the request has none. */
+/** Deprecated: returns the callbackUrl for a request without one, if the client has an `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)
@@ -109,7 +109,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/** The prompt of the request replaces the client's, which a person could remove from the address as well. */
+/** The request may replace the client's prompt, which a person could also remove from the authorization URL. */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
@@ -157,7 +157,7 @@ export function callbackRoute(options: SignInOptions): Route {
   });
 }
 
-/** Returns where this attempt has landed before, if it signed this browser in: the browser has loaded the callback again. */
+/** Returns the landing page of an attempt that has signed this browser in before: the browser reloaded the callback. */
 async function landingAgain(options: SignInOptions, { session }: Request, attempt: string, clientId: string) {
   const { signedIn, landings = [] } = session;
   const landing = landings.find((one) => one.attempt === attempt);
@@ -208,7 +208,7 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   if (verdict === 'failed')
     throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
   options.outcomes.cancelled();
-  // After prompt=none, the page that asked gets the answer (OpenID Connect Core 1.0, section 3.1.2.6).
+  // After prompt=none, the page that asked gets the error (OpenID Connect Core 1.0, section 3.1.2.6).
   const asker = promptOf(client, attempt.signIn) === 'none' ? returnTo : undefined;
   return refusalUrl(new URL(callbackUrl).origin, asker ?? client.failureRedirectUrl, error);
 }

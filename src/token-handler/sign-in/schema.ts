@@ -82,7 +82,10 @@ export const callbackQuery = z
     if (query.code === undefined && query.error === undefined) reject('code', 'is required');
     if (query.code !== undefined && query.error !== undefined) reject('error', 'must not be given beside a code');
   });
-/** The tenant header and a deprecated field of the client are exceptions, which OpenAPI cannot express. */
+/**
+ * Documents a parameter as required. OpenAPI cannot express the exceptions: the tenant header, and a deprecated field
+ * of the client.
+ */
 function documentedAsRequired(description: string, most: number) {
   return z
     .string()

@@ -1,4 +1,4 @@
-// Defines the metrics of sign-ins. The reasons are the names of the pages that people see, and `cancelled`.
+// Defines the metrics of sign-ins. The reasons are `none`, `cancelled`, and the names of the pages that people see.
 import prom from 'prom-client';
 
 export const signInOutcomes = ['succeeded', 'failed', 'abandoned'] as const;

@@ -1,5 +1,5 @@
-// Sends a refresh token once (RFC 6749 section 6), and classifies what came of it. The token counts as unused only if
-// the request never reached the identity provider, or if a complete response says that it was not processed.
+// Sends a refresh token once (RFC 6749 section 6), and classifies the outcome. The token counts as unused only if the
+// request never reached the identity provider, or if a complete response says that the request was not processed.
 import * as oidc from 'openid-client';
 import { Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
 import type { Clock } from '../../service/clock.ts';
@@ -26,12 +26,12 @@ export interface TokenRefreshOptions {
   clock: Clock;
 }
 
-/** Bytes of a token response. */
+/** Largest token response, in bytes. */
 const longestResponse = 1024 * 1024;
 /** Longest wait that a Retry-After header may ask for, in milliseconds. */
 const longestPause = 60_000;
 
-/** How a refresh counts as a call: a refusal is a response. */
+/** The outcome that the metric of calls gets. A refusal counts as `ok`, because the identity provider has responded. */
 const callOutcomes: Record<RefreshOutcome['kind'], string> = {
   refreshed: 'ok',
   refused: 'ok',
@@ -103,7 +103,7 @@ class StartHandler extends ForwardingHandler {
 
 /**
  * Sends one request, and records whether it was sent and whether a complete response arrived. Takes the ID token out of
- * the response, because openid-client cannot compare it with the session's.
+ * the response, because openid-client cannot compare it with that of the session.
  */
 function createExchange(addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';
@@ -145,7 +145,7 @@ function takeIdToken(content: string): { idToken?: string; error?: unknown; rest
   }
 }
 
-/** Errors that refuse the client or its secret. Keycloak sends `unauthorized_client` for a wrong secret. */
+/** Error codes that reject the client or its secret. Keycloak sends `unauthorized_client` for a wrong secret. */
 const refusedClient = new Set<unknown>(['invalid_client', 'unauthorized_client']);
 
 function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
@@ -154,15 +154,17 @@ function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshO
   // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return { kind: 'refused' };
   const { status, retryAfter } = state;
-  // The client is authenticated before the token is used (RFC 6749 sections 5.2 and 6). A 401 of a gateway lacks the error.
+  // The client is authenticated before the token is used (RFC 6749 sections 5.2 and 6). A 401 from a gateway has no
+  // such error code.
   if (status === 401 && refusedClient.has(state.error)) return { kind: 'client-refused' };
-  // RFC 6585 section 4, RFC 9110 section 15.6.4. Gateways send other errors after they have forwarded the request.
+  // With these statuses, the request was not processed (RFC 6585 section 4, RFC 9110 section 15.6.4). Gateways send
+  // other errors even after they have forwarded the request.
   if (status === 429 || (status === 503 && retryAfter !== null))
     return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
   return { kind: 'unknown' };
 }
 
-/** Returns milliseconds of a Retry-After header (RFC 9110 section 10.2.3), at most a minute. */
+/** Returns the wait that a Retry-After header asks for (RFC 9110 section 10.2.3), in milliseconds; at most a minute. */
 function pauseOf(retryAfter: string | null, clock: Clock): number {
   if (retryAfter === null) return 0;
   const milliseconds = /^\d+$/.test(retryAfter)

@@ -29,8 +29,8 @@ export class RequestBody extends Readable implements PacedBody {
     this.#source = source;
     this.#buffers = buffers;
     this.#readAhead = readAhead;
-    // undici or the response reports errors of this body to the request. While the request waits for a connection,
-    // nothing else listens, and an error without a listener ends the process.
+    // While the request waits for a connection, nothing else listens for errors of this body, and an error without a
+    // listener ends the process. The request learns of errors from undici or from its response.
     this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
@@ -113,8 +113,8 @@ function readWhole(request: IncomingMessage): Buffer {
 const lingering = 5_000;
 
 /**
- * Reads and discards the rest of a request body for a limited time, if the response did not wait for it. Otherwise the
- * client might not be able to read the response (RFC 9112 section 9.6).
+ * Reads and discards the rest of a request body for a limited time, if the response ended before the body did. If the
+ * connection were closed at once, the client might not be able to read the response (RFC 9112 section 9.6).
  */
 export function lingerOver(request: IncomingMessage): void {
   if (request.complete) return;
@@ -132,9 +132,11 @@ export class Download implements PacedBody {
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** State of `look`: bytes of sent pieces, unsent bytes of the current piece, and bytes of it counted already. */
+  /** State of `look`: bytes of the pieces that were sent completely. */
   #gone = 0;
+  /** State of `look`: unsent bytes of the current piece. */
   #going = 0;
+  /** State of `look`: bytes of the current piece that `passed` already contains. */
   #counted = 0;
 
   /** `length` is the Content-Length of the response; undefined if it is unknown. */
@@ -158,7 +160,7 @@ export class Download implements PacedBody {
 
   /**
    * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte, which takes a minute
-   * for 64 KiB at 1 KiB/s. So this also reads the length of libuv's queue, as Node's idle timeout of sockets does.
+   * for 64 KiB at 1 KiB/s. So `look` also reads the length of libuv's queue, as Node's idle timeout of sockets does.
    */
   look(): void {
     const gone = this.#written - this.#response.writableLength;

@@ -14,7 +14,7 @@ export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): v
 export function cut(response: HttpResponse): void {
   const { socket } = response;
   if (socket) resetSocket(socket);
-  // If the reset has to wait, destroying the response would close the connection without it.
+  // If the reset has to wait, destroying the response now would close the connection without a reset.
   if (!socket || socket.destroyed) response.destroy();
 }
 

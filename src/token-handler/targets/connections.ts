@@ -1,6 +1,6 @@
-// Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection. A
-// person and a tenant hold at most their share of a pool. Requests beyond a share wait in a bounded queue; requests to
-// a full pool are refused immediately. Closes the connections of unused pools. Never retries.
+// Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection.
+// Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a bounded queue;
+// requests to a full pool are refused immediately. Closes the connections of unused pools. Never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';

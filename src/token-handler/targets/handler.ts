@@ -62,7 +62,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
   };
 }
 
-/** Returns what runs before a request is forwarded. */
+/** Returns a function that runs the steps before a request is forwarded. */
 function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandlerOptions) {
   return async (request: IncomingMessage, response: HttpResponse) => {
     guards.addressLimit.check(request, response);
@@ -126,7 +126,7 @@ export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAdd
   return address;
 }
 
-/** Throws Problem `not-found` if the client that signed the session in has no such target. */
+/** Throws Problem `not-found` if the session's client has no such target. */
 export async function findTarget(
   catalog: Pick<ClientCatalog, 'find'>,
   session: Pick<Session, 'tenantId' | 'clientId'>,

@@ -66,7 +66,7 @@ describe('a proxied request', () => {
   ])('has no header %s of the client', (name) => {
     for (const written of [name, name.toLowerCase(), name.toUpperCase()])
       expect(passed([written, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
-    // The same name again, which the proxy remembers.
+    // Sends the same name again: the proxy now uses the cached decision.
     expect(passed([name, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
   });
 

@@ -220,7 +220,7 @@ describe('the address of a target', () => {
       expect([origin, isForTargets({ url: origin + written })]).toEqual([origin, true]);
       expect(isTargetRequest({ url: origin + written })).toBe(false);
     }
-    // Not in absolute form: the first segment is a name, or the query contains an address.
+    // These addresses are not in absolute form: their first segment is a name, or their query contains an address.
     for (const url of [
       `/http://evil.example${written}`,
       `1://evil.example${written}`,

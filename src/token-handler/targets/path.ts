@@ -69,7 +69,7 @@ export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddre
 /** Allows the path characters of RFC 3986 except `;` and `%`, in segments that do not begin with a dot. */
 const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
 
-/** True if no server could read a path, which is empty or begins with a slash, as a different one. */
+/** True if no server could read the path as a different one. `path` is empty or begins with a slash. */
 export function isHarmless(path: string): boolean {
   return plainPath.test(path) || isHarmlessEncoded(path);
 }

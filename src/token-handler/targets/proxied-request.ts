@@ -31,7 +31,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   #download: Download | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #stopNotice: (() => void) | undefined;
-  /** `performance.now()` when the request was passed on. */
+  /** Value of `performance.now()` when the request was passed to undici. */
   #sent = 0;
   #isOver = false;
   #isEvents = false;

@@ -40,6 +40,7 @@ export interface Outgoing {
 /**
  * Resolves when the response is complete or the client has closed the connection. Throws Problem `dependency-failed` if
  * the upstream cannot be reached or breaks off its response, `dependency-timeout` if it does not begin to respond in
- * time, `request-timeout` if the client sends the body too slowly, `busy` or `too-many-requests` over a limit.
+ * time, `request-timeout` if the client sends the body too slowly, and `busy` or `too-many-requests` if a limit is
+ * reached.
  */
 export type Forward = (request: IncomingMessage, response: HttpResponse, outgoing: Outgoing) => Promise<void>;

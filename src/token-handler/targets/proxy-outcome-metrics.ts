@@ -1,5 +1,5 @@
-// Counts proxied requests by outcome. The counters of a target are bound when it is first used, so that a request
-// creates no labels. The number of targets is bounded, because tenants choose their names.
+// Counts proxied requests by outcome. The counters of a target are bound when the target is first used, so that later
+// requests create no labels. The number of targets is bounded, because tenants choose their names.
 import prom from 'prom-client';
 import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 
@@ -7,7 +7,7 @@ import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 export type OutcomeCounters = Readonly<Record<ProxyOutcome, prom.Counter.Internal>>;
 
 export interface ProxyOutcomes {
-  /** For requests that name no target of their client. */
+  /** For requests that name no target of the session's client. */
   readonly ofNoTarget: OutcomeCounters;
   /** `targetId` is the id of a target in the configuration of a client. */
   of(targetId: string): OutcomeCounters;
@@ -39,7 +39,7 @@ export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOpt
     aborted: requests.labels('aborted', target),
   });
   const ofNoTarget = bind('');
-  // A rate needs a value before the first failure.
+  // Exports a value before the first failure. Otherwise a rate would miss that failure.
   for (const counter of Object.values(ofNoTarget)) counter.inc(0);
   if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
   const ofOthers = bind('other');

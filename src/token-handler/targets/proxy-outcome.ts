@@ -4,7 +4,7 @@ import type { HttpResponse } from '../../service/http/request-context.ts';
 import { Rejection } from '../rejection.ts';
 
 /**
- * - `succeeded`, `client-error`, `server-error`: the upstream responded below 400, with 4xx, with 5xx
+ * - `succeeded`, `client-error`, `server-error`: the upstream responded with a status below 400, 4xx or 5xx
  * - `unreachable`: the upstream could not be reached, or broke off its response
  * - `timeout`: the upstream did not begin to respond in time
  * - `refused`: a check or a limit of the token handler refused the request
@@ -26,7 +26,7 @@ export function outcomeOf({ statusCode, writableEnded }: Pick<HttpResponse, 'sta
   return statusCode < 500 ? 'client-error' : 'server-error';
 }
 
-/** Returns the outcome of a request that ended with an error. `isForwarded` is true from the call of the upstream. */
+/** Returns the outcome of a request that ended with an error. `isForwarded` is true if all checks accepted the request. */
 export function failedOutcome(error: unknown, isForwarded: boolean): ProxyOutcome {
   if (!(error instanceof Problem)) return isForwarded ? 'unreachable' : 'failed';
   if (isForwarded && error.slug === 'dependency-failed') return 'unreachable';

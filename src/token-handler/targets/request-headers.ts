@@ -95,7 +95,10 @@ export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeade
   };
 }
 
-/** Returns the names in a Connection header in lower case. Such headers must not be forwarded (RFC 9110, 7.6.1). */
+/**
+ * Returns the header names that a Connection header lists, in lower case. Headers with these names must not be
+ * forwarded (RFC 9110, 7.6.1).
+ */
 export function connectionNames(connection: string | undefined): Set<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));

@@ -13,7 +13,7 @@ export interface Watched {
 export class RequestWatch {
   readonly #options: ProxyOptions;
   readonly #session: LiveSession;
-  /** True for streams, whose number is limited, but not their rate. */
+  /** True for streams. Their number is limited, but their rate is not. */
   readonly #isStream: boolean;
   readonly #isUpgrade: boolean;
   readonly #watched: Watched;

@@ -8,8 +8,8 @@ import type { StreamKind, TargetMetrics } from './target-metrics.ts';
 export interface Streams {
   /**
    * Counts a stream, and calls `end` once when the session ends. Call the returned function when the stream is over.
-   * Throws Problem `too-many-requests` over the session's limit, and `busy` over the limit of the person, the tenant or
-   * the process.
+   * Throws Problem `too-many-requests` if the session's limit is reached, and `busy` if the limit of the person, the
+   * tenant or the process is reached.
    */
   open(session: LiveSession, kind: StreamKind, end: () => void): () => void;
   /** Calls `end` when the session ends, if the request is still running after a second. Does not count a stream. */

@@ -23,8 +23,8 @@ export function openTunnel(
   response: HttpResponse,
   { status, headers, upstream }: Upgraded,
 ): void {
-  // Ignores errors, because they also close the socket. undici has removed its listeners, and destroys the socket with
-  // an error that is thrown below.
+  // Ignores errors of the socket, because they also close it. undici has removed its own listeners. If this function
+  // throws below, undici destroys the socket with that error.
   upstream.on('error', () => undefined);
   const passedOn = responseHeaders(headers, status, request);
   const upgrade = upgradeOf(request);
@@ -48,7 +48,10 @@ export function openTunnel(
 /** Milliseconds that the other side has for the closing handshake (RFC 6455 section 7.1.1). */
 const closingTime = 2_000;
 
-/** Closes the other side after one side has ended. Otherwise it would stay open if its peer never ended it. */
+/**
+ * Closes the other side after one side has ended. Otherwise the other side would stay open if its peer never ended the
+ * connection.
+ */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
   ended.once('end', () => {
     const timer = setTimeout(() => other.destroy(), closingTime);
@@ -62,7 +65,7 @@ function closeAfterEnd(ended: Duplex, other: Duplex): void {
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;
-  // The event without any data means that the client has ended the connection.
+  // If this event comes without data, the client has ended the connection.
   const onReadable = () => {
     if (client?.readableLength === 0) client.read();
   };

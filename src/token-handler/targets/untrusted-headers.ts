@@ -1,6 +1,6 @@
-// Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did
-// not use. Servers trust these headers because a proxy in front of them sets or removes them. The token handler is that
-// proxy, so it drops these headers. `docs/target-headers.md` contains the same list; a test compares the two.
+// Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did not
+// use. Servers trust these headers because a proxy in front of the server sets or removes the headers. The token handler is
+// that proxy, so it drops these headers. `docs/target-headers.md` contains the same list; a test compares the two.
 
 export interface UntrustedHeaders {
   /** The standard, server or service that defines or trusts the headers. */
@@ -118,7 +118,7 @@ export function isHeaderPattern(text: string): boolean {
   return patternForm.test(text);
 }
 
-/** Returns a function that is true if a header matches a pattern. Ignores case and the kind of punctuation. */
+/** Returns a function that returns true if a header matches a pattern. Ignores case and the kind of punctuation. */
 export function createHeaderMatcher(patterns: readonly string[]): (name: string) => boolean {
   const exact = new Set<string>();
   const beginnings: string[] = [];

@@ -1,5 +1,5 @@
 // Decides which hosts an operator allows for targets. Compares hosts as written in the URL, ignoring case, and never
-// resolves them. Allows no host that the URL parser would read as another one. Pure functions only.
+// resolves them. Allows no host that the URL parser would read as another host. Pure functions only.
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
@@ -41,8 +41,8 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   const written = lowerCase(given);
   const { hostname, port, protocol } = new URL(url);
   const isIpv6 = hostname.startsWith('[');
-  // Rejects a host that the parser reads as another, such as 0x7f.1 (127.0.0.1). Names in other scripts may differ from
-  // `hostname`, which is their ASCII form.
+  // Rejects a host that the parser reads as another host, such as 0x7f.1 (127.0.0.1). Names in other scripts may differ
+  // from `hostname`, which is their ASCII form.
   if (!isIpv6 && hostname !== written && hostname !== domainToASCII(written)) return false;
   if (!isIpv6 && hostname !== written && isIP(hostname) !== 0) return false;
   const host = isIpv6 ? hostname : written;
@@ -54,7 +54,7 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   );
 }
 
-/** Converts letter by letter, like the URL parser. For a whole word, JavaScript turns a last capital sigma into ς. */
+/** Converts each letter separately, like the URL parser. In a whole word, `toLowerCase` turns a final Σ into ς. */
 function lowerCase(host: string): string {
   return Array.from(host, (letter) => letter.toLowerCase()).join('');
 }
