@@ -34,7 +34,7 @@ process.argv = [node, main, ...rest];
 try {
   await import(main);
 } catch (error) {
-  // A module cannot be loaded, so the logger may be missing as well. The line has the shape of its lines.
+  // A module cannot be loaded, so the logger may be unavailable too. This line has the format of log lines.
   const { name: type, message, code } = error as NodeJS.ErrnoException;
   const time = systemClock().toISOString();
   const line = { level: 'fatal', time, name, err: { type, message, code }, msg: 'cannot start' };

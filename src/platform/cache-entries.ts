@@ -14,7 +14,7 @@ export interface Entry<V> {
 }
 
 export interface EntriesOptions {
-  /** Milliseconds after which a value is not kept. */
+  /** Age in milliseconds up to which a value is kept while the service fails. */
   stale: number;
   maxEntries: number;
   now(): number;

@@ -37,7 +37,7 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
       throw new Problem('busy', 'Too many names that do not exist are being looked up. Try again.', { headers });
     },
 
-    /** Returns the entry that `fetch` returns, or the known one if the miss is remembered or the budget used up. */
+    /** Returns the entry that `fetch` returns, or `known` if the miss is remembered or the budget is used up. */
     async fetch(key: string, known: E, share: string, fetch: () => Promise<E>): Promise<E> {
       const joined = running.get(key);
       if (joined) return joined;

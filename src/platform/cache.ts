@@ -31,7 +31,7 @@ export interface CacheTimes {
 }
 
 const minutes = 60_000;
-/** Returns the old value while a new one is fetched. */
+/** Makes a lookup return the old value while a new one is fetched. */
 const anyAge = { allowStale: true };
 
 /** The times that decisions.md specifies under "Platform clients". */
@@ -56,7 +56,7 @@ export interface CacheOptions {
   /** Maximum number of keys. The least recently used key is removed first. */
   maxEntries: number;
   metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
-  /** Limits the fetches that callers cause by naming what does not exist. */
+  /** Limits the fetches that callers cause by naming things that do not exist. */
   budget: MissBudget;
   log: Logger;
 }
@@ -85,7 +85,7 @@ export interface Cache<V> {
    * from the object stay valid. `share`: the tenant that the budget charges; the default is one share for the service.
    */
   get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
-  /** Returns a value that `get` would return without a call; undefined if it would wait. Allocates nothing. */
+  /** Returns a value that `get` would return without a call; undefined if `get` would wait. Allocates nothing. */
   peek(key: string, options?: Pick<ReadOptions<V>, 'permission'>): V | undefined;
   /** Returns the item that `pick` selects from the value of a key; see `lacks`. */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;

@@ -53,7 +53,7 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
   function record(outcome: 'ok' | 'failed'): void {
     outcomes = [...outcomes.slice(1 - judgedCalls), outcome];
     const failures = outcomes.filter((one) => one === 'failed').length;
-    // Ignores calls that began before the circuit opened, because they do not prove a recovery.
+    // While the circuit is open, calls that began earlier neither open it again nor close it: they prove no recovery.
     if (probeAt === undefined && outcomes.length >= minimumCalls && failures > outcomes.length / 2) open();
   }
 

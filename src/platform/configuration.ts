@@ -25,7 +25,7 @@ import { pathOf, type Query } from './url-path.ts';
 /** The owner of a configuration: a tenant (URN) or the platform's core. */
 export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
 
-/** The owner of the configuration is charged for what it lacks. */
+/** Options of a cached read. The miss budget charges the owner of the configuration. */
 export type Lookup = ReadOptions<Revision | undefined>;
 
 export interface ListOptions {
@@ -54,11 +54,11 @@ export interface Configuration {
   activeOrLatest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
   /** Returns the latest revision. Cached. */
   latest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
-  /** Returns what `latest` would return without a call, for hot paths; undefined if it would wait. */
+  /** Returns what `latest` would return without a call, for hot paths; undefined if `latest` would wait. */
   peekLatest(namespace: string, name: string, owner: Owner, read?: Pick<Lookup, 'permission'>): Revision | undefined;
 
   /**
-   * Merges into the latest revision by top-level key: objects are merged one level deep, arrays of strings are
+   * Merges `update` into the latest revision by top-level key: objects are merged one level deep, arrays of strings are
    * appended. The call is retried only if `idempotent` states that repeating this update does no harm.
    */
   update(

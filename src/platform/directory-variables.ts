@@ -1,4 +1,5 @@
-// The variables `DIR_<NAMESPACE>_<SERVICE>[_<API>]`, which replace entries of the directory, and the platform's APIs.
+// Defines the platform's APIs, and the variables `DIR_<NAMESPACE>_<SERVICE>[_<API>]`, which replace entries of the
+// directory.
 import { type ConfigCheck, ConfigError } from '../service/operations/config.ts';
 
 /** Well-known paths of platform APIs whose URN has no entry: platform-contracts.md, 2. */
@@ -28,8 +29,8 @@ export function usableUrl(text: string): string | undefined {
 }
 
 /**
- * Returns the `DIR_…` variables of an environment. Throws ConfigError that names every variable that is not an http(s)
- * URL.
+ * Returns the `DIR_…` variables of an environment. Throws a ConfigError that names every variable that is not an
+ * http(s) URL.
  */
 export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, string> {
   const overrides: Record<string, string> = {};
@@ -44,7 +45,7 @@ export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, strin
   return overrides;
 }
 
-/** For the settings of every process that uses the directory. */
+/** The check to add to the settings of every process that uses the directory. */
 export const directoryCheck: ConfigCheck = { names: [], run: (_values, env) => directoryOverrides(env) };
 
 /** The variables of the platform's services and APIs. Other `DIR_…` variables are for services of tenants. */

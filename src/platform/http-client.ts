@@ -34,7 +34,7 @@ export interface PlatformRequest<T> extends CallOptions {
   form?: Record<string, string> | undefined;
   /**
    * True if repeating the call does no harm. Default true for GET, PUT and DELETE and for calls with an idempotency key,
-   * false for other calls of POST and PATCH.
+   * false for other POST and PATCH calls.
    */
   idempotent?: boolean | undefined;
   /** The header Accept-Language: the language of what the call sends to a person. */
@@ -94,7 +94,7 @@ interface Call {
   url: URL;
   signal: AbortSignal;
   attempts: number;
-  /** True if a try failed that the service may have processed. */
+  /** True if the service may have processed an attempt that failed. */
   wasLost: boolean;
 }
 
@@ -218,7 +218,7 @@ function report(
   failure: PlatformError,
   milliseconds: number,
 ): void {
-  // The client of the other service has already reported its failure.
+  // If another service failed, its own client has already reported the failure.
   const own = failure.service === service;
   metrics.called(service, own ? failure.kind : 'dependency', milliseconds / 1000);
   if (!own) return;

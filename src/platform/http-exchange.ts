@@ -41,8 +41,8 @@ export function createHttpAgent({ maxResponse = responseLimit } = {}): Agent {
 }
 
 /**
- * Throws PlatformError: `timeout` if the signal aborts, `unreachable` before a response began, `failed` while it is
- * read.
+ * Throws PlatformError: `timeout` if the signal aborts, `unreachable` if the exchange fails before a response begins,
+ * `failed` if it fails while the response is read.
  */
 export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;

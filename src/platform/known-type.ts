@@ -1,7 +1,7 @@
-// Whether the notification service knows the notification type that this process registers. The service works with a copy
-// of its configuration that may be ten hours old. Until it reads the type, it responds 404 for it; until it reads a new
-// version of the type, it sends no notices about new events. The log tells that once, the metrics for as long as it
-// lasts.
+// Tracks whether the notification service knows the notification type that this process registers. The service works with
+// a copy of its configuration that may be ten hours old. While the copy lacks the type, the service responds with 404.
+// While the copy has an old version of the type, the service sends no notices about new events. The log reports each
+// change once; a metric is 1 for as long as the type is unknown or old.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -11,9 +11,9 @@ export interface KnownType {
   missing(): PlatformError;
   /** Records that the service knows the type, perhaps an old version of it. */
   found(): void;
-  /** Records the type as the service has it. Returns true if it has all events that it should have. */
+  /** Records the type as the service knows it. Returns true if the type has all events of `wanted`. */
   compare(found: FoundType, wanted: readonly EventName[]): boolean;
-  /** Returns the channels to which the service sends codes. Undefined if it did not say so. */
+  /** Returns the channels to which the service sends codes. Undefined if the service has not named them. */
   codeChannels(): readonly string[] | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../service/clock.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface MissBudget {
-  /** Takes one read of `service`. Returns false if the share, or all shares together, have used theirs up. */
+  /** Takes one read of `service`. Returns false if the budget of the share, or that of all shares together, is used up. */
   take(service: string, share: string): boolean;
 }
 
@@ -18,7 +18,7 @@ interface Rate {
 const shareRate: Rate = { perSecond: 20, burst: 100 };
 /** Five times a share: four tenants at their limits leave enough for the others. */
 const totalRate: Rate = { perSecond: 100, burst: 500 };
-/** Shares that are remembered. A forgotten share starts with a full burst; the total still holds. */
+/** Shares that are remembered. A forgotten share starts with a full burst, but the total rate still applies. */
 const mostShares = 10_000;
 
 interface Bucket {

@@ -49,24 +49,27 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Returns a notification type as the service knows it now; undefined if it lacks the type. */
+  /** Returns a notification type as the service knows it now; undefined if the service lacks the type. */
   readType(tenantId: string, typeId: string): Promise<FoundType | undefined>;
-  /** Returns the channels to which the service sends codes. Undefined if it did not say so, or was not asked yet. */
+  /** Returns the channels to which the service sends codes. Undefined as long as the service has not named them. */
   codeChannels(): readonly string[] | undefined;
   /**
-   * Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber, unless
-   * the two calls overlap. Throws PlatformError `unregistered` while the service does not know the notification type.
+   * Subscribes an address. A failed call is not retried. A repeated call with the same `userId` returns the same
+   * subscriber, unless the two calls overlap. Throws PlatformError `unregistered` while the service does not know the
+   * notification type.
    */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
   /**
-   * Shows `reason` to the recipient, and asks for a message in `language`. Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
+   * Makes the service send a code. The message shows `reason`, and the service is asked to write it in `language`. Throws
+   * PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
    */
   sendCode(request: CodeRequest & { reason: string; language?: string }): Promise<void>;
   /**
    * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
    * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
-   * `failed` if the response does not contain a result. Checks with the same code and `idempotencyKey` are one check, so
-   * it is retried. The public platform ignores the key; it verifies a right code again until the code expires.
+   * `failed` if the response does not contain a result. A failed check is retried, because checks with the same code
+   * and `idempotencyKey` count as one. The public platform ignores the key, but accepts a correct code again until it
+   * expires.
    */
   checkCode(request: CodeRequest & { code: string; idempotencyKey?: string | undefined }): Promise<boolean>;
   /**
@@ -216,7 +219,7 @@ function createTypeCalls(
         query: { tenantId },
         body,
         answer: subscriptionSchema,
-        // Only the type can be missing: the request names no subscriber by its id.
+        // A 404 means that the type is missing, because the request names no subscriber by its id.
         notFound: () => undefined,
         timeoutMs,
       });

@@ -25,7 +25,8 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
     slug: 'unavailable',
     says: 'has not read the registration of this service yet; it may have to be restarted',
   },
-  // The same status as while the service is still called, so that an outage has one status. Retry-After tells when to retry.
+  // Has the status of `failed` and `unreachable`, so that callers see one status during an outage. Retry-After tells when
+  // to retry.
   open: { slug: 'dependency-failed', says: 'has been failing; retry in a few seconds' },
 };
 
@@ -47,7 +48,7 @@ export class PlatformError extends Problem {
   readonly upstreamStatus: number | undefined;
   readonly reason: string | undefined;
   readonly rejection: string | undefined;
-  /** True if the service may have processed the request, in this try or in an earlier one. */
+  /** True if the service may have processed the request, in this attempt or in an earlier one. */
   mayHaveProcessed: boolean;
 
   constructor(service: string, kind: PlatformErrorKind, options: PlatformErrorOptions = {}) {

@@ -229,7 +229,7 @@ describe('registration at startup', () => {
       running.push(startRegistration(options, { roles: what.roles, events: what.events }));
     }
     await Promise.all(running.map(({ confirmed }) => confirmed));
-    // A slow writer may undo a registration that held already. It is found by the next checks.
+    // A slow writer may undo a registration after it was confirmed. The next checks find that.
     const keys = async (document: string) => Object.keys((await stored(document)) as object).toSorted();
     await expect.poll(() => keys('event-service')).toEqual(names.toSorted());
     await expect.poll(() => keys('tenant-service')).toEqual(names.map((name) => access.urns.service(name)).toSorted());

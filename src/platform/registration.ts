@@ -3,7 +3,7 @@
 //
 // The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
 // same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
-// a pause and repeated until it holds. Each document is checked again after longer and longer pauses, up to an hour.
+// a pause, and repeated if it was undone. Each document is checked again after longer and longer pauses, up to an hour.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
@@ -53,7 +53,7 @@ export interface Registered {
 export interface RunningRegistration {
   /** Settles when everything has been written once, or after `stop`. Never rejects. */
   readonly done: Promise<void>;
-  /** Settles when everything was found at the platform after it had been written, or after `stop`. Never rejects. */
+  /** Settles when a later read has found everything at the platform, or after `stop`. Never rejects. */
   readonly confirmed: Promise<void>;
   stop(): void;
 }
@@ -73,9 +73,9 @@ export interface RegistrationPace {
   /** The wait before the first retry of a failed call. Each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs: number;
   maxDelayMs: number;
-  /** From a write until it is read back. Each further pause is four times as long, up to `checkMs`. */
+  /** The pause between a write and reading it back. Each further pause is four times as long, up to `checkMs`. */
   settleMs: number;
-  /** Longest pause between two checks of a document that holds. */
+  /** Longest pause between two checks of a document. */
   checkMs: number;
 }
 
@@ -103,7 +103,7 @@ export function startRegistration(options: RegistrationOptions, what: Registered
   return { done, confirmed, stop: () => stopping.abort() };
 }
 
-/** Writes one document until it holds, then checks it until the signal aborts, every hour in the end. */
+/** Writes one document until the platform keeps it, then checks it until the signal aborts, at last every hour. */
 function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, Document], signal: AbortSignal) {
   const { metrics, log } = options;
   const pace = { ...defaultPace, ...options.pace };
@@ -122,7 +122,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
       }
       metrics.registrationPending.set({ document: name }, 0);
       written.resolve();
-      // What was just written may still be undone by a slow writer that read the document before.
+      // A slow writer that read the document before this write may still undo it.
       if (lost.length > 0) pause = pace.settleMs;
       else held.resolve();
       await sleep(spread(pause), undefined, { signal, ref: false });

@@ -19,8 +19,8 @@ export interface ServiceAccountOptions extends CallSettings {
 
 export interface ServiceAccount extends TokenSource {
   /**
-   * Returns a valid token. It is cached, and renewed in the background from 60 s before its expiry, or from a quarter
-   * of its lifetime if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
+   * Returns a valid token. It is cached, and renewed in the background during its last 60 s, or during the last
+   * quarter of its lifetime if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
    * `identity-provider`.
    */
   token(): Promise<string>;
@@ -56,7 +56,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     ...options,
     service: 'identity-provider',
     baseUrl: () => Promise.resolve(accessUrl),
-    // Many requests use the token, and an identity provider gets no ids of ours (decision 0075).
+    // One token serves many requests, and identity providers must not get our ids (decision 0075).
     sendsScope: false,
   });
   let held: Held | undefined;

@@ -17,7 +17,7 @@ export function pathOf(service: string, ...segments: string[]): string {
   return path;
 }
 
-/** Returns `?a=1&b=x%20y`, or an empty text without members. Undefined members are omitted. */
+/** Returns `?a=1&b=x%20y`, or an empty string if there are no members. Undefined members are omitted. */
 export function queryOf(query: Query | undefined): string {
   let text = '';
   for (const [name, value] of Object.entries(query ?? {}))

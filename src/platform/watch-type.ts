@@ -1,11 +1,11 @@
-// Asks the notification service whether it knows the notification type that this process has registered, at start and then
-// every hour, or every minute while it does not.
+// Asks the notification service whether it knows the notification type that this process has registered: at the start,
+// then every hour, or every minute while the service does not know the type.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventName, KnownType } from './known-type.ts';
 import type { Notifications } from './notifications.ts';
 import type { TenantDirectory } from './tenants.ts';
 
-/** Milliseconds between two questions: while the service knows all events of the type, and while it does not. */
+/** Milliseconds between two requests: `known` while the service knows all events of the type, else `unknown`. */
 export interface WatchPace {
   known: number;
   unknown: number;
@@ -22,8 +22,8 @@ export interface TypeWatchOptions {
 }
 
 /**
- * Asks the notification service for the type, and again until the signal aborts. Call it only after the type is
- * registered, because the question makes the service read its configuration and keep it for hours. Never rejects.
+ * Asks the notification service for the type repeatedly, until the signal aborts. Call it only after the type is
+ * registered, because the first request makes the service read its configuration and cache it for hours. Never rejects.
  */
 export async function watchType(options: TypeWatchOptions): Promise<void> {
   const { notifications, tenants, known, typeId, events, signal } = options;

@@ -8,7 +8,7 @@ export interface Backoff {
 }
 
 /**
- * Returns the milliseconds until the next attempt. They double with each failure up to the cap; half of the wait is
+ * Returns the milliseconds until the next attempt. The wait doubles with each failure up to the cap; half of it is
  * random.
  */
 export function retryDelay(failures: number, { first, cap }: Backoff, random: () => number = Math.random): number {

@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
 export interface ShortCacheOptions<T> {
   /** Milliseconds for which a reading is used again. */
   freshFor: number;
-  /** Keys whose readings are kept. */
+  /** Most keys whose readings are kept. */
   most: number;
   clock: Clock;
   read(key: string): Promise<T>;

@@ -1,5 +1,5 @@
-// Checks the database of a process: whether it can be reached, takes writes, has enough connections, and has the schema of
-// the process or none.
+// Checks the database of a process: whether it can be reached, takes writes, has enough connections, and has either the
+// schema of the process or no schema yet.
 import pg from 'pg';
 import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
 import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';
@@ -44,7 +44,7 @@ export async function checkDatabase(options: DatabaseCheckOptions): Promise<Find
   }
 }
 
-/** The message of pg for a query that exceeds `query_timeout`. */
+/** True for the error that pg throws if a query exceeds `query_timeout`. */
 const isLate = (error: unknown) => error instanceof Error && error.message === 'Query read timeout';
 
 async function inspectDatabase(client: pg.Client, options: DatabaseCheckOptions): Promise<Finding[]> {

@@ -1,7 +1,7 @@
 // What the command `config` finds, and how it prints findings. A finding never contains the value of a setting.
 
 /**
- * - `error`: a setting is wrong, or a dependency proves that it is
+ * - `error`: a setting is invalid by itself, or the response of a dependency proves it wrong
  * - `unreachable`: a dependency gave no usable response in time, so nothing is proven
  * - `warning`: the process starts, but an operator should know
  */

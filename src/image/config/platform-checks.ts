@@ -26,7 +26,7 @@ export function checkAccount(
   return explained(secretName, () => account.authenticate());
 }
 
-/** Checks that the directory knows the services that the process calls: `<service>:<version>` of the platform. */
+/** Checks that the directory knows the platform services that the process calls. `services` are `<service>:<version>`. */
 export async function checkDirectory(
   platform: Platform,
   { config, services }: { config: AccountConfig; services: readonly string[] },
@@ -39,7 +39,7 @@ export async function checkDirectory(
     if (!finding) continue;
     const isUnknown = finding.severity === 'error';
     findings.push(isUnknown ? { ...finding, problem: `the directory has no usable entry for ${urn}` } : finding);
-    // An outage concerns all services alike.
+    // An outage of the directory affects all services, so the other lookups are skipped.
     if (!isUnknown) break;
   }
   return findings;
@@ -52,7 +52,7 @@ export function openPlatform(config: AccountConfig, service: string, env: NodeJS
   return createPlatform({ config, service, urns, metrics: createMetrics(), log, env: withUsableOverrides(env) });
 }
 
-/** The check of the settings has reported an invalid `DIR_…` variable. */
+/** Ignores invalid `DIR_…` variables, because the check of the settings has already reported them. */
 function withUsableOverrides(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   try {
     return directoryOverrides(env);

@@ -1,4 +1,4 @@
-// The processes that the command `config` can check: their settings, and how to ask their dependencies.
+// The processes that the command `config` can check: their settings, and how to check their dependencies.
 import { join } from 'node:path';
 import type pg from 'pg';
 import { type ReconcilerConfig, settings as reconciler } from '../../../reconciler/config.ts';
@@ -17,7 +17,7 @@ import type { Finding } from './finding.ts';
 import { type AccountConfig, checkAccount, checkDirectory, checkProvider, openPlatform } from './platform-checks.ts';
 import { checkRedis } from './redis-check.ts';
 
-/** Asks one dependency. */
+/** The check of one dependency. */
 export interface DependencyCheck {
   dependency: Dependency;
   /** Settings that the check needs. It runs if all of them are valid. */
@@ -164,7 +164,10 @@ async function withPlatform(
   }
 }
 
-/** A sealed text begins with the name of its key. Without that key, people cannot sign in to the client. */
+/**
+ * Checks that the key ring has every key that encrypts a stored client secret. An encrypted secret begins with the name of
+ * its key. Without that key, people cannot sign in to the client.
+ */
 async function checkKeyRing(client: pg.Client, keyRing: string): Promise<Finding[]> {
   const { rows } = await client.query<{ key: string }>(
     "SELECT DISTINCT split_part(client_secret, '.', 1) AS key FROM client_registrations",

@@ -16,7 +16,7 @@ export interface Administrator {
   password: string;
 }
 
-/** Milliseconds for which a token is used; those of the realm master live for a minute. */
+/** Milliseconds for which a token is used. Tokens of the realm master expire after a minute. */
 const tokenAge = 30_000;
 
 /** Each call throws SetupError. */

@@ -18,9 +18,9 @@ export interface SetupCommand {
   script: string | undefined;
   /** Email of a person without roles in each tenant's realm, for `helm test`; undefined for none. */
   tester: string | undefined;
-  /** Uses of the initial access token of each tenant's realm; 0 creates none. */
+  /** Clients that the initial access token of each tenant's realm can register; 0 creates no token. */
   registrations: number;
-  /** Where the secrets are written. */
+  /** File to which the secrets are written. */
   output: string;
 }
 

@@ -36,13 +36,13 @@ export class Realm {
 
   async ensure(): Promise<void> {
     if (await this.#api.read(this.#path)) return;
-    // A refresh token that is used twice is a sign of theft (RFC 9700 section 4.14.2).
+    // Refuses the second use of a refresh token, because it is a sign of theft (RFC 9700 section 4.14.2).
     const settings = { revokeRefreshToken: true, refreshTokenMaxReuse: 0 };
     await this.#api.write('POST', '', { realm: this.#name, enabled: true, ...settings });
     this.#created('the realm');
   }
 
-  /** Clients that only define roles. */
+  /** Creates clients that only define roles. */
   async roleClients(defined: ClientRoles): Promise<void> {
     for (const [clientId, names] of Object.entries(defined)) await this.#roles(await this.#client(clientId, {}), names);
   }
@@ -65,7 +65,7 @@ export class Realm {
     const query = { username: email, exact: 'true' };
     const present = await this.#find<{ id: string }>('users', query);
     if (!present) {
-      // Without both names, Keycloak asks for them at the first sign-in.
+      // Without a first and a last name, Keycloak asks the person for them at the first sign-in.
       const names = { firstName: 'Formgate', lastName: isTemporary ? 'Administrator' : 'Tester' };
       const credentials = [{ type: 'password', value: password, temporary: isTemporary }];
       const user = { username: email, email, emailVerified: true, enabled: true, ...names, credentials };
@@ -77,7 +77,7 @@ export class Realm {
     return !present;
   }
 
-  /** Puts the services into the audience of every person's token, also without a role (docs/keycloak.md). */
+  /** Puts the services into the audience of every person's token, even if the person has no role (docs/keycloak.md). */
   async audiences(scope: string, services: readonly string[]): Promise<void> {
     const scopes = async () => (await this.#api.read<Named[]>(`${this.#path}/client-scopes`)) ?? [];
     const isNamed = (one: Named) => one.name === scope;
@@ -92,7 +92,7 @@ export class Realm {
     this.#created(`the default client scope ${scope}`);
   }
 
-  /** Returns a token for so many registrations of clients within a day. */
+  /** Returns a token that can register `count` clients within a day. */
   async registrationToken(count: number): Promise<string> {
     const body = { count, expiration: 86_400 };
     return (await this.#api.write<{ token: string }>('POST', `${this.#path}/clients-initial-access`, body)).token;
@@ -114,7 +114,7 @@ export class Realm {
     return (await this.#find<Client>('clients', { clientId })) as Client;
   }
 
-  /** Returns the roles of these names. */
+  /** Returns the roles with these names. */
   async #roles({ id, clientId }: Client, names: readonly string[]): Promise<Named[]> {
     const path = `${this.#path}/clients/${id}/roles`;
     const all = async () => (await this.#api.read<Named[]>(path)) ?? [];

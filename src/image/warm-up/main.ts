@@ -10,14 +10,14 @@ const loaded = [
   'src/token-handler/start.ts',
   'src/platform-server/start.ts',
   'reconciler/start.ts',
-  // A process loads it only if a collector is configured.
+  // The processes load this module only if a collector is configured.
   'src/service/tracing/opentelemetry.ts',
 ];
 
 const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
-// Postgrator is loaded only when a database is migrated, as at the first start, and nodemailer with the first mail.
+// The processes load Postgrator only to migrate a database, and nodemailer only for the first mail.
 for (const name of ['postgrator', 'nodemailer']) await import(name);
 flushCompileCache();
 

@@ -99,7 +99,7 @@ it('asks for the discovery document of the realm core, and reads the certificate
   const { state, metrics } = watch(`https://127.0.0.1:${port}/auth`);
   await expect.poll(() => state.status).toBe('up');
   expect(paths[0]).toBe('/auth/realms/core/.well-known/openid-configuration');
-  // A bundle may contain other text, and its first certificate to expire counts.
+  // A bundle may contain other text. The certificate that expires first counts.
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
   metrics.certificates.given('extra-ca', `# our authorities\n${rootCertificates[0]}\n${pem}\n${broken}`);
   metrics.certificates.given('redis-ca', 'no certificate');

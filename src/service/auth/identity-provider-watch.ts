@@ -1,6 +1,6 @@
 // Watches whether this process reaches its identity provider: requests the discovery document of the realm core every ten
-// seconds, and every two seconds after a failure. Calls on behalf of people would not tell: one realm, client or mapped
-// issuer may fail alone, and without traffic an outage and its end would go unnoticed.
+// seconds, and every two seconds after a failure. Calls on behalf of people would be no reliable sign: they may fail for
+// one realm, client or mapped issuer only, and without traffic an outage and its end would go unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import type { DependencyState } from '../operations/dependency-state.ts';
 /** Times in milliseconds. */
 export interface WatchPace {
   interval: number;
-  /** Until the next request after a failed one. */
+  /** Time from a failed request to the next one. */
   retry: number;
   timeout: number;
 }
@@ -26,10 +26,13 @@ export interface IdentityProviderWatchOptions {
 }
 
 const usualPace: WatchPace = { interval: 10_000, retry: 2_000, timeout: 5_000 };
-/** Failed requests in a row after which the identity provider counts as unreachable. A restart of one replica causes one. */
+/**
+ * Failed requests in a row after which the identity provider counts as unreachable. The restart of one replica makes one
+ * request fail.
+ */
 const mostFailures = 2;
 
-/** Returns a function that ends the watch. The first request follows after the interval: the start checks it, too. */
+/** Returns a function that ends the watch. The startup check comes first, so the first request waits for an interval. */
 export function watchIdentityProvider(options: IdentityProviderWatchOptions): () => void {
   const { accessUrl, state, certificates } = options;
   const pace = { ...usualPace, ...options.pace };
@@ -77,7 +80,7 @@ interface Seen {
   certificate: { valid_to?: string } | undefined;
 }
 
-/** Opens a new connection, so that it also notices that none can be opened. Does not read the body. */
+/** Opens a new connection, so that the request fails if no connection can be opened. Does not read the body. */
 function request(url: string, timeout: number, stop: AbortSignal): Promise<Seen> {
   const { promise, resolve, reject } = Promise.withResolvers<Seen>();
   const signal = AbortSignal.any([stop, AbortSignal.timeout(timeout)]);

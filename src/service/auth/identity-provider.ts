@@ -22,7 +22,7 @@ export interface IdentityProviderOptions {
 /** Timeout of the request for the discovery document, in milliseconds. */
 const longestWait = 10_000;
 const discoverySchema = z.looseObject({ issuer: z.string() });
-/** Codes of TLS errors that a wrong setting causes. An expired certificate is not one: it will be renewed. */
+/** Codes of TLS errors that a wrong setting causes. Excludes expired certificates, which will be renewed. */
 const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;
 
 export function checkIdentityProvider(options: IdentityProviderOptions): StartupCheck {

@@ -165,8 +165,9 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
 const accessTokenTypes = ['at+jwt', 'application/at+jwt', 'jwt'];
 
 /**
- * Accepts the header `typ` of access tokens (RFC 9068 section 2.1), and that of providers that do not distinguish their
- * tokens by it. Rejects all others that a realm may sign (RFC 8725 section 3.11), such as `logout+jwt`.
+ * Accepts the types of access tokens (RFC 9068 section 2.1) in the header `typ`, and `jwt` for providers that do not
+ * distinguish their tokens by type. Rejects all other types that a realm may sign (RFC 8725 section 3.11), such as
+ * `logout+jwt`.
  */
 function isAccessTokenType(type: unknown = 'jwt'): boolean {
   return typeof type === 'string' && accessTokenTypes.includes(type.toLowerCase());

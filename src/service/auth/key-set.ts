@@ -9,7 +9,7 @@ import { tracedProviderCall } from '../tracing/provider-call.ts';
 export interface KeySet {
   /** Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token. */
   find: ReturnType<typeof jose.createLocalJWKSet>;
-  /** The same for responses with the same usable keys. */
+  /** Equal for responses with the same usable keys. */
   fingerprint: string;
 }
 
@@ -55,7 +55,7 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
-/** Algorithms as which keys are imported that name none, by `kty` or `crv`. */
+/** Algorithms with which jose imports keys that name no algorithm, by `kty` or `crv`. */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 
@@ -67,7 +67,7 @@ function isForSignatures(key: unknown, algorithms: readonly string[]): key is Pu
   return typeof kty === 'string' && Object.hasOwn(keyTypes, kty) && use === 'sig' && isAccepted;
 }
 
-/** Returns no key for one that jose cannot import, so that it does not spoil the others. */
+/** Returns an empty list for a key that jose cannot import, so that the other keys stay usable. */
 async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
   // A symmetric or private key must not be published, and does not verify signatures here.
   if ('d' in key || 'k' in key) return [];

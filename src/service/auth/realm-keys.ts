@@ -9,7 +9,7 @@ import type { KeySet } from './key-set.ts';
 export interface KeyPace {
   /** Between the starts of two downloads of one realm. */
   spacing: number;
-  /** From the start of a download that lacked a key. Until then, tokens of this key cause no other download. */
+  /** After a download that lacked a key: time from its start in which tokens with this key cause no other download. */
   missed: number;
   /** Age of keys from which they are downloaded again in the background. */
   fresh: number;
@@ -23,20 +23,20 @@ export interface KeyPace {
   patience: number;
 }
 
-/** The keys of a realm cannot be downloaded, so that nothing is known about the token. */
+/** The keys of a realm cannot be downloaded, so it is unknown whether the token is valid. */
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
 }
 
 /**
- * Who sent a token: a caller of this service, or the identity provider itself, from its token endpoint. Each waits in
- * places of its own, so that callers with invented keys cannot make a sign-in fail.
+ * Who sent a token: a caller of this service, or the identity provider itself, from its token endpoint. Each source has a
+ * separate limit of waiting tokens, so that callers with invented keys cannot make a sign-in fail.
  */
 export type TokenSource = 'caller' | 'provider';
 
 export interface RealmKeys {
   /**
-   * Returns the key of a token, and the keys to which it belongs. Downloads the keys if they are old or lack the key.
+   * Returns the key of a token, and the key set that contains it. Downloads the keys if they are old or lack the key.
    * Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if that is unknown.
    */
   find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
@@ -59,7 +59,7 @@ export interface RealmKeysOptions {
   /** Counts a token that waits for a download. Returns false if too many wait already. */
   enter(source: TokenSource): boolean;
   leave(source: TokenSource): void;
-  /** Remembers when the download began that lacked the key of a token. */
+  /** For the key of a token: remembers when a download that lacked this key began. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
   /** Milliseconds of a monotonic clock. */
@@ -71,7 +71,10 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
   const kept = keepKeys(options);
   const { downloads } = kept;
 
-  /** Looks again after the running download, which may have begun before the key was published, and after another. */
+  /**
+   * Looks for the key again after the running download. If the key is still missing, looks once more after another
+   * download, because the first one may have begun before the key was published.
+   */
   async function findAfterDownload(query: KeyQuery): Promise<FoundKey> {
     for (const ended of [() => downloads.running, () => downloads.next()]) {
       const failure = await ended()?.then(noFailure, (error: unknown) => ({ error }));
@@ -92,7 +95,7 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
       const missedAt = usable ? misses.get(query) : undefined;
       if (missedAt !== undefined && now() - missedAt < pace.missed) throw new jose.errors.JWKSNoMatchingKey();
       if (!enter(source)) {
-        // The download finds the key all the same, and the next token with it passes.
+        // The download still happens. If it finds the key, the next token with this key is accepted.
         downloads.request();
         throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
       }
@@ -112,8 +115,9 @@ type KeptOptions = Pick<RealmKeysOptions, 'download' | 'reserve' | 'pace' | 'now
 /** Holds the keys of the last download that succeeded, and decides how long they may be used. */
 function keepKeys({ download, reserve, pace, now }: KeptOptions) {
   let known: KeySet | undefined;
-  /** When the last download that succeeded, and the last one at all, began. */
+  /** When the last successful download began. */
   let downloadedAt = Number.NEGATIVE_INFINITY;
+  /** When the last download began, successful or not. */
   let triedAt = Number.NEGATIVE_INFINITY;
   let hasFailed = false;
 
@@ -124,7 +128,7 @@ function keepKeys({ download, reserve, pace, now }: KeptOptions) {
       const found = await download();
       downloadedAt = began;
       hasFailed = false;
-      // The same keys stay the same object, so that the tokens that they verified stay verified.
+      // Keeps the old object if the keys are the same, so that tokens that were verified with it stay verified.
       if (found.fingerprint !== known?.fingerprint) known = found;
     } catch (error) {
       hasFailed = true;
@@ -136,7 +140,10 @@ function keepKeys({ download, reserve, pace, now }: KeptOptions) {
   return {
     downloads,
     downloadedAt: () => downloadedAt,
-    /** Returns undefined for keys that the realm may have removed, unless it cannot be asked. Renews aging keys. */
+    /**
+     * Requests a download if the keys are aging. Returns undefined for keys so old that the realm may have removed them,
+     * unless downloads fail.
+     */
     usable(): KeySet | undefined {
       const age = now() - downloadedAt;
       if (age < pace.fresh) return known;

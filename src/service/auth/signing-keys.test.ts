@@ -44,7 +44,7 @@ function create(pace: Partial<SigningKeysPace> = {}): SigningKeys {
   });
 }
 
-/** Such keys are made faster than those of RSA. */
+/** Uses ES256, because its keys are generated faster than RSA keys. */
 const addKey = (realm = 'demo') => server.addKey(realm, 'ES256');
 const claims = (): JWTPayload => ({ sub: 'somebody', jti: randomUUID() });
 const tokenOf = (by: RealmKey) => signToken(by, claims());

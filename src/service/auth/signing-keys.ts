@@ -1,6 +1,6 @@
 // Verifies tokens of callers, and ID tokens, with the public keys of the realms that issued them. A key that a realm
-// publishes is found within 2 s, however many tokens name keys that do not exist: these cause one download a second and
-// realm, and a bounded number for all realms. The tokens that wait for downloads are bounded too.
+// publishes is found within 2 s, however many tokens name keys that do not exist. Such tokens cause at most one download a
+// second for each realm, and a bounded number for all realms. The number of tokens that wait for downloads is bounded too.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -12,7 +12,7 @@ import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type Toke
 
 /** Algorithms that a token of a caller may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** As `signatureAlgorithms`, for ID tokens. Everyone who knows a client's secret could forge an HMAC. */
+/** As `signatureAlgorithms`, for ID tokens. Excludes HMAC, which everyone who knows a client's secret could forge. */
 export const idTokenAlgorithms = ['RS', 'PS', 'ES'].flatMap((family) =>
   ['256', '384', '512'].map((size) => family + size),
 );
@@ -40,8 +40,9 @@ const usualPace: SigningKeysPace = {
   perSecond: 100,
 };
 
-/** Tokens of one source that wait for a download, and what is remembered. */
+/** Most tokens of one source that may wait for a download, for one realm and in total. */
 const mostWaiting = { realm: 250, total: 1_000 };
+/** Most realms and missing keys that are remembered. */
 const mostRealms = 5_000;
 const mostMisses = 10_000;
 
@@ -71,7 +72,7 @@ export interface SigningKeys {
   ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 
-/** Create one for a process, so that its parts share the downloads and their limits. */
+/** Create only one for a process, so that all its code shares the downloads and their limits. */
 export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const { now = () => performance.now() } = options;
   const pace = { ...usualPace, ...options.pace };
@@ -144,7 +145,7 @@ async function downloadFor(realm: string, timeout: number, options: SigningKeysO
   }
 }
 
-/** A digest, because a token may name a key of any length. */
+/** Returns a digest, because the key id in a token may have any length. */
 function missOf(realm: string, [header]: KeyQuery): string {
   return hash('sha256', JSON.stringify([realm, header?.alg, header?.kid]), 'base64');
 }

@@ -1,5 +1,5 @@
-// Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator does that:
-// no request names an issuer. A tenant has exactly one issuer, so that no other one can speak for its people.
+// Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator does
+// this, never a request. A tenant has exactly one issuer, so that no other issuer can issue tokens for its people.
 
 import { LRUCache } from 'lru-cache';
 import { fetch } from 'undici';
@@ -75,8 +75,9 @@ function issuerProblem(issuer: string): string | undefined {
   return href === issuer || href === `${issuer}/` ? undefined : 'must have the issuer exactly as its tokens state it';
 }
 
-/** Longest time, in milliseconds, of a request for a discovery document, and for which its `jwks_uri` is used. */
+/** Timeout of a request for a discovery document, in milliseconds. */
 const timeout = 10_000;
+/** Milliseconds for which the `jwks_uri` of a discovery document is used. */
 const lifetime = 3_600_000;
 const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 export interface RedirectUriRules {
   /** Allows http for every host. */
   allowInsecure: boolean;
-  /** Allows a final `/*` in the path. The identity provider takes it for any path below. */
+  /** Allows a final `/*` in the path. The identity provider then accepts every path below. */
   allowWildcardPaths: boolean;
 }
 
@@ -39,7 +39,7 @@ const dotSegment = /^\.{1,2}(?:;.*)?$/;
  */
 export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedRedirectUri {
   const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];
-  // `*` in the host is parsed, so that it gets a specific problem; in the port it is not.
+  // A `*` in the host passes this check, so that `hostProblem` can report it. A `*` in the port fails it.
   if (authority === undefined || !URL.canParse(text)) return { problem: 'must be an absolute http or https URL' };
   if (text.includes('#')) return { problem: 'must not have a fragment' };
   if (authority.includes('@')) return { problem: 'must not contain credentials' };
@@ -68,7 +68,10 @@ function pathProblem(given: string, { allowWildcardPaths }: RedirectUriRules): s
   return allowWildcardPaths ? 'must contain * only as a final /* of its path' : 'must not contain *';
 }
 
-/** Decodes repeatedly, because a proxy may decode once more. Undefined for a text that no reader should receive. */
+/**
+ * Decodes repeatedly, because a proxy may decode once more. Returns undefined for invalid percent-encoding and for control
+ * characters.
+ */
 function decode(text: string): string | undefined {
   let decoded = decodeOnce(text);
   for (let depth = 0; decoded !== undefined && depth < 5; depth += 1) {
@@ -90,7 +93,7 @@ const example = 'https://permits.example.org/token-handler/clients/permits-web/c
 
 /** Parses a redirect URI into its normalised form. */
 export function redirectUriSchema(rules: RedirectUriRules) {
-  // The metadata is that of the input, because documents describe requests.
+  // The metadata belongs to the input, because the OpenAPI document describes requests.
   const given = z.string().meta({ examples: [example] });
   return given.transform((text, context) => {
     const { uri, problem } = parseRedirectUri(text, rules);

@@ -1,4 +1,4 @@
-// Reads and decompresses the body of a request. It never holds more than the limit, also if the body is chunked or
+// Reads and decompresses the body of a request. It never holds more than the limit, even if the body is chunked or
 // grows when it is decompressed.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';

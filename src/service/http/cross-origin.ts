@@ -21,7 +21,7 @@ export function allowOrigins(origins: string[]): RequestHandler {
   const preflight = cors({ origin: anyOrigin ? '*' : origins, maxAge: 600 });
   return (request, response, next) => {
     const { origin } = request.headers;
-    // Any other OPTIONS is not a preflight (Fetch standard, section 3.2.2).
+    // OPTIONS without Access-Control-Request-Method is not a preflight (Fetch standard, section 3.2.2).
     if (request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined)
       return preflight(request, response, next);
     if (!anyOrigin) response.setHeader('Vary', 'Origin');

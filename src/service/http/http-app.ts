@@ -54,7 +54,7 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
 export interface Answer {
   description: string;
   schema?: z.ZodType;
-  /** Media type of a response that is text instead, if the client accepts it, such as `text/csv`. */
+  /** Media type of the text that is sent instead of JSON if the client accepts it, such as `text/csv`. */
   textType?: string;
   /** Descriptions by header name. */
   headers?: Record<string, string>;
@@ -153,7 +153,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
-    // Express would call the handler of GET for HEAD.
+    // Without this, Express would call the handler of GET for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
     app[item.method](item.path, serveRoute(item, readerOf(item)));
   }

@@ -20,7 +20,7 @@ export interface ProblemContent {
 /** Returns the content for a problem that is not sent as problem+json; undefined for any other. */
 export type PresentProblem = (problem: Problem, request: Request, response: Response) => ProblemContent | undefined;
 
-/** Logs the cause of a 5xx in the log line of the request. */
+/** Returns a function that sends the problem for an error. The log line of the request gets the cause of a 5xx. */
 export function createProblemSender(metrics: Metrics): SendProblem {
   return (error, request, response) =>
     sendProblem(toProblem(error, metrics), { error, response, content: (problem) => problemJson(problem, request) });

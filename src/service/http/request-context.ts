@@ -25,7 +25,7 @@ declare global {
   namespace Express {
     interface Locals {
       requestId: string;
-      /** Run the work for the request in it (`runInScope`). */
+      /** Pass it to `runInScope` to run work for the request. */
       scope: RequestScope;
       /** Headers to add when the head is sent, by lower-case name. See `addHeader`. */
       pendingHeaders?: Record<string, string>;
@@ -34,7 +34,7 @@ declare global {
       forwarded: Forwarded;
       /** The pattern of the matched route. */
       route?: string;
-      /** The client's, if it sent a valid one. */
+      /** The client's `traceparent`, if the client sent a valid one. */
       traceparent?: string;
       caller?: Caller;
       tenant?: Tenant;
@@ -44,7 +44,7 @@ declare global {
       formId?: string;
       clientId?: string;
       targetId?: string;
-      /** `performance.now()` when a response began that may last for hours. The measured duration ends at that time. */
+      /** For a response that may last for hours: `performance.now()` when it began. The measured duration ends then. */
       began?: number;
       /** The error behind a 5xx response. */
       failure?: unknown;
@@ -61,7 +61,7 @@ export interface RequestRecorders {
   log: Logger;
   metrics: Metrics;
   trustedProxies: TrustedProxies;
-  /** Counts what was refused, by tenant. */
+  /** Counts refused requests by tenant. */
   refusals?: Pick<Refusals, 'note'>;
 }
 

@@ -26,7 +26,7 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
 
 /**
  * Needed because Node keeps the first of several Host or Authorization headers. RFC 9112 section 3.2 requires a 400 for
- * the former. `header` is in lower case.
+ * several Host headers. `header` is in lower case.
  */
 function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
   let isSecond = false;
@@ -40,8 +40,8 @@ function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
 }
 
 /**
- * RFC 9110 sections 5.3 and 11.6.2 allow one Authorization header. A proxy in front may check another one than this
- * service reads. The challenge is that of RFC 6750 section 3.1 for a malformed request.
+ * RFC 9110 sections 5.3 and 11.6.2 allow one Authorization header. A proxy in front may check a different header
+ * than this service reads. The challenge is that of RFC 6750 section 3.1 for a malformed request.
  */
 function twoAuthorizations(): Problem {
   return new Problem('invalid-request', 'The request has more than one Authorization header.', {

@@ -8,7 +8,7 @@ import { resetSocket } from './reset-socket.ts';
 let server: Server;
 afterEach(() => new Promise((closed) => server.close(closed)));
 
-/** Ends a connection after `data`, calls `then` for it, and resolves to `closed` or to `open` a moment after the client. */
+/** Sends `data`, ends the connection and calls `then`. Returns its state 50 ms after the client has closed its side. */
 async function end(data: string, then: (socket: Socket) => void): Promise<'closed' | 'open'> {
   let state: 'closed' | 'open' = 'open';
   server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -44,7 +44,7 @@ it.each(Object.keys(moments).flatMap((moment) => ['', 'x', 'x'.repeat(5_000_000)
   },
 );
 
-/** In a process of its own, because it leaves a connection open. */
+/** Runs in a separate process, because it leaves a connection open. */
 const nodesOwn = `
 const { connect, createServer } = require('node:net');
 const server = createServer({ allowHalfOpen: true }, (socket) => {

@@ -45,7 +45,7 @@ export function serveConnects(server: Server, app: RequestListener): void {
 
 /** Creates a response on a connection that Node no longer manages. The connection closes after the response. */
 function responseOver(connection: Socket, request: IncomingMessage): Response {
-  // An error is followed by a close, which needs no other handling.
+  // Without a listener, an error would end the process. The connection closes after it, so nothing else is needed.
   connection.on('error', () => undefined);
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;

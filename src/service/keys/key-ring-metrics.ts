@@ -4,7 +4,7 @@ import prom from 'prom-client';
 export interface KeyRingReading {
   /** Seconds since the current key was first seen. */
   currentKeyAge: number;
-  /** Stored secrets that another key than the current one encrypts. */
+  /** Number of stored secrets that are encrypted with a key other than the current one. */
   oldSecrets: number;
 }
 

@@ -47,8 +47,8 @@ export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): Pac
 }
 
 /**
- * Returns a function that reserves the next start within a budget of `perSecond`, and returns how many milliseconds
- * later it is. Up to a second's budget may be used at once. Starts are granted in the order of the reservations.
+ * Returns a function that reserves the next start within a budget of `perSecond`, and returns the milliseconds until
+ * this start. Up to a second's budget may be used at once. Starts are granted in the order of the reservations.
  */
 export function startBudget(perSecond: number, now: () => number): () => number {
   const interval = 1_000 / perSecond;

@@ -114,7 +114,7 @@ ${responses && html`<h4>Responses</h4><dl class="responses">${Object.entries(res
 `;
 }
 
-/** The command, and the body of the first successful response if it is JSON. */
+/** Renders the curl command of a call, and the body of the first successful response if it is JSON. */
 function exampleMarkup({ id, method, path, operation }: Call, schemas: Schemas): Markup {
   const { security = [], parameters = [], requestBody, responses = {} } = operation;
   const [body] = Object.entries(requestBody?.content ?? {}).map(([type, content]) => ({ type, ...content }));

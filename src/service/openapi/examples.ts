@@ -14,7 +14,7 @@ const formats: Record<string, unknown> = {
 /** The deepest level of objects that an example shows. Schemas can contain themselves. */
 const deepest = 5;
 
-/** Returns a value that the schema describes. A pattern without an example is not followed. */
+/** Returns an example of the schema. If the schema has a pattern but no example, the value may not match the pattern. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, depth = 0): unknown {
   if (typeof schema === 'boolean' || depth > deepest) return {};
   const { $ref, examples, const: constant, default: absent, enum: choices } = schema;
@@ -53,8 +53,8 @@ export interface CurlCall {
 }
 
 /**
- * Returns the command, in which `$BASE`, `$TOKEN` and the parameters of the path are variables of the shell. With a
- * session, `cookies` is curl's file of cookies.
+ * Returns the command, in which `$BASE`, `$TOKEN` and the parameters of the path are shell variables. For a call with a
+ * session, curl reads the cookies from a file named `cookies`.
  */
 export function curlOf({ method, path, parameters, credentials, body }: CurlCall, schemas: Schemas): string {
   const query = parameters

@@ -55,7 +55,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** A route with all methods has one name, and an operation for each of them. */
+/** A route with the method `all` has one operation for each method, so the method is appended to its name. */
 function operationId({ operationId: own, method }: Route, verb: string, path: string): string {
   if (own === undefined) return operationIdOf(verb, path);
   return method === 'all' ? `${own}${verb[0]?.toUpperCase()}${verb.slice(1)}` : own;
@@ -156,7 +156,7 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
 }
 
 /**
- * Returns the security requirements of a call, which must meet one of them. An empty one accepts a call without
+ * Returns the security requirements of a route. A call must meet one of them. An empty requirement accepts a call without
  * credentials.
  */
 function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {

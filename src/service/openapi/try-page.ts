@@ -17,10 +17,10 @@ summary { cursor: pointer; overflow-wrap: anywhere; }
 @media (min-width: 64rem) { body { grid-template-columns: minmax(0, 1fr); } }
 `;
 
-/** Only this service's script, and calls of this origin. */
+/** Allows only scripts of this service, and requests to this origin. */
 export const tryPolicy = `${pagePolicy(styles)}; script-src 'self'; connect-src 'self'`;
 
-/** The link to the script is relative, as those of `/docs`. */
+/** The link to the script is relative, like the links of `/docs`. */
 export function tryPage(document: ShownDocument): string {
   const { info, components } = document;
   const calls = callsOf(document).filter(({ operation }) => operation.security?.some((one) => 'bearer' in one));

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { anonymous, type Route, route } from '../http/http-app.ts';
 import { tryPolicy } from './try-page.ts';
 
-/** `script` is the script's file. `pageText` returns the page. */
+/** `script` is the path of the script's file. `pageText` returns the page. */
 export function tryRoutes(script: string, pageText: () => string): Route[] {
   return [
     route({

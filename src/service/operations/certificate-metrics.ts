@@ -6,7 +6,7 @@ import prom from 'prom-client';
 export type CertificateName = 'extra-ca' | 'postgres-ca' | 'redis-ca' | 'identity-provider' | 'postgres' | 'redis';
 
 export interface Certificates {
-  /** Records what a server has presented. `validTo` is a text of Node's `PeerCertificate`, such as `Jan 1 00:00:00 2030 GMT`. */
+  /** Records what a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
   presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
   /** Records the certificate in a PEM text that expires first. Ignores a text without a certificate. */
   given(name: CertificateName, pem: string): void;
@@ -30,7 +30,7 @@ export function createCertificateMetrics({ registry }: { registry: prom.Registry
 
 const block = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
 
-/** Returns milliseconds since 1970. Leaves out what is no certificate, because whoever uses the file reports that. */
+/** Returns milliseconds since 1970. Skips invalid certificates, because the code that uses the file reports them. */
 function expiriesIn(pem: string): number[] {
   return [...pem.matchAll(block)].flatMap(([text]) => {
     try {

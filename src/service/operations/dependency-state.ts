@@ -1,5 +1,5 @@
-// Knows whether a dependency can be reached: exports it as a metric, and logs one line when it becomes unreachable and one
-// when it is back. It calls nothing itself; whoever uses or watches the dependency reports what came of it.
+// Tracks whether a dependency can be reached: exports the state as a metric, and logs one line when the dependency becomes
+// unreachable and one when it is back. It sends no requests; the code that uses or watches the dependency reports results.
 import type { Logger } from './log.ts';
 
 export type DependencyStatus = 'up' | 'unreachable' | 'refused';

@@ -1,4 +1,4 @@
-// Detects a blocked event loop by a late heartbeat. A block counts for some seconds, because a pod that blocks
+// Detects a blocked event loop by a late heartbeat. A block counts as a problem for some seconds, because a pod that blocks
 // repeatedly would respond to its probes in between.
 
 export interface EventLoopWatch {

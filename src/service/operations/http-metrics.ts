@@ -24,7 +24,7 @@ export const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 /** Returns the index in `statusClasses`. An upstream may invent statuses above 599. */
 const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;
 
-/** Plain numbers, because prom-client takes microseconds to find the labels of an increment. */
+/** Counts in plain numbers, because prom-client takes microseconds to find the labels of an increment. */
 function createTally() {
   const routes = new Map<string, Map<string, number[]>>();
   function addCounts(route: string, method: string): number[] {
@@ -60,7 +60,7 @@ export function createHttpMetrics({ registry }: { registry: prom.Registry }): Ht
       tally.forEach((labels, count) => void requests.inc(labels, count));
     },
   });
-  // prom-client refuses exemplars in a registry of the plain text format, although it leaves them out there.
+  // prom-client refuses exemplars in a registry of the plain text format, although that format just omits them.
   const withExemplars = new prom.Registry<prom.OpenMetricsContentType>();
   withExemplars.setContentType(prom.openMetricsContentType);
   const duration = new prom.Histogram<string>({

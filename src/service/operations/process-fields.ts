@@ -13,7 +13,7 @@ function isOrigin(text: string): boolean {
   return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 }
 
-/** Headers that HTTP, or this product, gives another meaning. */
+/** Headers that already have a meaning in HTTP or in this product. */
 const reservedHeaders =
   /^(?:authorization|connection|content-.*|cookie|expect|forwarded|host|origin|referer|te|traceparent|tracestate|transfer-encoding|upgrade|x-csrf-token|x-forwarded-.*|x-request-id)$/i;
 
@@ -70,7 +70,7 @@ interface IssuerSettings {
   TENANT_ISSUERS: TenantIssuers;
 }
 
-/** An issuer below the access service would belong to two tenants: the mapped one, and that of its realm. */
+/** An issuer below the identity provider's URL would belong to two tenants: the mapped one, and that of its realm. */
 const issuerRule: SettingsRule = {
   names: ['TENANT_ISSUERS', 'ACCESS_SERVICE_URL', 'ACCESS_SERVICE_PUBLIC_URL'],
   holds: ({ ACCESS_SERVICE_URL: inner, ACCESS_SERVICE_PUBLIC_URL: outer = inner, TENANT_ISSUERS }: IssuerSettings) =>

@@ -1,4 +1,4 @@
-// Tells why a pod gets no requests.
+// Exports why a pod gets no requests.
 import prom from 'prom-client';
 
 export interface ReadinessMetricsOptions {

@@ -1,6 +1,6 @@
 // Counts the requests that this process refused because a limit was reached (429) or because it was busy or lacked a
-// dependency (503), for a page that shows administrators what was refused lately. Metrics have no tenants; these counts
-// do, and are bounded.
+// dependency (503), for a page that shows administrators what was refused lately. Metrics have no label for the tenant;
+// these counts are kept by tenant, and are bounded.
 import { LRUCache } from 'lru-cache';
 
 export interface RefusedRequests {
@@ -8,7 +8,7 @@ export interface RefusedRequests {
   /** The pattern of the route. */
   route: string;
   status: number;
-  /** Since the process started, unless others were refused more recently. */
+  /** Since the process started. The count restarts if entries with more recent refusals have replaced this one. */
   count: number;
   last: Date;
 }
@@ -16,13 +16,13 @@ export interface RefusedRequests {
 export interface Refusals {
   since: Date;
   note(request: { method: string; route: string; status: number; tenant: string | undefined }): void;
-  /** Latest first. Without a tenant, those of all tenants and of callers without one. */
+  /** Returns the latest first. If `tenant` is undefined, includes all tenants, and callers without a tenant. */
   of(tenant: string | undefined): RefusedRequests[];
 }
 
 type Counts = LRUCache<string, RefusedRequests>;
 
-/** Kinds of requests that are remembered for each tenant, and tenants. */
+/** Most kinds of requests that are remembered for each tenant, and most tenants that are remembered. */
 const most = { kinds: 50, tenants: 1_000 };
 
 export const isRefusal = (status: number): boolean => status === 429 || status === 503;

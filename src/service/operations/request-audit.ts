@@ -1,11 +1,11 @@
 // Makes the audit event of a request from its route, its caller and its status. Requests of unknown callers that were
-// refused before they reached the handler have none: anybody can send them, and their log line says all that is known.
+// refused before they reached the handler have no event: anybody can send them, and their log line has all known facts.
 import type { AuditEvent } from './audit.ts';
 import { type AuditAction, auditActions, objectParams } from './audit-actions.ts';
 
 type Outcome = AuditEvent['outcome'];
 
-/** What a request may do, if its body decides that. */
+/** The actions of a route if the body decides which of them a request performs. */
 export interface AuditChoice<Input> {
   actions: readonly AuditAction[];
   /** Returns undefined for a request that changes nothing. */
@@ -24,7 +24,7 @@ declare global {
 }
 
 export interface RequestAudit {
-  /** Undefined until the body is known, if it decides. */
+  /** If the body decides the action: undefined until the body is known. */
   action: AuditAction | undefined;
   /** True once the guards have passed and the input is valid. */
   isReached: boolean;

@@ -17,12 +17,12 @@ export interface RequestScope {
 
 const storage = new AsyncLocalStorage<RequestScope>();
 
-/** Calls `work`. All that it does, now and later, has the scope. */
+/** Calls `work`. All code that `work` runs, now and later, has the scope. */
 export function runInScope<A extends unknown[], T>(scope: RequestScope, work: (...args: A) => T, ...args: A): T {
   return storage.run(scope, work, ...args);
 }
 
-/** Calls `work` without a scope. Use it for what a request starts, but other requests share. */
+/** Calls `work` without a scope. Use it for work that one request starts and other requests share. */
 export function outsideRequests<T>(work: () => T): T {
   return storage.exit(work);
 }
@@ -52,8 +52,8 @@ export function isTraceparent(text: unknown): text is string {
 }
 
 /**
- * Returns the header of a trace that begins here, because the client sent none (W3C Trace Context section 3.2). The
- * trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
+ * Returns the header of a trace that begins here, because the client sent no `traceparent` (W3C Trace Context section 3.2).
+ * The trace id is derived from the request id, so that the log line can be found. The trace is not marked as sampled.
  */
 export function newTraceparent(requestId: string): string {
   return traceparentOf(uuidPattern.test(requestId) ? requestId : hash('sha256', requestId));

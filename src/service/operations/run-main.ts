@@ -13,8 +13,8 @@ export interface Stoppable {
 }
 
 /**
- * Runs `start`, which returns the service to drain after an uncaught exception. Without a service, and until `start` has
- * returned it, an exception ends the process with 1. All problems of a configuration are logged in one line; on a terminal
+ * Runs `start`, which returns the service to drain after an uncaught exception. If `start` returns no service, or has not
+ * returned yet, an exception ends the process with 1. All problems of a configuration are logged in one line; on a terminal
  * they are printed as text.
  */
 export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
@@ -45,7 +45,7 @@ function reportFailedStart(log: Logger, name: string, error: unknown): void {
   else tryLog(log, startFailure(error), 'cannot start');
 }
 
-/** The stack of an expected failure would only hide its reason: what the operating system refuses, such as a port in use. */
+/** Omits the stack of a failure that the operating system reports, such as a port in use: it would only hide the reason. */
 function startFailure(error: unknown): object {
   if (error instanceof StartupError) return { reason: error.message };
   if (!(error instanceof Error && 'syscall' in error)) return { err: error };

@@ -121,8 +121,8 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 
 interface Connections {
   /**
-   * From now on, each response ends its connection (`Connection: close`). A connection that is used does not become one that
-   * `drain` closes while its client sends a request, which would fail.
+   * From now on, each response ends its connection (`Connection: close`). Otherwise the connection would become idle, and
+   * `drain` could close it while the client sends the next request, which would fail.
    */
   announceClose(): void;
   /**

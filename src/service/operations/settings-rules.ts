@@ -15,7 +15,7 @@ export type RuleForm =
   | { kind: 'needs'; name: string; needed: string }
   | { kind: 'excludes'; name: string; other: string };
 
-/** Marks the issues of rules, which do not keep other rules from being checked. */
+/** Marks the issues of rules. After such an issue, the other rules are still checked. */
 const violation = { isViolation: true };
 const isViolation = (issue: z.core.$ZodRawIssue) => issue.params === violation;
 

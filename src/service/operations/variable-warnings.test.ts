@@ -48,7 +48,7 @@ it('settings, their files and the variables of a cluster cause no warning', () =
     DATABASE_ADDRESS_URLS: 'x',
     REDIS_SERVICE_HOST: '10.0.0.1',
     FORMGATE_FORMS_SERVICE_HOST: '10.0.0.1',
-    // Of Services with the names database-url and session-idle
+    // Variables of Services with the names database-url and session-idle
     DATABASE_URL_SERVICE_HOST: '10.0.0.1',
     DATABASE_URL_SERVICE_PORT_HTTP: '80',
     SESSION_IDLE_PORT_80_TCP_ADDR: '10.0.0.1',

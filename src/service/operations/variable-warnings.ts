@@ -15,7 +15,7 @@ const shortestWord = 3;
 /** Names that Kubernetes sets for each Service of the namespace. */
 const ofKubernetes = /_SERVICE_(?:HOST|PORT(?:_.*)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 
-/** Logs a warning for each such variable, but never its value. */
+/** Logs a warning for each doubtful variable, but never its value. */
 export function warnOfVariables(settings: ProcessSettings, env: NodeJS.ProcessEnv, log: Logger): void {
   for (const found of doubtfulVariables([settings], env)) {
     if ('use' in found) log.warn(found, 'the setting was renamed; the next version ignores its old name');
@@ -58,7 +58,7 @@ function nearest(name: string, candidates: readonly string[], suffix = ''): stri
   return first && (candidates.includes(first.candidate + suffix) ? first.candidate + suffix : first.candidate);
 }
 
-/** The number of edits; an abbreviated name counts as the most edits. */
+/** Returns the number of edits between two names. An abbreviation counts as at most `mostEdits` edits. */
 function distanceOf(name: string, candidate: string): number {
   const distance = edits(name, candidate);
   return distance > mostEdits && abbreviates(name, candidate) ? mostEdits : distance;

@@ -21,7 +21,7 @@ const lockKey = 4_711_026;
 
 /** Milliseconds for which another process may migrate, and for which locks of tables are retried. */
 const patience = { other: 600_000, locks: 120_000 };
-/** Milliseconds. */
+/** Milliseconds until the next attempt: while another process migrates, and after a lock was not granted. */
 const pauses = { other: 200, locks: 1_000 };
 
 /** If it fails, the files before the failure stay applied. */
@@ -59,7 +59,7 @@ async function applyNext(options: ApplyOptions, attempt: number): Promise<'done'
       `SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '${lockTimeout(attempt)}';
        SET LOCAL idle_in_transaction_session_timeout = 0`,
     );
-    // A process that waits in a statement would hold a snapshot, which CREATE INDEX CONCURRENTLY waits for.
+    // Does not wait for the lock: a waiting statement would hold a snapshot, for which CREATE INDEX CONCURRENTLY waits.
     const sql = 'SELECT pg_try_advisory_xact_lock($1) AS mine';
     const { rows } = await client.query<{ mine: boolean }>(sql, [lockKey]);
     const outcome = rows[0]?.mine ? await runPending(options) : 'busy';
@@ -110,7 +110,7 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
   await client.connect();
   try {
     for (const statement of sql.split(/^---$/m)) {
-      // A pooler may give each statement another connection.
+      // Sets the timeouts before each statement, because a pooler may give each statement another connection.
       await client.query("SET statement_timeout = '60min'");
       await client.query('SET lock_timeout = 0');
       await dropUnfinished(client, statement);
@@ -123,7 +123,7 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
   }
 }
 
-/** A build of an index that was interrupted leaves an index that is never used, but updated. */
+/** Drops the index of an interrupted build, which Postgres would update but never use. */
 async function dropUnfinished(client: pg.Client, statement: string): Promise<void> {
   const [, index] = /CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)/.exec(statement) ?? [];
   if (!index) return;

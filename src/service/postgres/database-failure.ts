@@ -22,7 +22,7 @@ const reasons: Readonly<Record<string, string>> = {
   '57P03': 'it is starting or stopping',
 };
 
-/** Waiting does not help against the others. */
+/** Codes of failures that may end by themselves. After any other code, waiting does not help. */
 const outages = new Set(
   'ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET EHOSTUNREACH ENETUNREACH ETIMEDOUT EPIPE 53300 57P01 57P02 57P03'.split(
     ' ',
@@ -33,7 +33,7 @@ const outages = new Set(
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('code' in error && typeof error.code === 'string') return outages.has(error.code);
-  // pg has no codes for these.
+  // pg gives these errors no code.
   return error.message === 'timeout expired' || error.message.startsWith('Connection terminated');
 }
 

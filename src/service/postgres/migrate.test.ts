@@ -214,7 +214,7 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
        WHERE indrelid = 'things'::regclass ORDER BY 1`,
     );
 
-  /** Ends with the database, which the test drops. */
+  /** Returns a connection, which ends when the test drops the database. */
   async function connected(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: database.url });
     client.on('error', () => undefined);

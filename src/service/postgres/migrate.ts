@@ -41,8 +41,8 @@ export async function migrate(options: {
 }
 
 /**
- * Checks that another process has created the schema: `owner` is its name, such as `the form service`. Migrations that are
- * pending are no problem. Does not wait for the database. Throws StartupError.
+ * Checks that another process has created the schema: `owner` is its name, such as `the form service`. Pending
+ * migrations are allowed. Does not wait for the database. Throws StartupError.
  */
 export async function requireSchema(options: {
   url: string;
@@ -103,7 +103,7 @@ const roleLimits = (lockTimeout = '5s') => [
 ];
 const undefinedTable = '42P01';
 
-/** True if no migration is pending, as at most starts. It needs one query, but neither the lock nor Postgrator. */
+/** True if no migration is pending, the usual case. This check needs one query, but neither the lock nor Postgrator. */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const files = await readMigrationFiles(directory);
   const query = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;

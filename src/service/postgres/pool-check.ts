@@ -21,7 +21,7 @@ export async function responds(pool: pg.Pool, patience: number): Promise<boolean
   }
   if (!client) {
     connecting.then((late) => late.release()).catch(() => undefined);
-    // Otherwise the pool opens a connection to a Postgres that does not respond.
+    // If the pool is not full, it is opening a connection, and Postgres does not respond.
     return isFullNow(pool);
   }
   // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the

@@ -56,7 +56,7 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
   };
 }
 
-/** Watches a pool without a free connection. It works as long as Postgres responds on any of its connections. */
+/** Watches a pool without a free connection. The pool works as long as Postgres responds on any of its connections. */
 function watchFullPool(pool: pg.Pool, longestSilence: number) {
   let respondedAt = performance.now();
   let fullSince: number | undefined;

@@ -22,7 +22,7 @@ export type Queryable = Pick<pg.Pool, 'query'>;
 export function createPool(options: {
   url: string;
   size?: number | undefined;
-  /** Label of the pool's metrics, and after `formgate` its name in `pg_stat_activity`. Without it, there are no metrics. */
+  /** Label of the pool's metrics; without it, there are none. `pg_stat_activity` shows it after `formgate`. */
   name?: string;
   silence?: SilenceLimits;
   log: Logger;

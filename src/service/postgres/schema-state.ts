@@ -12,7 +12,7 @@ export interface MigrationFile {
   superseded: readonly string[];
 }
 
-/** True if a migration with this hash needs no other file. */
+/** True if `md5` is the hash of the file, or of one of its superseded contents. */
 export const hasMd5 = (file: MigrationFile, md5: string | undefined) =>
   md5 !== undefined && (file.md5 === md5 || file.superseded.includes(md5));
 
@@ -59,8 +59,8 @@ export async function inspectSchema(client: pg.Client, directory: string): Promi
 }
 
 /**
- * Returns the versions that were applied. Throws if an applied migration is not the file of its number. Postgrator compares
- * only if the database is not newer, and cannot tell a changed file from the database of another service.
+ * Returns the versions that were applied. Throws if an applied migration differs from the file of its number. Postgrator
+ * compares only if the database is not newer, and cannot tell a changed file from the database of another service.
  */
 export async function checkApplied(client: pg.Client, files: readonly MigrationFile[]): Promise<number[]> {
   const { rows: found } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists");

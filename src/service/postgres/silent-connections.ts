@@ -1,5 +1,5 @@
-// Ends the connections of a pool that are dead although neither end knows: a network that drops packets, a failed node. A
-// statement on such a connection would wait for minutes. Silence alone proves nothing, because a statement may run for
+// Ends the connections of a pool that are dead although neither end knows, because a network drops packets or a node failed.
+// A statement on such a connection would wait for minutes. Silence alone proves nothing, because a statement may run for
 // 15 s (see migrate). So Postgres is asked over a new connection whether it still works on the statement.
 import type { Socket } from 'node:net';
 import type pg from 'pg';
@@ -14,17 +14,17 @@ export interface SilenceLimits {
   longest: number;
 }
 
-/** The longest is longer than the statement timeout (15 s), so that only a dead or blocked connection reaches it. */
+/** `longest` exceeds the statement timeout (15 s), so that only a dead or blocked connection reaches it. */
 export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000 };
 
-/** Milliseconds between the opening of a connection here and at Postgres: its duration, and the difference of the clocks. */
+/** Most milliseconds between the times at which a connection opens here and at Postgres, whose clocks may differ. */
 const tolerance = 10_000;
 /** Milliseconds in which an idle connection must respond when another one was dead. */
 const patience = 1_000;
 
 /**
- * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in memory until
- * a collection of the old generation (decision 0013).
+ * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in memory
+ * until a collection of the old generation (decision 0013).
  */
 export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, longest }: SilenceLimits): void {
   let asking: ReturnType<typeof readBackends> | undefined;

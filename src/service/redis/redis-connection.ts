@@ -132,7 +132,7 @@ function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Calls `onChange` whenever the connection comes up or goes down, also if it never was up, and once more if Redis refuses
+ * Calls `onChange` whenever the connection comes up or goes down, even if it was never up, and once more if Redis refuses
  * the credentials of a connection that is down already.
  */
 export function watchConnection(
@@ -144,12 +144,12 @@ export function watchConnection(
   let lastResponse = Number.NEGATIVE_INFINITY;
   const set = (isUp: boolean, error?: unknown) => {
     const next = isUp ? 'up' : isRefusal(error) ? 'refused' : 'unreachable';
-    // The nodes of a Cluster may fail for both reasons in turn.
+    // Keeps `refused`, because the nodes of a Cluster may fail for both reasons in turn.
     if (isClosed || state === next || (state === 'refused' && next === 'unreachable')) return;
     state = next;
     onChange(next, error);
   };
-  // A client that retries by itself tells its reason only here. The pings tell when an established connection is lost.
+  // A client that retries by itself reports its reason only here. The pings detect the loss of an established connection.
   client.on('error', (error: unknown) => {
     if (state !== 'up') set(false, error);
   });

@@ -93,7 +93,7 @@ describe('one server', () => {
     const said = () => log.lines().map(({ level, msg, dependency }) => [level, msg, dependency]);
     const refused = ['error', 'Redis refuses the credentials', 'redis'];
     await until(() => said().length > 0);
-    // Several attempts to connect.
+    // Leaves time for several attempts to connect.
     await delay(600);
     expect([said(), await redis.isReachable()]).toEqual([[refused], false]);
     await server.command('CONFIG', 'SET', 'requirepass', 'a later password');

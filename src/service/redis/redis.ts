@@ -161,10 +161,10 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
   };
 }
 
-/** Milliseconds for which tracked reads may fail alone, such as after an outage that both connections noticed. */
+/** Milliseconds for which only tracked reads may fail before that is logged, such as after an outage of both connections. */
 const trackingPause = 5_000;
 
-/** Logs once if Redis is up, but the connection of tracked reads stays down, so that every request reads its session. */
+/** Logs once if Redis is up but the connection of tracked reads stays down. Every request then reads its session. */
 function reportLostTracking(log: Logger, isRedisUp: () => boolean): Report {
   let timer: NodeJS.Timeout | undefined;
   return (status, error) => {

@@ -1,4 +1,4 @@
-// Traces through OpenTelemetry's SDK, which sends them to a collector by OTLP over HTTP. No module is patched: every
+// Creates traces with OpenTelemetry's SDK, which sends them to a collector by OTLP over HTTP. No module is patched: every
 // span is started by our own code. Spans wait in a bounded queue and are sent in the background, so a collector that is
 // slow or gone costs requests nothing.
 import {

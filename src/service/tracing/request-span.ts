@@ -4,7 +4,7 @@ import type { Attributes, SpanEnd, SpanOptions } from './span.ts';
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE']);
 
-/** A client can invent methods. */
+/** Replaces unknown methods, because clients can invent any number of them. */
 const methodOf = (method: string | undefined) => (methods.has(method ?? '') ? (method as string) : '_OTHER');
 
 /** The end of a request that this process has served. `route` is a pattern. */

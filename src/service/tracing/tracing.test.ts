@@ -45,7 +45,7 @@ const work = { name: 'work', kind: 'internal' } as const;
 const sampled = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const unsampled = sampled.replace(/01$/, '00');
 
-/** An app that calls a service with each request, and the headers that the service got. */
+/** Starts an app that calls a service for each request. `seen` has each `traceparent` that the service received. */
 async function appWithCall() {
   const { registry, ...metrics } = createMetrics();
   const seen: (string | undefined)[] = [];

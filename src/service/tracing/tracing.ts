@@ -10,7 +10,7 @@ export interface Tracing {
   startRoot(options: RootOptions): Span;
   /** Number of exports that failed. */
   failures(): number;
-  /** Sends the spans that wait for it. Settles within `longestFlush`, also if the collector does not answer. */
+  /** Sends the waiting spans. Settles within `longestFlush`, even if the collector does not respond. */
   close(): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export async function runIn<T>(span: Span | undefined, work: () => Promise<T>): 
   }
 }
 
-/** Runs `work` in a child of the current span. Does nothing more if there is none, or if it is not sampled. */
+/** Runs `work` in a child of the current span. If there is no current span, or it is not sampled, only runs `work`. */
 export function traced<T>(options: SpanOptions, work: () => Promise<T>): Promise<T> {
   const span = currentSpan();
   return span?.isSampled ? runIn(span.child(options), work) : work();

@@ -17,8 +17,9 @@ export interface LimitedWorkersOptions {
   busy: string;
   /** Most worker processes. One tenant can use all but one of them. */
   workers?: number;
-  /** Milliseconds that a job may run, and that it may wait before it runs. */
+  /** Milliseconds that a job may run. */
   jobMs?: number;
+  /** Milliseconds that a job may wait before it runs. */
   waitMs?: number;
   memoryMb?: number;
   /** Milliseconds after which an idle worker ends. */
