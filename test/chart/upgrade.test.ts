@@ -1,11 +1,11 @@
 // `helm upgrade` of an installation of version 0.2.0 with the values that it was installed with. This chart accepts these
 // values, keeps the objects that hold data, and changes no immutable field. Runs the chart of 0.2.0 from the history.
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { extractOldVersion } from '../upgrades/old-version.ts';
-import { helms, type KubeObject, render } from './helm.ts';
+import { chart, helms, type KubeObject, render, template } from './helm.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'formgate-old-chart-'));
 const oldChart = join(folder, 'charts/formgate');
@@ -27,11 +27,19 @@ const immutable: Record<string, (spec: Record<string, unknown>) => unknown> = {
 const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.name}`;
 
 describe('values of version 0.2.0', () => {
-  it('render, also with all defaults of that version (helm upgrade --reuse-values)', async () => {
+  it('render', async () => {
     expect(valueFiles.length).toBeGreaterThan(8);
+    for (const file of valueFiles) await render(helm, { files: [file] });
+  });
+
+  it('without the defaults of this version (helm upgrade --reuse-values) are refused by a line that names a missing group', async () => {
+    const copy = join(folder, 'reused');
+    cpSync(chart, copy, { recursive: true });
+    cpSync(join(oldChart, 'values.yaml'), join(copy, 'values.yaml'));
     for (const file of valueFiles) {
-      await render(helm, { files: [file] });
-      await render(helm, { files: [join(oldChart, 'values.yaml'), file] });
+      const { code, stderr } = await template(helm, { files: [file], from: copy });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/missing propert(?:y|ies):? .*'?tracing'?|tracing is required/);
     }
   });
 

@@ -104,6 +104,23 @@ test('every key of the schema has a default in values.yaml', () => {
   expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
 });
 
+test('the schema requires every group of values, because `helm upgrade --reuse-values` leaves out those that are new', () => {
+  const missing: string[] = [];
+  const walk = (node: Json, value: Json, path: string) => {
+    const properties = (node.properties ?? {}) as Record<string, Json>;
+    for (const [key, child] of Object.entries(properties)) {
+      const group = value[key];
+      // Groups of a definition are as old as the group itself; people may remove resources with null.
+      if (!isObject(group) || key === 'resources' || !resolved(child).properties) continue;
+      if (Object.keys(group).length === 0) continue;
+      if (!(node.required as string[] | undefined)?.includes(key)) missing.push(`${path}${key}`);
+      if (!('$ref' in child)) walk(child, group, `${path}${key}.`);
+    }
+  };
+  walk(schema, values, '');
+  expect(missing).toEqual([]);
+});
+
 test('the chart has the version of the package', () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const chart = parse(read('Chart.yaml'));
