@@ -58,7 +58,7 @@ export function formsRoutes(options: FormsRoutesOptions): Route[] {
     ...registerRoutes(registers),
     ...(apply ? applyRoutes(apply) : []),
   ];
-  // Calls are tried with the console's session.
+  // The script that tries calls uses the console's session, so it is served only together with the console.
   const tryScript = pages.pages.includes('console') ? join(pagesDirectory, 'try/try.js') : undefined;
   return [
     ...routes,

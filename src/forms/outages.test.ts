@@ -87,7 +87,7 @@ describe('while the notification service is away', () => {
       .not.toBeNull();
     await notifications.break(503, { at: 1 });
     let response = await send(id);
-    // Each failure of the service is 502, also when it is no longer called.
+    // Each failure of the notification service leads to 502, even after the form service has stopped calling it.
     for (let asked = 0; asked < 20 && response.headers.get('retry-after') === null; asked += 1) {
       expect(response).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
       response = await send(id);
@@ -109,7 +109,7 @@ describe('if the response to the check of a code is lost', () => {
     await notifications.heal();
     return statuses;
   }
-  /** Reads when the service is called again. */
+  /** Reads the form data once the notification service is called again. Returns the status. */
   async function readAgain(id: string, code: string): Promise<number> {
     let status = 0;
     const again = async () => {

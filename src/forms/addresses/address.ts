@@ -1,5 +1,5 @@
-// Hashes applicants' addresses for the search by address. Pure functions only. The database has the addresses of a form
-// in its row alone; the index of the search has HMACs.
+// Hashes applicants' addresses for the search by address. Pure functions only. The database contains addresses only in
+// the rows of forms; the search index contains only HMACs.
 import { createHmac } from 'node:crypto';
 import type { Channel } from '../forms/form.ts';
 
@@ -12,7 +12,7 @@ export function createAddressHashes(secret: string) {
   const hash = (...parts: string[]) =>
     createHmac('sha256', secret).update(parts.join('\0')).digest().subarray(0, hashBytes);
 
-  /** Differs from the hash of the budgets for codes, whose rows outlive a form. */
+  /** Differs from the hash that the budgets for codes use for the same address, because their rows outlive a form. */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
 
@@ -22,7 +22,7 @@ export function createAddressHashes(secret: string) {
 
     one: hashOf,
 
-    /** Without duplicates. */
+    /** Returns the hashes without duplicates. */
     all(tenantId: string, channels: readonly Channel[]): Buffer[] {
       const hashes = channels.map((channel) => hashOf(tenantId, channel));
       return hashes.filter((one, index) => hashes.findIndex((other) => other.equals(one)) === index);
@@ -44,6 +44,6 @@ export function parseAddress(text: string): Channel | undefined {
   const address = text.trim();
   if (address.length > 254) return undefined;
   if (/^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(address)) return { channel: 'email', address };
-  // E.164 allows 15 digits.
+  // E.164 allows 15 digits; the prefix 00 may precede them.
   return /^\+?(?:[\s().-]*\d){6,17}[\s().-]*$/.test(address) ? { channel: 'sms', address } : undefined;
 }

@@ -1,5 +1,6 @@
-// Fills the index of applicants' addresses for forms that are not in it: created before it existed, by a pod of an older
-// version, or under another key. Walks the forms by id, in short transactions that lock no form against saves.
+// Adds the forms that are missing from the index of applicants' addresses: those created before the index existed, by a
+// pod of an older version, or under another key. Walks the forms by id, in short transactions that lock no form against
+// saves.
 import type pg from 'pg';
 import { isObject } from '../../service/json-value.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
@@ -18,14 +19,15 @@ export interface WalkBatch {
 export interface WalkOptions {
   now: Date;
   limit: number;
-  /** Milliseconds until the next walk may begin. It looks again at the forms that were created since `overlap` before. */
+  /** Milliseconds until the next walk may begin. */
   interval: number;
+  /** The next walk looks again at the forms that were created in this many milliseconds before the end of this one. */
   overlap: number;
 }
 
 export type AddressIndexStore = ReturnType<typeof createAddressIndexStore>;
 
-/** Starts the index again if it was built under another key. Returns true if it did. */
+/** Restarts the index from the beginning if it was built under another key. Returns true if it did. */
 const claimSql = `
 UPDATE address_index SET key_id = $1, position = DEFAULT, complete = false, next_walk = DEFAULT
 WHERE key_id IS DISTINCT FROM $1`;
@@ -50,7 +52,9 @@ SELECT * FROM unnest($1::uuid[], $2::bytea[]) ON CONFLICT DO NOTHING RETURNING f
 interface WalkedForm {
   id: string;
   tenantId: string;
-  /** As stored, perhaps by other means than this service: one form that has no list of channels must not stop the walk. */
+  /**
+   * The stored value, which another program may have written: a form without a list of channels must not stop the walk.
+   */
   channels: unknown;
 }
 
@@ -71,7 +75,10 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
   }
 
   return {
-    /** Makes this process's key that of the index. The pod that started last decides, so that a rotation needs no step. */
+    /**
+     * Makes this process's key the key of the index. The pod that started last decides, so rotating the key takes no
+     * further step.
+     */
     async claim(): Promise<boolean> {
       return (await pool.query(claimSql, [hashes.keyId])).rowCount === 1;
     },
@@ -102,7 +109,10 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
   };
 }
 
-/** The smallest UUID version 7 of a time in milliseconds (RFC 9562 section 5.7). Ids of forms begin with their creation. */
+/**
+ * The smallest UUID version 7 of a time in milliseconds (RFC 9562 section 5.7). Ids of forms begin with their creation
+ * time.
+ */
 function firstIdAt(milliseconds: number): string {
   const hex = milliseconds.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;

@@ -78,7 +78,7 @@ describe('the index of addresses', () => {
     );
     expect(await store.walk({ ...walk, now: new Date(now.getTime() + 599_000) })).toBeUndefined();
     const next = await store.walk({ ...walk, now: new Date(now.getTime() + 601_000) });
-    // Only the forms of the last minutes, not all of them.
+    // The next walk covers only the forms of the last minutes.
     expect(next).toEqual({ walked: 30, added: 20, isLast: true });
     expect(await indexed()).toBe(count);
   });
@@ -145,7 +145,7 @@ describe('the index of addresses', () => {
   });
 });
 
-/** Runs all statements but the end of the transaction. */
+/** Runs all statements except the one that ends the transaction. */
 function keepOpen(client: pg.PoolClient) {
   return (text: string, values?: unknown[]) =>
     text === 'COMMIT' ? Promise.resolve() : client.query(text, values as unknown[]);

@@ -19,9 +19,12 @@ export interface AddressWalkOptions {
 
 /** All times in milliseconds. */
 export interface AddressWalkPace {
-  /** Forms of a batch. */
+  /** Maximum number of forms in a batch. */
   limit: number;
-  /** Time between two walks of all pods. Later walks find the forms that pods of an older version or with another key created. */
+  /**
+   * Time between two walks, by whichever pods. Later walks find the forms that pods of an older version or with another
+   * key created.
+   */
   interval: number;
   /** A walk looks again at forms that were younger than this when the last one ended. */
   overlap: number;
@@ -35,7 +38,7 @@ const defaultPace: AddressWalkPace = {
   overlap: 5 * minute,
   retry: { first: 1_000, cap: minute },
 };
-/** Longest and shortest pause between two batches. */
+/** Shortest and longest pause between two batches, in milliseconds. */
 const pause = { min: 5, max: 1_000 };
 
 export function startAddressWalk({ store, clock, log, pace }: AddressWalkOptions): { stop(): Promise<void> } {
@@ -81,7 +84,7 @@ export function startAddressWalk({ store, clock, log, pace }: AddressWalkOptions
 export interface AddressIndexOptions extends Pick<AddressWalkOptions, 'clock' | 'log'> {
   /** The key of the HMACs. */
   secret: string;
-  /** Not the pool of requests, so that they do not wait for the walk. */
+  /** A pool other than that of the requests, so that requests do not wait for the walk. */
   pool: pg.Pool;
   metrics: Pick<Metrics, 'registry'>;
 }

@@ -19,9 +19,9 @@ export interface ApiCall {
   /** JSON text. */
   body?: string;
   headers?: Record<string, string | undefined>;
-  /** True for what callers without a token may read. */
+  /** True for a read that needs no token. */
   isAnonymous?: boolean;
-  /** The response to the browser's request, whose trace and address the call carries. */
+  /** The response to the browser's request. The call carries the trace and the client address of that request. */
   context: HttpResponse;
 }
 
@@ -48,9 +48,9 @@ export interface FormApiOptions {
   timeoutMs: number;
 }
 
-/** Connections to the form service. Further calls wait, within their timeout. */
+/** Maximum number of connections to the form service. Further calls wait, within their timeout. */
 const connections = 64;
-/** Bytes; form data has at most 1 MiB by default, and registers as well. */
+/** Bytes. By default, form data has at most 1 MiB, and so do registers. */
 const largestAnswer = 16 * 1_048_576;
 
 export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
@@ -115,7 +115,7 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
-    // Reads without a token are limited by the applicant's address, not by ours.
+    // The form service limits reads without a token by client address. This header names the applicant's, not ours.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
   };

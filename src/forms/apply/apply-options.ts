@@ -35,7 +35,7 @@ export interface ApplyRoutesOptions {
   sends: { minute: RateLimiter; hour: RateLimiter };
   /** Wrong codes for one form id in an hour. */
   wrongCodes: RateLimiter;
-  /** Of the URNs of uploaded files. */
+  /** Prefix of the URNs of uploaded files. */
   urnPrefix: string;
   /** Milliseconds for which a code can be entered. */
   codeLifetime: number;

@@ -33,7 +33,7 @@ describe('the applicant’s path', () => {
     });
     const { id, etag, email } = await first.start();
     await first.save(id, { name: 'Ana' }, etag);
-    // The creator's browser saves, but reads only after it has entered a code, too.
+    // The browser that created the form can save, but it, too, can read only after a code was entered in it.
     expect(await data(first, id)).toMatchObject({ status: 401, body: { type: refusal } });
 
     const second = browser();
@@ -47,7 +47,7 @@ describe('the applicant’s path', () => {
     expect(status.text).not.toContain(email);
     await second.save(id, { name: 'Ana', age: 40 }, read.headers.get('etag') ?? '');
 
-    // The first browser's version is stale now: it reads with a code and decides.
+    // The first browser's version is stale now, so its save gets 412.
     const stale = await first.ask('PUT', `/forms/${id}/data`, {
       body: { data: {}, files: {} },
       headers: { 'if-match': etag },
@@ -140,7 +140,7 @@ describe('a browser that has not entered a code', () => {
       body: { type: 'urn:formgate:problem:invalid-code' },
     });
     expect(await data(thief, id)).toMatchObject({ status: 401 });
-    // A retry in the browser that used it works, because its first response may have been lost.
+    // A retry in the browser that used the code works, because its first response may have been lost.
     expect((await owner.enter(id, code)).status).toBe(204);
   });
 

@@ -11,7 +11,7 @@ import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } fro
 
 const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
 
-/** Says nothing about a form: it may not exist, be deleted, or no longer be a draft. */
+/** Problems that callers must not see: they reveal that a form does not exist, was deleted or is no longer a draft. */
 const hidden = new Set(['not-found', 'forbidden', 'gone', 'form-locked', 'form-not-draft', 'no-channel', 'conflict']);
 
 export function sendCodeRoute(options: ApplyRoutesOptions): Route {
@@ -95,8 +95,9 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
 }
 
 /**
- * Calls the form service with a code that no other browser has used. All of our browsers share one account there, for
- * which a code that was accepted works again. Throws Problem `invalid-code` also for a form that does not exist.
+ * Calls the form service with a code that no other browser has used. The form service would accept a used code again,
+ * because all of our browsers share one account there. Throws Problem `invalid-code`, also for a form that does not
+ * exist.
  */
 export async function useCode(
   { store, hashes, wrongCodes, clock }: ApplyRoutesOptions,

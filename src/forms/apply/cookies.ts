@@ -22,7 +22,9 @@ export interface OpenForm {
 const longestLife = 12 * 60 * 60_000;
 /** Milliseconds for which a code keeps a read session open at the form service. */
 const readSession = 30 * 60_000;
-/** Cookies of forms in a browser. The oldest goes, because a header of many cookies is refused. */
+/**
+ * Maximum number of form cookies in a browser. Beyond it, the oldest is removed, because servers refuse long headers.
+ */
 const mostForms = 8;
 
 export type ApplyCookies = ReturnType<typeof createApplyCookies>;
@@ -41,7 +43,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
     }
   }
 
-  /** Removes the cookies beyond the most recent ones, and those that do not open. */
+  /** Removes the cookies beyond the most recent ones. A cookie that cannot be opened counts as the oldest. */
   function removeOldest(request: Request, response: Response, besides: string): void {
     const prefix = prefixOf(response);
     const found = cookiePairs(request.headers.cookie ?? '')
@@ -90,7 +92,7 @@ const contextOf = (formId: string) => `form cookie of ${formId}`;
 const compact = (formId: string) => formId.toLowerCase().replaceAll('-', '');
 const expand = (text: string) => text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-// By https, browsers accept a cookie with the prefix __Host- only from this very host.
+// Over https, browsers accept a cookie with the prefix __Host- only from this very host.
 const hostPrefix = (response: Response) => (isSecure(response) ? '__Host-' : '');
 const prefixOf = (response: Response) => `${hostPrefix(response)}formgate-form-`;
 const browserName = (response: Response) => `${hostPrefix(response)}formgate-browser`;

@@ -15,7 +15,7 @@ const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
 export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): Route {
   return route({
     method: 'get',
-    // It sets lastAccessed.
+    // A read sets lastAccessed.
     getHasEffects: true,
     path,
     audit: auditedByApi,
@@ -69,7 +69,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
         method: 'PUT' as const,
         path: `/forms/${formId}/data`,
         tenantId,
-        // As it was sent: parsing could change numbers.
+        // The members are forwarded as they were sent, because parsing could change numbers.
         body: `{"data":${bodyText('data')},"files":${bodyText('files')}}`,
         headers: { 'if-match': requiredTag(request) },
         context: response,

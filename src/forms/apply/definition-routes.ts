@@ -18,7 +18,7 @@ import {
 export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
   return route({
     method: 'get',
-    // It sets the browser's cookie.
+    // The response sets the browser's cookie.
     getHasEffects: true,
     path: `${base}/definitions/:definition`,
     audit: { unaudited: 'It only sets a cookie.' },

@@ -10,7 +10,7 @@ import type { FormOfTenant } from './code-routes.ts';
 import { hideForeignForm } from './form-routes.ts';
 import { formFailures, formParams, formPath } from './schema.ts';
 
-/** A name that every file system and every page can show: no path, control character or change of direction. */
+/** A name that every file system and every page can show: no path, control character or change of text direction. */
 const fileName = z
   .string()
   .trim()
@@ -63,7 +63,7 @@ async function requireDraft({ api }: ApplyRoutesOptions, { formId, ...form }: Fo
     throw new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
 }
 
-/** A file is in memory while it is uploaded. */
+/** Limits concurrent uploads, because a file is held in memory while it is uploaded. */
 function createUploadQueue(): FairQueue {
   return createFairQueue({
     slots: { total: 6, perTenant: 4, perMember: 2 },

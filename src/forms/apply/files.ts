@@ -1,5 +1,6 @@
-// Uploads applicants' files to the platform's file service with the account of the intake application. A file belongs to
-// its form: its recordId is the form's URN, without which the form service would not delete it with the form.
+// Uploads applicants' files to the platform's file service with the account of the intake application. A file belongs
+// to its form: the file's recordId is the URN of the form. The form service deletes only such files together with the
+// form.
 import { FormData, fetch } from 'undici';
 import type { Directory } from '../../platform/directory.ts';
 import type { TokenSource } from '../../platform/http-client.ts';

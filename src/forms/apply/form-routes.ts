@@ -1,4 +1,5 @@
-// Starts, shows, submits, deletes and forgets a form. The cookie that `start` sets, or that a code earned, decides.
+// Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has access.
+// It gets the cookie when it starts the form, or when the applicant enters a code.
 
 import type { Request, Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
@@ -71,10 +72,13 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
   });
 }
 
-/** The ETag of a form that nobody has saved. A retry after a save gets it too, and its next save gets 412. */
+/**
+ * The ETag of a form that nobody has saved. A retry of `start` after a save gets this ETag too, and the next save gets
+ * 412.
+ */
 const firstTag = entityTag('1');
 
-/** Throws Problem `too-many-requests` over the limits of an address, and `busy` over those that applicants share. */
+/** Throws Problem `too-many-requests` if a limit of an address is reached, and `busy` if a shared limit is reached. */
 async function countDraft(
   { store, hashes, draftLimits, metrics, clock }: ApplyRoutesOptions,
   email: string,
@@ -105,7 +109,7 @@ function requiredKey(request: Request): string {
   throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be a UUID' }]);
 }
 
-/** Problems of the form service point into its own body. */
+/** Translates pointers into the form service's request body to pointers into the body that the page sent. */
 function inTermsOfThePage(error: unknown): never {
   if (!(error instanceof Problem) || error.slug !== 'invalid-request' || !error.errors) {
     const isHidden = error instanceof Problem && error.slug === 'forbidden';
@@ -144,7 +148,7 @@ export function openedFormRoute({ guards, api, cookies }: ApplyRoutesOptions): R
   });
 }
 
-/** A form that intake applications may not use is as unknown as one that does not exist. */
+/** Responds in the same way to a form that intake applications may not use and to one that does not exist. */
 export function hideForeignForm(error: unknown): never {
   const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
   throw isHidden ? codeEntryRequired() : error;

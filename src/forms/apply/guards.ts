@@ -19,7 +19,7 @@ declare global {
 export interface ApplyGuardsOptions {
   cookies: Pick<ApplyCookies, 'find' | 'codeOf'>;
   tenants: Pick<Tenants, 'byRealm'>;
-  /** An origin that is accepted beside that of the request itself, for a proxy that changes the host. */
+  /** An origin that is accepted in addition to the request's own. It is needed behind a proxy that changes the host. */
   publicOrigin: string | undefined;
   requests: LocalRateLimiter;
   codes: LocalRateLimiter;
@@ -32,7 +32,7 @@ const applyHeader = 'x-formgate-apply';
 export function createApplyGuards(options: ApplyGuardsOptions) {
   const { cookies, tenants, publicOrigin, requests, codes } = options;
 
-  /** Refuses what pages of other origins send. A script of another origin cannot send the header without a preflight. */
+  /** Refuses requests from pages of other origins. Their scripts cannot send X-Formgate-Apply without a preflight. */
   const ownPage: Guard = {
     name: 'ownPage',
     check(request, response) {
@@ -43,7 +43,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** The same for plain HTML forms, which cannot send the header. */
+  /** Checks the origin like `ownPage`, for plain HTML forms, which cannot send the header. */
   const ownForm: Guard = {
     name: 'ownForm',
     check(request, response) {
@@ -72,7 +72,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Requires that the cookie was earned by a code, no longer ago than a read session lasts. */
+  /** Requires that the browser got its cookie by entering a code, no longer ago than a read session lasts. */
   const openReadSession: Guard = {
     name: 'openReadSession',
     check(_request, response) {

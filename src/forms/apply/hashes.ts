@@ -13,8 +13,8 @@ export function createApplyHashes(keys: KeyRing) {
     browser: (id: string) => hmac(id, 'apply browser'),
     save: (browser: string, id: string) => hmac(`${browser}\0${id}`, 'apply save'),
     /**
-     * A key for the form service, which cannot tell our browsers apart: a key that another browser chose, too, must not
-     * lead to its form.
+     * Returns the idempotency key for the form service, which cannot tell our browsers apart. The key includes the
+     * browser, so that a browser which chooses the same key as another does not get the other's form.
      */
     idempotencyKey: (browser: string, key: string) =>
       createHash('sha256').update(`${browser}\0${key}`).digest('base64url'),

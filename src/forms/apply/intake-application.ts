@@ -1,5 +1,5 @@
-// Composes the intake application. Of the form service it uses only the public API; its account, its tables and its
-// limits are its own.
+// Composes the intake application. It uses only the public API of the form service, and has its own account, tables and
+// limits.
 import type { Platform } from '../../platform/platform.ts';
 import type { Clock } from '../../service/clock.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';

@@ -110,7 +110,7 @@ it('while the form service cannot be reached, requests get 502 with a log line a
   expect(await ask()).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
   const [line] = apply.forms.log.lines().filter(({ msg }) => msg === 'intake application call failed');
   expect(line).toMatchObject({ kind: 'unreachable' });
-  // Neither the path, which contains ids, nor the address of the form service.
+  // The line contains neither the path, which contains ids, nor the address of the form service.
   expect(JSON.stringify(line)).not.toContain('/');
   const metrics = await (await fetch(`${apply.forms.metricsUrl}/metrics`)).text();
   expect(metrics).toMatch(/formgate_dependency_failures_total{dependency="form-api",kind="unreachable"} 1/);

@@ -28,7 +28,8 @@ nav { margin: 0 0 1rem; text-align: right; }
 
 const headers = {
   'Content-Security-Policy': pagePolicy(stylesheet, 'data:', "'self'"),
-  // The link must not reach other sites. A browser sends Origin with the form only if its own site may see it.
+  // This policy keeps the link from other sites. It allows the referrer on this site, because browsers would otherwise
+  // not send Origin with the form.
   'Referrer-Policy': 'same-origin',
   'X-Robots-Tag': 'noindex',
 };
@@ -36,12 +37,12 @@ const headers = {
 export interface NoticePage {
   status?: number;
   title: string;
-  /** True if the title tells of an error. */
+  /** True if the title reports an error. */
   isError?: boolean;
   body: Markup;
 }
 
-/** The language in which the page was asked for; otherwise that of the link. */
+/** Returns the language in the query, else that of the link, else the one that the browser prefers. */
 export function pageLanguage(request: Request, ofLink: Language | undefined): Language {
   const { lang } = request.query;
   return lang === 'en' || lang === 'fr'
@@ -58,7 +59,7 @@ function noticePage(request: Request, language: Language, { title, isError, body
   const texts = noticeTexts[language];
   const other = language === 'en' ? 'fr' : 'en';
   const { link } = request.query;
-  // A form that was sent is not sent again in the other language.
+  // A plain link, so that a change of the language does not submit a form a second time.
   const query = typeof link === 'string' ? `?${new URLSearchParams({ link, lang: other })}` : `?lang=${other}`;
   const content = html`<nav><a href="${query}" lang="${other}" hreflang="${other}">${texts.otherLanguage}</a></nav>
 <main>

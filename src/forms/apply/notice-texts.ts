@@ -1,7 +1,7 @@
 // The texts of the pages behind the links of the warning mail, in English and French.
 import type { Language } from '../forms/form.ts';
 
-/** A page that only says something. */
+/** A page that only shows a message. */
 export interface Message {
   title: string;
   text: string;
@@ -16,7 +16,7 @@ export interface NoticeTexts {
   removed: Message;
   /** The other language, in that language. */
   otherLanguage: string;
-  /** Before the title of a page with an error. */
+  /** Precedes the title of a page that reports an error. */
   error: string;
   problems: Record<'invalid' | 'expired' | 'locked' | 'submitted' | 'gone' | 'held' | 'busy' | 'unavailable', Message>;
 }

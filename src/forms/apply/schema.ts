@@ -9,7 +9,7 @@ export const formPath = `${base}/forms/:formId`;
 /** Size limit in bytes for bodies without form data. */
 export const smallBody = 8_192;
 
-/** The intake application calls the form service, whose routes have audit events. */
+/** For routes that call the form service, whose own routes have audit events. */
 export const auditedByApi = { unaudited: 'Its call to the form service is audited.' };
 
 const tenant = z
@@ -47,7 +47,7 @@ const anObject = z.custom<Record<string, unknown>>(
   'must be an object',
 );
 
-/** The form service checks the rest. */
+/** Checks only that both members are objects. The form service checks the rest. */
 export const saveBody = z
   .strictObject({ data: anObject.meta({ type: 'object' }), files: anObject.meta({ type: 'object' }) })
   .meta({ examples: [{ data: { businessName: 'Bakery' }, files: {} }] });

@@ -25,22 +25,22 @@ export interface LastSave {
   now: Date;
 }
 
-/** Ends the transaction of a draft. The message is the name of the limit. */
+/** Thrown to roll back the transaction that counts a draft. The message is the name of the limit that was reached. */
 class LimitReached extends Error {}
 
 export type ApplyStore = ReturnType<typeof createApplyStore>;
 
 /** Milliseconds after which codes and saves are removed. */
 const kept = 60 * 60_000;
-/** Old rows that a statement removes: more than it adds, so that the tables stay small. */
+/** Number of old rows that a statement removes: more than it adds, so that the tables stay small. */
 const removedAtOnce = 10;
 
 const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts for all limits unless one of them is known to be spent. Rows are locked in one order, so that concurrent creates
-// do not deadlock.
+// Counts towards all limits, unless one of them is known to be spent. Rows are locked in one order, so that concurrent
+// creates do not deadlock.
 const countSql = `
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[]) AS w (name, key, most)
@@ -74,8 +74,8 @@ export function createApplyStore(pool: SharedPool) {
 
   return {
     /**
-     * Counts a draft for all limits. Returns the name of a limit that is reached, or undefined; a refused draft counts
-     * for none. `start` is the begin of the window, the same in all pods.
+     * Counts a draft towards all limits. Returns the name of a limit that is reached, or undefined. A refused draft
+     * counts towards none. `start` is the beginning of the window, which is the same in all pods.
      */
     async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
       const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
@@ -112,7 +112,7 @@ export function createApplyStore(pool: SharedPool) {
       await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
     },
 
-    /** Returns the ETag of the form's last save if it had this id. */
+    /** Returns the ETag of the form's last save if that save has this hash. */
     async findSave(tenantId: string, formId: string, saveHash: Buffer): Promise<string | undefined> {
       const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = $2';
       return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHash])).rows[0]?.etag;

@@ -34,7 +34,7 @@ beforeAll(async () => {
       const { port } = notifications.address() as AddressInfo;
       return {
         DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `http://127.0.0.1:${port}/subscription/v1`,
-        // The public platform's service cannot be asked.
+        // The notification service of the public platform cannot be asked for its channels.
         ...(isReferenceRun && { CODE_CHANNELS: 'email' }),
       };
     },

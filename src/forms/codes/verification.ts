@@ -1,6 +1,6 @@
 // Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
-// rejected without calling it. A code that it certainly did not check does not count. If it may have checked the code,
-// but its response was lost, the code counts once, and the same code may be tried again.
+// rejected without a call to that service. A code that the service certainly did not check does not count. If the
+// service may have checked the code, but its response was lost, the code counts once and may be tried again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
@@ -110,7 +110,7 @@ export function createVerification(options: VerificationOptions) {
   };
 }
 
-/** The kinds of channels to which codes can be sent. A service that does not say so can use all that are allowed. */
+/** Returns the allowed kinds of channels that the service says it can use; all allowed kinds if it does not say. */
 function usableChannels({ channels, notifications }: VerificationOptions): string[] {
   const served = notifications.codeChannels();
   return channels.filter((kind) => served?.includes(kind) ?? true);

@@ -17,7 +17,7 @@ export function bundledSchema(schema: unknown): unknown {
   return { ...bundled, definitions };
 }
 
-/** `root` is the place at which the document of the schema stands in the bundle. */
+/** `root` is the JSON pointer, within the bundle, of the document that contains the schema. */
 function rewritten(schema: unknown, root: string, used: Map<string, Record<string, unknown>>): unknown {
   if (Array.isArray(schema)) return schema.map((item: unknown) => rewritten(item, root, used));
   if (!isObject(schema)) return schema;

@@ -46,7 +46,7 @@ const ask = (body: unknown, as: Who | string = 'admin', query = ''): Promise<Ans
   });
 
 async function problems(definition: unknown): Promise<Checked['problems']> {
-  // Each caller may check 60 definitions a minute.
+  // Each check has its own caller, because a caller may check only 60 definitions a minute.
   const { status, body, text } = await ask(definition, await forms.tokenWith({ roles: ['form-admin'] }));
   expect(status, text).toBe(200);
   return (body as Checked).problems;

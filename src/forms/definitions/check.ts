@@ -18,7 +18,7 @@ export interface DefinitionProblem extends FieldError {
 
 export interface CheckResult {
   problems: DefinitionProblem[];
-  /** True if there are more than the listed hundred. */
+  /** True if there are more problems than the hundred that are listed. */
   truncated: boolean;
 }
 
@@ -37,7 +37,7 @@ interface Context {
 const listed = 100;
 
 export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
-  /** A role or register is missing only if the service says so, not if the service fails: then this throws. */
+  /** Reports a role or register as missing only if the service says so. Throws if the service fails. */
   async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
     const owners = [{ core: true } as const, context];
     const documents = owners.map((owner) => configuration.latest('platform', 'tenant-service', owner));
@@ -53,7 +53,7 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     if (registers.length === 0) return [];
     const { latest } = await configuration.read('platform', 'configuration-service', context);
     const found = new Map<string, string | undefined>();
-    // One after another: a check is rare, and must not compete with requests.
+    // Registers are read one after another, because a check is rare and must not compete with requests.
     for (const { urn } of registers)
       if (!found.has(urn)) found.set(urn, await registerProblem(urn, latest?.configuration, isOpen, context));
     return registers.flatMap(({ pointer, urn }) => {

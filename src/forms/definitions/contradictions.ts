@@ -1,4 +1,4 @@
-// Finds what contradicts itself in a form definition whose fields are valid. Pure functions only.
+// Finds contradictions in a form definition whose fields are valid. Pure functions only.
 import type { FieldError } from '../../service/http/problem.ts';
 import { parseDuration } from '../../service/operations/config.ts';
 import { definitionIdPattern, type FormDefinition } from './definition.ts';
@@ -16,7 +16,7 @@ export function contradictionsOf(definition: FormDefinition): FieldError[] {
   ];
 }
 
-/** An id that the form service never looks up. `id` is what the definition itself says. */
+/** Reports an id that the form service would never look up. `id` is the member of the definition itself. */
 export function idProblems(id: unknown): FieldError[] {
   if (id === undefined || (typeof id === 'string' && definitionIdPattern.test(id))) return [];
   return [{ pointer: '/id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }];
@@ -48,7 +48,7 @@ function applicantProblems({ anonymousApply, applicantRoles, clerkRoles }: FormD
   return [{ pointer: '/applicantRoles', detail }];
 }
 
-/** The older platform takes the windows from its calendar service. */
+/** With `scheduledIntakes`, the older platform takes the windows from its calendar service. */
 function calendarProblems({ scheduledIntakes, intake }: FormDefinition): FieldError[] {
   if (scheduledIntakes !== true || intake) return [];
   const detail = 'has no effect: list the windows in intake, otherwise forms can be created at any time';

@@ -40,7 +40,7 @@ const definitionSchema = z.looseObject({
   uiSchema: z.record(z.string(), z.unknown()).nullish(),
   formDraftUrlTemplate: z.string().nullish(),
   includeDataInSubmission: z.boolean().nullish(),
-  /** The windows in which forms can be created and submitted. Without them, always. */
+  /** The windows in which forms can be created and submitted. Without windows, this is always possible. */
   intake: intakeSchema,
   retention: z
     .looseObject({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })

@@ -14,7 +14,7 @@ export function formFormats(urnPrefix: string): Record<string, Format> {
     sin: { type: 'string', validate: isSocialInsuranceNumber },
     postalCode,
     'postal-code': postalCode,
-    // Without rules for strings: the controls of the form editor use them to choose an input.
+    // These formats accept any string. The controls of the form editor use them to choose an input.
     computed: true,
     integer: true,
     number: true,

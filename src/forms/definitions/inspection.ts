@@ -16,7 +16,7 @@ export interface SchemaNotes {
   registers: NamedRegister[];
 }
 
-/** More notes are of no use, and each costs memory. */
+/** Maximum number of notes in each list. More notes are of no use, and each costs memory. */
 const most = 100;
 
 export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNotes {

@@ -15,12 +15,14 @@ const windowSchema = z
     message: 'must be after opens',
   });
 
-/** From `opens` until before `closes`. Without a date, the window has no beginning or no end. */
+/**
+ * A window that includes `opens` and excludes `closes`. Without `opens` it has no beginning, without `closes` no end.
+ */
 export type IntakeWindow = z.output<typeof windowSchema>;
 
 const windowsSchema = z.array(windowSchema).min(1).max(100);
 
-/** Parses one window or a list of windows. Issues point to the value as it was given, so this is no union. */
+/** Parses one window or a list of windows. Not a zod union, so that issues point to the value as it was given. */
 export const intakeSchema = z
   .unknown()
   .transform((value, context): IntakeWindow[] => {

@@ -37,7 +37,7 @@ const options: Options = {
   validateFormats: true,
   // 19.99 is a multiple of 0.01, although a division of doubles has a remainder.
   multipleOfPrecision: 9,
-  // compileSchema validates the schema itself, to explain what is wrong with it.
+  // compileSchema validates each schema, so that it can explain what is wrong.
   validateSchema: false,
   // Allows the older pattern syntax, such as `\_`, because many schemas use it.
   code: { regExp: schemaPatterns(false) },
@@ -87,7 +87,7 @@ export function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: Compil
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
   for (const error of errors ?? []) {
-    // The errors of the branch that was chosen are listed themselves.
+    // Skipped, because the errors of the branch that `if` chose are listed.
     if (error.keyword === 'if') continue;
     const { pointer, detail } = describeError(error);
     found.set(`${pointer}\0${detail}`, { pointer: `/data${pointer}`, detail });

@@ -1,4 +1,4 @@
-// Reads all form definitions of a tenant, page by page, from both places of decision 0016.
+// Reads all form definitions of a tenant, page by page, from both of the places that decision 0016 allows.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -10,7 +10,7 @@ export interface ListedDefinition {
   id: string;
   /** The id if the definition has no name. */
   name: string;
-  /** Where it is configured: in the tenant's `platform:form-service`, or in a configuration of its own. */
+  /** Where the definition is configured: in the tenant's `platform:form-service`, or in a configuration of its own. */
   source: 'collection' | 'document';
   anonymousApply: boolean;
   /** As configured, so possibly not an object. */
@@ -18,12 +18,12 @@ export interface ListedDefinition {
 }
 
 /**
- * Definitions have up to a megabyte. A page that is too large for one response is read in smaller ones: the client rejects
- * such a page, and the real service responds with 500 beyond 16 MiB.
+ * Number of definitions on a page. A definition has up to a megabyte. If a page is too large for one response, smaller
+ * pages are read: the client rejects such a response, and the real service responds with 500 beyond 16 MiB.
  */
 const largestPage = 32;
 
-/** Includes definitions that are not valid. A definition that is in both places is yielded once, as it is used. */
+/** Includes invalid definitions. Yields a definition that is in both places once, as the form service uses it. */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,
   owner: Owner & { tenantId: string },
@@ -72,7 +72,7 @@ export interface DefinitionSummaries {
 export type DefinitionList = (tenantId: string) => Promise<DefinitionSummaries>;
 
 const mostListed = 1_000;
-/** A tenant's names may be as long as its configuration. */
+/** Names are cut off after this many characters. A tenant's names may be as long as its configuration. */
 const longestName = 200;
 
 /** Returns a function that lists at most a thousand definitions, and shares the list for ten seconds. */

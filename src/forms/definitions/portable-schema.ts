@@ -1,5 +1,5 @@
-// Rewrites data schemas as the public platform's form service does, so that definitions which work there work here: from
-// draft 4 to draft 7, and without the placeholder `enum: [""]` of choices whose options come from a register.
+// Rewrites data schemas as the public platform's form service does, so that definitions from there also work here.
+// Draft 4 becomes draft 7. The placeholder `enum: [""]` of choices whose options come from a register is removed.
 import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 
 const draft4 = /^https?:\/\/json-schema\.org\/draft-04\/schema#?$/;
@@ -20,7 +20,7 @@ function isPlaceholder(values: unknown): boolean {
   return Array.isArray(values) && values.length === 1 && values[0] === '';
 }
 
-/** Draft 4 has `id`, and the exclusive bounds are flags beside `minimum` and `maximum`. */
+/** In draft 4, `$id` is called `id`, and the exclusive bounds are flags beside `minimum` and `maximum`. */
 function migrate(schema: SchemaObject): void {
   if (typeof schema.id === 'string') {
     schema.$id = schema.id;

@@ -1,5 +1,5 @@
-// Checks the roles that a form definition names. Only roles of platform services are registered; which realm roles and
-// roles of other clients exist, only the identity provider knows.
+// Checks the roles that a form definition names. Only roles of platform services are registered. Which realm roles and
+// roles of other clients exist is known only to the identity provider.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { FormDefinition } from './definition.ts';

@@ -11,7 +11,7 @@ import type { DefinitionSource } from './source.ts';
 export interface DefinitionRoutesOptions {
   /** Accepts tokens for this service and for the configuration service. */
   bearer: Guard;
-  /** Admits those who manage forms or write configuration. */
+  /** Admits callers who manage forms or write configuration. */
   mayManage: Guard;
   isManager(caller: Caller): boolean;
   tenant: Guard;

@@ -1,5 +1,5 @@
-// Finds out which properties a data schema describes: through references, combinations and conditions, for the
-// paths of a UI schema, such as #/properties/address/properties/city.
+// Finds out which properties a data schema describes, for the paths of a UI schema, such as
+// #/properties/address/properties/city. Follows references, combinations and conditions.
 import { isObject } from '../../service/json-value.ts';
 import type { SchemaObject } from './schema-tree.ts';
 import { sharedSchema } from './shared-schemas.ts';
@@ -31,12 +31,12 @@ export function lookUp(places: readonly Place[], path: readonly string[]): Place
   return current;
 }
 
-/** The schemas of the items of a list, which the detail of a list control describes. */
+/** Returns the schemas of the items of a list. The detail of a list control describes these items. */
 export function itemsOf(places: readonly Place[]): Place[] {
   return places.flatMap((place) => step(place, 'items', undefined));
 }
 
-/** True if the schema says nothing that the step could follow. */
+/** True if the schema allows values that it does not describe, so that the path may exist without a schema. */
 function isOpen({ schema }: Place, keyword: string): boolean {
   if (!isObject(schema)) return schema === true;
   return keyword === 'properties' && (Object.keys(schema).length === 0 || schema.patternProperties !== undefined);

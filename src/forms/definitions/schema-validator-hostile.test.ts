@@ -167,7 +167,7 @@ describe('generated hostile schemas', () => {
     const { validate } = start({ jobMs: 300, waitMs: 10_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // This process parses and sends the large data. It must not validate it, which would block the event loop.
+    // This process parses and sends the large data. It must not validate the data, which would block the event loop.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

@@ -92,9 +92,9 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
       refuseProblems(await validate(form, definition, data)),
 
     /**
-     * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be submitted.
-     * Remembers the result, because every create of a form asks; concurrent calls share one check. A schema that could
-     * not be checked is checked again.
+     * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be
+     * submitted. Remembers the result, because every create of a form calls this function; concurrent calls share one
+     * check. A schema that could not be checked is checked again.
      */
     async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
       const key = keyOf(tenantId, definition);

@@ -10,7 +10,10 @@ import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 import { SchemaFault } from './schema-faults.ts';
 
-/** `schema` and `data` are JSON text; `key` names the schema of one definition. Without data, it is only compiled. */
+/**
+ * `schema` and `data` are JSON text; `key` names the schema of one definition. Without data, the schema is only
+ * compiled.
+ */
 export interface SchemaJob {
   key: string;
   schema: string;
@@ -77,7 +80,7 @@ function validate(schema: CompiledSchema, job: SchemaJob, text: string, tools: J
   return tools.within(collectMs, () => collect(schema, job, data)) ?? first;
 }
 
-/** Returns undefined if it fails; the first error has already been reported. */
+/** Returns undefined if collecting the errors fails; the first error has already been reported. */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {
     schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true, urnPrefix: job.urnPrefix });

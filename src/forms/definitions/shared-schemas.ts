@@ -8,7 +8,7 @@ const schemas = [common, standard];
 
 export function addSharedSchemas(ajv: Ajv): void {
   for (const schema of schemas) {
-    // Their draft is 7. All drafts give the keywords that they use the same meaning.
+    // The shared schemas are written in draft 7, but use only keywords that have the same meaning in all drafts.
     const isValidated = false;
     ajv.addSchema(schema, undefined, undefined, isValidated);
     // A reference may be relative.
@@ -21,7 +21,7 @@ export function sharedSchema(name: string): Record<string, unknown> | undefined 
   return schemas.find(({ $id }) => name === $id || name === fileName($id));
 }
 
-/** True if the reference is to one of the schemas; the part that it names may still be missing. */
+/** True if the reference is to one of the shared schemas; the part of the schema that it names may still be missing. */
 export function isSharedSchema(reference: string): boolean {
   return sharedSchema(reference.split('#')[0] ?? '') !== undefined;
 }

@@ -27,7 +27,9 @@ export function inspectUiSchema(uiSchema: unknown, dataSchema: unknown): UiSchem
 interface Visit {
   notes: UiSchemaNotes;
   root: Place;
-  /** Scopes are relative to these: the whole form or, in the detail of a list, one of its items. */
+  /**
+   * The schemas to which scopes are relative: those of the whole form or, in the detail of a list, of one of its items.
+   */
   places: readonly Place[];
 }
 
@@ -38,7 +40,8 @@ function visitElement(element: unknown, path: Path, visit: Visit): void {
   const found = scope === undefined ? undefined : checkScope(scope, [...path, 'scope'], visit);
   if (type === 'Control' && scope === undefined) note(path, 'is a control without a scope');
   if (isObject(rule)) visitCondition(rule.condition, [...path, 'rule', 'condition'], visit);
-  // The scopes in a list are relative to its items. Those of other elements are relative to the same value.
+  // Scopes within a list are relative to its items. Scopes within another element are relative to the same value as its
+  // own scope.
   const items = found && itemsOf(found);
   const inner = items && items.length > 0 ? { ...visit, places: items } : visit;
   visitAll(elements, [...path, 'elements'], inner);

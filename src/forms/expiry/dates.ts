@@ -13,7 +13,7 @@ export interface ExpiryDates {
   deleteOn: Date | null;
 }
 
-/** Returns the dates of each form, in order. A run of the expiry may be some hours later. */
+/** Returns the dates of each form, in order. The expiry may process a form some hours after its date. */
 export type ReadExpiryDates = (forms: readonly Form[]) => Promise<ExpiryDates[]>;
 
 export interface ExpiryDatesOptions {
@@ -23,13 +23,16 @@ export interface ExpiryDatesOptions {
 }
 
 const day = 86_400_000;
-/** Used before the first run, which records its own: the defaults of its settings. */
+/** Used until the first run of the reconciler, which records the defaults of its settings. */
 const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 /** Milliseconds for which the default periods are not read again. They change when an operator changes settings. */
 const freshFor = 60_000;
 const never: ExpiryDates = { lockOn: null, deleteOn: null };
 
-/** Returns how long the forms of a definition are kept. Undefined if it cannot be used: its forms do not expire. */
+/**
+ * Returns how long the forms of a definition are kept. Undefined if the definition cannot be used: its forms do not
+ * expire.
+ */
 export type FindPolicy = (key: DefinitionKey) => Promise<Policy | undefined>;
 
 export function createFindPolicy({ db, definitions, clock }: ExpiryDatesOptions): FindPolicy {

@@ -10,9 +10,12 @@ export const erasureSchema = z.strictObject({
   definitionId: z.string(),
   anonymousApplicant: z.boolean(),
   deleted: z.iso.datetime(),
-  /** Whether the event service had accepted the form-locked of a form that the expiry deleted; otherwise true. */
+  /**
+   * For a form that the expiry deleted: whether the event service had accepted its form-locked event. True for other
+   * forms.
+   */
   notified: z.boolean(),
-  /** Sequence of the form-deleted row, which is in the key of its event; null if the row was purged. */
+  /** Sequence of the form-deleted row, which is in the key of the row's event; null if the row was purged. */
   sequence: z
     .string()
     .regex(/^\d{1,18}$/)
@@ -42,8 +45,9 @@ export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): 
 }
 
 /**
- * The restored database numbers its next events like those that followed the backup. A consumer would take an event with
- * a used key for a repetition, and ignore it. No installation writes so many events between two backups.
+ * Number of sequences to skip. Without this, the restored database would number its next events like those that
+ * followed the backup. A consumer would take an event with a used key for a repetition, and ignore it. No installation
+ * writes this many events between two backups.
  */
 const skipped = 1_000_000_000;
 
@@ -52,7 +56,7 @@ SELECT setval(pg_get_serial_sequence('outbox', 'sequence'),
   (SELECT coalesce(last_value, 0) FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = 'outbox_sequence_seq')
     + ${skipped})`;
 
-/** Lets the outbox number its next rows as it never has before. */
+/** Makes the outbox number its next rows with sequences that were never used. */
 export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
   await db.query(skipSql);
 }

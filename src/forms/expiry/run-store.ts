@@ -10,8 +10,9 @@ export interface RunRecord {
   finished: Date;
   /** `stopped` means that the run was asked to end early. */
   outcome: 'succeeded' | 'failed' | 'stopped';
-  /** True if the expiry or the sync of core clients succeeded; null if the run skipped it. */
+  /** True if the expiry succeeded; null if the run skipped it. */
   expirySucceeded: boolean | null;
+  /** True if the sync of core clients succeeded; null if the run skipped it. */
   clientsSucceeded: boolean | null;
   /** Number of forms or rows by outcome. */
   counts: Record<string, number>;
@@ -42,7 +43,10 @@ export interface RunHistory {
   formsByStatus: Record<string, number> | null;
 }
 
-/** A part that none of these runs included has been turned off. Its last success would seem late forever. */
+/**
+ * Number of runs to search for a part. If none of them included the part, it was turned off: without this limit, its
+ * last success would seem late forever.
+ */
 const lastRuns = 20;
 
 const writeSql = `

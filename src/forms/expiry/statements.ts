@@ -1,7 +1,7 @@
 // The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch,
-// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again, so
-// that the current state of a form decides if it was just saved, held, released or unlocked. Forms that other
-// transactions have locked are skipped.
+// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again. If a
+// form was just saved, held, released or unlocked, its current state therefore decides. Forms that other transactions
+// have locked are skipped.
 //
 // The scan takes no locks and reads at most one batch. A million forms that wait for their notice therefore cost many
 // short scans instead of one long one.
@@ -19,8 +19,9 @@ import { deletionFacts, deletionSql } from './deletion.ts';
 
 interface Walk {
   status: ExpiringStatus;
-  /** The types of further array parameters. Their `names` become columns of the page. */
+  /** The types of further array parameters. */
   more: string;
+  /** The names of these parameters, which become columns of the page. */
   names: string;
 }
 
@@ -52,7 +53,10 @@ const isFree = (stage: string, id: string) =>
 /** The trace of the run, which `setTraceSql` sets for the transaction. Null if the run is not traced. */
 const traceSql = "nullif(current_setting('formgate.traceparent', true), '')";
 
-/** Returns a statement that sets the trace of the rows that the transaction writes, to send before another statement. */
+/**
+ * Returns a statement that sets the trace of the rows that the transaction writes. Send it in front of another
+ * statement.
+ */
 export function setTraceSql(traceparent: string | undefined): string {
   return traceparent === undefined ? '' : `SET LOCAL formgate.traceparent = ${escapeLiteral(traceparent)};`;
 }
@@ -130,14 +134,14 @@ const warnPage = pageOf({
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
   names: ', not_before, lock_after, delete_after',
 });
-// A warning from before the last access does not count. One from the same moment may be from before it, so it does not
-// count either: a second warning does less harm than none.
+// A warning from before the last access does not count. A warning from the same moment may be from before the access,
+// so it does not count either: a second warning does less harm than none.
 const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
- * $8: times from which on forms are not locked yet. $9, $10: milliseconds from access to lock and from lock to
- * deletion.
+ * $8: a form that was last accessed before this time gets no warning, because it is due to be locked. $9, $10:
+ * milliseconds from access to lock and from lock to deletion.
  */
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (

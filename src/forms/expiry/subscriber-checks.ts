@@ -1,5 +1,6 @@
-// Finds forms with more than one subscriber at the notification service, and removes the others. Such a form gets every
-// notice twice. It happens if a request to subscribe timed out here but was processed there later.
+// Finds forms with more than one subscriber at the notification service, and removes the additional subscribers. The
+// applicant of such a form gets every notice twice. A second subscriber arises if a request to subscribe timed out here
+// but was processed there later.
 import type { Notifications } from '../../platform/notifications.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -30,7 +31,7 @@ export async function dueChecks(db: Queryable, now: Date, limit: number): Promis
 
 /**
  * Removes the form's other subscribers, and returns how many there were. Removes none if the service does not know the
- * form's own. Throws PlatformError; `denied` if the account lacks the role subscription-admin.
+ * form's own subscriber. Throws PlatformError; `denied` if the account lacks the role subscription-admin.
  */
 export async function removeOthers(check: SubscriberCheck, { notifications, urns }: CheckOptions): Promise<number> {
   const { formId, tenantId, subscriberId } = check;

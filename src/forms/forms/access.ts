@@ -1,4 +1,4 @@
-// Shared by the routes of a single form: finds the form in the caller's tenant, and gets the caller's role on the form
+// The routes of a single form share this. It finds the form in the caller's tenant, and gets the caller's role on the form
 // from the policy. For an intake application, two statements of the data routes check the policy themselves (decision
 // 0019).
 import type { Request, Response } from 'express';
@@ -67,7 +67,7 @@ export function createFormAccess(options: {
       return { form, role: decide(action, caller, form, definition) };
     },
 
-    /** Returns the definition of which a caller wants to create a form. Throws Problem `not-found`. */
+    /** Returns the definition that a request to create a form names. Throws Problem `not-found`. */
     async namedDefinition(tenantId: string, id: string): Promise<FormDefinition> {
       const definition = await definitions.find(tenantId, id, { permission: true, isChosen: true });
       if (definition) return definition;
@@ -100,8 +100,8 @@ export function codeOf(request: Request, inQuery: string | undefined): string | 
 }
 
 /**
- * A guard that limits bodies of creates that are larger than other bodies of the same kind. The body names the definition,
- * so access cannot be decided before it is read. Intake applications are not limited: their service accounts are trusted
+ * A guard that limits how many large bodies a caller may send to create forms. The body names the definition, so access
+ * cannot be decided before the body is read. Intake applications are not limited: their service accounts are trusted
  * with the bodies of saves as well.
  */
 export function largeCreates(limits: RateLimits): Guard {

@@ -1,7 +1,7 @@
 // The catalogue of form statuses and of the actions on one form. Types, zod schemas, the policy, OpenAPI texts, the
 // expiry's statements and docs/form-statuses.md derive from it. To add an operation, add an entry here and its handler.
 
-/** The statuses by name. `expiry` is present if the reconciler ends the status after a period without use. */
+/** The statuses by name. `expiry` is present if the reconciler ends the status after a period. */
 export const statuses = {
   Draft: {
     description: 'The applicant is filling in the form.',
@@ -70,7 +70,9 @@ export interface StatusMove {
 
 interface ActionEntry {
   description: string;
-  /** The roles that may perform the action, each with the statuses in which it may. They are tried in this order. */
+  /**
+   * The roles that may perform the action, each with the statuses in which it may. The roles are tried in this order.
+   */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** Present if the action changes the status. */
   move?: StatusMove;

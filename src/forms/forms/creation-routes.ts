@@ -1,5 +1,5 @@
-// The route that creates forms, with form data and submitted at once if the caller asks for it. Whatever is refused creates
-// nothing.
+// The route that creates forms. A request may contain form data, and may submit the form at once. A request that is
+// refused creates nothing.
 import { randomUUIDv7 } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
@@ -56,7 +56,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       ...failures,
     },
     handle: (input, request, response) =>
-      // The body is not kept while the request waits for a validation or the database.
+      // Only `prepare` gets the input, so that the body is not kept while the request waits for a validation or the
+      // database.
       prepare(options, input, request, response).then(async (prepared) => {
         const created = await createOnce(options, prepared);
         response.locals.formId = created.id;
@@ -66,7 +67,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** A form that may be created, unless one of the last conditions does not hold. */
+/** A form that may be created if it also passes the last checks, those of `requireCreatable`. */
 interface Prepared {
   form: NewForm;
   claim: IdempotencyClaim | undefined;

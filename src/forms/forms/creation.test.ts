@@ -191,7 +191,10 @@ describe('an intake window', () => {
     const checked = await call(url, { method: 'POST', token: forms.token('admin'), body });
     return (checked.body as { problems: unknown }).problems;
   }
-  /** Defines a form with this intake, and returns the id. Times are in milliseconds from the moment of its use. */
+  /**
+   * Configures a definition with these windows, and returns its id. Times are in milliseconds from the return of this
+   * function.
+   */
   async function defined(...windows: { opens?: number; closes?: number }[]): Promise<string> {
     const id = `w-${randomUUID().slice(0, 8)}`;
     // `define` moves the clock forward by six minutes.

@@ -21,7 +21,7 @@ export interface Author {
 /** The role of changes by the expiry. */
 export const systemRole = 'system';
 
-/** As the database has it: event, time (ISO 8601), role, pseudonym. */
+/** An entry as the database stores it: event, time (ISO 8601), role, pseudonym. */
 export type HistoryRow = [event: string, time: string, role: string, account?: string | null];
 
 export interface HistoryEntry {
@@ -33,7 +33,7 @@ export interface HistoryEntry {
   account: string | null;
 }
 
-/** Entries that a form keeps. Beyond them, an entry after the first ones is dropped for each new one. */
+/** Maximum number of entries of a form. Beyond it, the oldest entry after the `firstEntries` is dropped for each new one. */
 export const keptEntries = 100;
 const firstEntries = 20;
 
@@ -53,14 +53,15 @@ export type Pseudonyms = ReturnType<typeof createPseudonyms>;
 
 /** `secret` is the key of the pseudonyms. */
 export function createPseudonyms(secret: string) {
-  /** Returns 12 hexadecimal digits, which are the same for each account and form. */
+  /** Returns 12 hexadecimal digits, which are always the same for one account and one form. */
   return (formId: string, issuer: string, subject: string): string =>
     createHmac('sha256', secret).update(['account', formId, issuer, subject].join('\0')).digest('hex').slice(0, 12);
 }
 
 /**
- * Returns the entries, oldest first. Adds what the form itself tells: its creation, and a submission or lock from before
- * histories were kept. Recorded entries keep their order, whatever the clocks of the pods that recorded them.
+ * Returns the entries, oldest first. Adds what the form itself shows: its creation, and a submission or lock from
+ * before histories were kept. Recorded entries keep their order, even if the clocks of the pods that recorded them
+ * differ.
  */
 export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {
   const creator = pseudonyms(form.id, form.issuer, form.createdBy.id);

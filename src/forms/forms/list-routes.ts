@@ -40,7 +40,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
     async handle({ query: { mine, tenantId: _named, ...query } }, request, response) {
       const tenantId = tenantOf(response).id;
       const address = addressIn(request.get(addressHeader));
-      // Asked before the list: a list that follows a complete index misses no form.
+      // The index is checked before the list is read. If the index was complete by then, the list misses no form.
       const searchIncomplete = address !== undefined && !(await addresses.isComplete());
       const addressHash = address && addresses.hashes.one(tenantId, address);
       const { issuer, subject, roles } = callerOf(response);
@@ -62,7 +62,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Throws 400, without the address. */
+/** Throws a 400 that does not contain the address. */
 function addressIn(header: string | undefined): Channel | undefined {
   if (header === undefined) return undefined;
   const address = parseAddress(decoded(header));
@@ -71,7 +71,7 @@ function addressIn(header: string | undefined): Channel | undefined {
   throw invalidRequest([{ pointer: '/headers/x-applicant-address', detail }]);
 }
 
-/** Empty if the header is not ASCII: Node.js reads its bytes as Latin-1, whatever the client meant. */
+/** Returns an empty text if the header is not ASCII: Node.js reads the bytes as Latin-1, whatever the client meant. */
 function decoded(header: string): string {
   try {
     return /^[\x20-\x7e]*$/.test(header) ? decodeURIComponent(header) : '';

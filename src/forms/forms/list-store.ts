@@ -4,7 +4,10 @@ import type { FormStatus } from './catalogue.ts';
 import type { Form } from './form.ts';
 import { formColumns } from './store.ts';
 
-/** The columns that can be filtered by a range of times. The keys begin the names of the criteria. */
+/**
+ * The columns that can be filtered by a range of times. The name of each criterion begins with a key, as in
+ * `lockedAfter`.
+ */
 const ranges = {
   createDate: 'created',
   lastAccessed: 'last_accessed',
@@ -24,7 +27,7 @@ type FormCriteria = { [bound in `${Range}After` | `${Range}Before`]?: Date | und
 export interface FormListQuery {
   tenantId: string;
   criteria: FormCriteria;
-  /** Only forms that this person created, and not for an anonymous applicant. */
+  /** Only forms that this person created, except those for anonymous applicants. */
   creator?: { issuer: string; subject: string } | undefined;
   /** Only forms whose applicant has the address with this HMAC. */
   addressHash?: Buffer | undefined;
@@ -53,9 +56,11 @@ export const mostCounted = 10_000;
 interface PageSql {
   conditions: string[];
   order: string;
-  /** Placeholders: the number of rows, bytes of form data on a page, and whether to include form data. */
+  /** Placeholder for the number of rows. */
   top: string;
+  /** Placeholder for the limit of form data on a page, in bytes. */
   mostBytes: string;
+  /** Placeholder for a boolean: whether to include form data. */
   includeData: string;
 }
 

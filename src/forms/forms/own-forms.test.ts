@@ -1,4 +1,4 @@
-// Tests what lists and reads tell beyond a form itself: own forms, order, totals, dates of the expiry, and holds.
+// Tests what lists and reads contain besides the form itself: own forms, order, totals, dates of the expiry, and holds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { formList } from './responses.ts';

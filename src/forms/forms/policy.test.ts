@@ -17,7 +17,7 @@ const people = {
   admin: caller('ada', 'form-admin'),
   intake: caller('kiosk', 'intake-application'),
   creator: caller('carla', 'visitor'),
-  // Created the form, and has lost the role to apply since.
+  // A person who created the form, and has lost the role to apply since.
   formerApplicant: caller('carla'),
   // The same subject of another issuer is another person.
   namesake: { ...caller('carla', 'resident'), issuer: 'https://other.example.org' },
@@ -96,7 +96,7 @@ describe('a form of a person without an account', () => {
     ['read-data', 'intake', 'intake form-locked intake intake'],
     ['update-data', 'intake', 'intake form-locked form-not-draft form-not-draft'],
     ['delete', 'intake', 'intake form-locked form-not-draft form-not-draft'],
-    // The account that created the form for the applicant owns nothing of it.
+    // The account that created the form for the applicant has no rights as its creator.
     ['read', 'creator', always('forbidden')],
     ['delete', 'formerApplicant', always('forbidden')],
     ['read', 'clerk', always('clerk')],
@@ -131,7 +131,7 @@ it('an intake application learns which forms it may use, other callers do not', 
   expect(detail('intake', false)).toContain('without an account');
   expect(detail('stranger', false)).toMatch(/^The caller may not (?!.*account)/);
   expect(decide('submit', people.intake, form('Draft', true), definition)).toBe('intake');
-  // A kiosk that asks for what no kiosk may do.
+  // An intake application asks for an action that no intake application may perform.
   const refused = refuseDeleted(
     'read-history',
     people.intake,

@@ -112,8 +112,8 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
 }
 
 /**
- * Throws Problem `intake-closed`, with the dates, if the definition takes no applications now. Clerks are not bound,
- * because they enter what arrived in time. Neither are applicants whose submitted form was returned to them.
+ * Throws Problem `intake-closed`, with the dates, if the definition takes no applications now. Clerks are exempt,
+ * because they enter what arrived in time. Applicants whose submitted form was returned to them are exempt as well.
  */
 export function requireOpenIntake(
   caller: Caller,

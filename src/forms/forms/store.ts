@@ -162,8 +162,8 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
     },
 
     /**
-     * Holds a form for a reason or, without one, releases it, which restarts the retention period of its status. Returns
-     * undefined if the form does not exist.
+     * Holds a form if `hold` is given, otherwise releases it. A release restarts the retention period of the form's
+     * status. Returns undefined if the form does not exist.
      */
     async setHeld(change: RecordedChange & { hold: Hold | undefined }): Promise<Form | undefined> {
       const { actor, now, hold, by, ...key } = change;

@@ -1,5 +1,6 @@
-// The links of the warning mail: keep the draft, and delete it. A link is signed for one form, one purpose and a time at
-// which it expires. It contains no form data; who has it can keep the draft, and needs a code to delete it.
+// The links of the warning mail: keep the draft, and delete it. A link is signed for one form, one purpose and a time
+// at which it expires. It contains no form data. Anyone who has the link can keep the draft, but needs a code to delete
+// it.
 
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { isSameText } from '../../service/same-text.ts';
@@ -18,7 +19,9 @@ export interface LinkFacts {
 export interface NoticeLinks {
   /** `https://forms.example.org/apply/forms/<id>/keep?link=…` */
   urlOf(purpose: LinkPurpose, formId: string, facts: LinkFacts): string;
-  /** Returns what a link says; undefined if it was not made for this form and purpose. It may have expired. */
+  /**
+   * Returns what a link says; undefined if the link was not made for this form and purpose. The link may have expired.
+   */
   read(purpose: LinkPurpose, formId: string, link: string): LinkFacts | undefined;
 }
 

@@ -16,14 +16,14 @@ export const name = (path: string, otherwise: string) => `{{#if ${path}}}{{${pat
 const url = 'event.payload.form.formDraftUrl';
 export const link = (text: string) => `{{#if ${url}}}<p><a href="{{${url}}}">${text}</a></p>{{/if}}`;
 export const plainLink = `{{#if ${url}}} {{${url}}}{{/if}}`;
-/** The links of the warning. They exist where the applicant's pages are enabled. */
+/** A link of the warning mail. Events contain such links only if the applicant's pages are enabled. */
 export const ownLink = (member: string, before: string, text: string) =>
   `{{#if event.payload.${member}}}<p>${before} <a href="{{event.payload.${member}}}">${text}</a></p>{{/if}}`;
 export const reference = '{{event.payload.form.reference}}';
 
 /**
- * A date after a preposition, if there is one. `options` are those of our platform server. The public platform ignores
- * them and knows only `format`, in tokens of Luxon and always in English.
+ * A preposition and a date, if the event has the date. `options` are those of our platform server. The public platform
+ * ignores them and knows only `format`, in tokens of Luxon and always in English.
  */
 export const onDate = (path: string, before: string, options: string) =>
   `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;

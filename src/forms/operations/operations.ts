@@ -1,5 +1,5 @@
-// Collects what the operations page shows, for all tenants or for one. A tenant's administrator sees the tenant's share:
-// no counts of runs, which are of all tenants, and no core clients.
+// Collects what the operations page shows, for all tenants or for one. A tenant's administrator sees only the tenant's
+// share, without core clients and without the counts of runs, which cover all tenants.
 import { hostname } from 'node:os';
 import type { Clock } from '../../service/clock.ts';
 import type { Refusals, RefusedRequests } from '../../service/operations/refusals.ts';
@@ -13,7 +13,7 @@ export interface Operations {
   isForAll: boolean;
   runs: RunRecord[];
   history: RunHistory | undefined;
-  /** For all tenants as the last run measured it, without the number of drafts. */
+  /** For all tenants, these are the figures of the last run, which do not include the number of drafts. */
   overdue: { drafts: Bounded | null; oldest: Date | null; deletions: Bounded | null };
   quarantine: Quarantined;
   outbox: Undelivered;
@@ -46,7 +46,8 @@ export function createReadOperations(options: OperationsOptions): ReadOperations
   async function overdueOf(tenantId: string): Promise<Operations['overdue']> {
     const keys = (await store.definitions(tenantId)).map((definitionId) => ({ tenantId, definitionId }));
     const policies: Policy[] = [];
-    // One after another: a page for administrators must not compete with requests of applicants.
+    // Definitions are read one after another, because a page for administrators must not compete with applicants'
+    // requests.
     for (const key of keys) {
       const policy = await policyOf(key);
       if (policy) policies.push(policy);

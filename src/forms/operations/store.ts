@@ -1,4 +1,5 @@
-// Counts the quarantine, the undelivered rows of the outbox, and overdue forms, of all tenants or of one. No statement reads more than a few thousand index entries, however much is waiting.
+// Counts the quarantine, the undelivered rows of the outbox, and overdue forms, of all tenants or of one. No statement
+// reads more than a few thousand index entries, however much is waiting.
 import type pg from 'pg';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -12,7 +13,7 @@ export interface Bounded {
 }
 
 export interface Quarantined extends Bounded {
-  /** Of these, items that the next attempt will retry. */
+  /** Number of these items that the next attempt will retry. */
   released: number;
 }
 
@@ -27,19 +28,19 @@ export interface Overdue extends Bounded {
 
 export type OperationsStore = ReturnType<typeof createOperationsStore>;
 
-/** Counts stop here. */
+/** Counts stop at this number. */
 const mostCounted = 1_000;
-/** Rows of the outbox that are examined to find those of one tenant. */
+/** Number of outbox rows that are examined in each lane to find those of one tenant. */
 const mostExamined = 10_000;
-/** Definitions of a tenant whose forms are examined. */
+/** Maximum number of a tenant's definitions whose forms are examined. */
 const mostDefinitions = 200;
 
 const quarantineSql = `
 SELECT count(*)::int AS count, (count(*) FILTER (WHERE released))::int AS released
 FROM (SELECT released FROM quarantine WHERE ($1::text IS NULL OR tenant_id = $1) LIMIT ${mostCounted + 1}) q`;
 
-// One scan for each lane, because the index of due rows begins with the lane. A tenant's rows have no index of their
-// own, which each insert would pay for.
+// One scan for each lane, because the index of due rows begins with the lane. There is no index by tenant,
+// because it would make each insert slower.
 const undeliveredSql = (lanes: readonly string[]) => `
 WITH due AS (${lanes
   .map(
@@ -87,7 +88,7 @@ const bounded = <T extends { count: number }>(row: T): T & Bounded => ({
   isMinimum: row.count > mostCounted,
 });
 
-/** Operators share the pool under one tenant with an empty name. */
+/** Requests about all tenants share the pool as one tenant with an empty name. */
 export const claimOf = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
 
 /** `lanes` are the values of the outbox's column `lane`. */
@@ -110,7 +111,9 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       return { ...found, released: Math.min(found.released, found.count) };
     },
 
-    /** Rows that are due now. With a tenant, a minimum if many rows of all tenants are due. */
+    /**
+     * Counts the rows that are due now. The count for one tenant is only a minimum if many rows of all tenants are due.
+     */
     async undelivered(tenantId: string | undefined, now: Date): Promise<Undelivered> {
       const [row] = await inIndexOrder<Undelivered>(tenantId, undelivered, [tenantId, now]);
       const found = row ?? { count: 0, oldest: null, isMinimum: false };
@@ -124,7 +127,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       return rows.map(({ definitionId }) => definitionId);
     },
 
-    /** Counts the tenant's forms that were due for the stage before `grace` milliseconds. */
+    /** Counts the tenant's forms that have been due for the stage for more than `grace` milliseconds. */
     async overdue(
       stage: 'lock' | 'delete',
       { tenantId, policies, now, grace }: { tenantId: string; policies: readonly Policy[]; now: Date; grace: number },

@@ -37,7 +37,9 @@ import type { FileService } from './files.ts';
 import type { OutboxRow } from './outbox.ts';
 
 export interface DefinitionSource {
-  /** Undefined if it is not configured. Throws Problem `definition-invalid`, or the platform client's error. */
+  /**
+   * Undefined if the definition is not configured. Throws Problem `definition-invalid`, or the platform client's error.
+   */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
 }
 
@@ -124,13 +126,14 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
   return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
 
-/** Most subscribers that one removal expects. More of them would mean that the service creates them as we remove them. */
+/** Maximum number of subscribers that one removal expects. If there are more, the service creates them as we remove them. */
 const mostSubscribers = 10;
 
 /**
- * Removes the form's subscriber, then looks for others: a subscription without a channel finds a subscriber by the user
- * id, with its addresses, or creates one without any, which shows that none was left. No other request of the contract
- * finds a subscriber by its user id without the role subscription-admin.
+ * Removes the form's subscriber, then looks for others by requesting a subscription without a channel. The service
+ * either finds a subscriber by the user id, and returns it with its addresses, or creates one without addresses, which
+ * shows that none was left. No other request of the contract finds a subscriber by its user id without the role
+ * subscription-admin.
  */
 async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { notifications, urns } = options;
@@ -172,7 +175,7 @@ async function noticesUntil(
   return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
 }
 
-/** A service that refuses the question cannot tell. */
+/** A service that refuses the question counts as one that cannot tell. Throws other errors. */
 function cannotTell(error: unknown): undefined {
   if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }

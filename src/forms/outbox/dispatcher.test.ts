@@ -55,7 +55,7 @@ describe('order', () => {
       await sleep(Math.random() * 10);
       return undefined;
     });
-    // A claim that expires on a busy machine would be delivered again.
+    // A row whose claim expires on a busy machine would be delivered again.
     start({ pace: { lease: 60_000 } });
     start({ pace: { lease: 60_000 } });
     await delivered();

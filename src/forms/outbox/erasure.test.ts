@@ -30,7 +30,7 @@ describe.each([
   const addresses = () => kept('SELECT address AS value FROM subscriber_channels ORDER BY 1');
   const subscribers = () => kept('SELECT id AS value FROM subscribers');
 
-  /** Subscribes the form's user id twice at the same time, as two components would that do not know of each other. */
+  /** Subscribes the form's user id several times at once, as components that do not know of each other would do. */
   async function duplicate(id: string): Promise<void> {
     const { access, tenant, url } = world.platform;
     const token = await roleToken(access, { 'notification-service': ['subscription-app'] });
@@ -42,7 +42,7 @@ describe.each([
     };
     const path = `/subscription/v1/types/form-status-updates/subscriptions?tenantId=${encodeURIComponent(tenant.id)}`;
     const ask = () => call(`${url}${path}`, { method: 'POST', token, body });
-    // The first of the three would find a subscriber that exists already.
+    // Hides the existing subscriber, which the first of the three requests would find otherwise.
     const hidden = 'UPDATE reference_users SET user_id = $2 WHERE user_id = $1';
     if (isReference) await world.platformPool.query(hidden, [urn, 'hidden']);
     for (const { status } of await Promise.all([ask(), ask(), ask()])) expect(status).toBe(200);

@@ -106,13 +106,13 @@ export const language: Field = {
   render: ({ row }) => languageOf(row),
 };
 
-/** For templates, which cannot compare texts. */
+/** A flag for templates, which cannot compare texts. */
 export const inFrench: Field = { schema: { type: 'boolean' }, render: ({ row }) => languageOf(row) === 'fr' };
 
 /** True if the deleted form was not submitted. */
 export const wasDraft: Field = { schema: { type: 'boolean' }, render: ({ row }) => row.facts.wasDraft === true };
 
-/** A link for the applicant. It changes nothing before a button is pressed, and a deletion takes a code besides. */
+/** A link for the applicant. It changes nothing before a button is pressed, and a deletion also requires a code. */
 export function noticeLink(purpose: LinkPurpose): Field {
   return {
     schema: optionalText,

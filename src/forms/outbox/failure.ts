@@ -11,7 +11,8 @@ import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
 /**
- * `service`: it failed, timed out or rejected our credentials. `row`: the service refuses the row, or rendering fails.
+ * `service`: the service failed, timed out or rejected our credentials. `row`: the service refuses the row, or
+ * rendering fails.
  */
 export type FailureSide = 'service' | 'row';
 
@@ -65,7 +66,7 @@ const limit = 5;
 
 export function createOutage(options: { clock: Clock; backoff: Backoff; random?: () => number }): Outage {
   let failures = 0;
-  /** Failures since the service is down, including the one that started the outage; 0 while the service works. */
+  /** Failures since the service went down, including the one that started the outage; 0 while the service works. */
   let failedProbes = 0;
   let probeAt = 0;
   const now = () => options.clock().getTime();

@@ -17,7 +17,7 @@ import type { Throttle } from './throttle.ts';
 export interface QueuePace {
   /** Maximum number of concurrent deliveries. */
   capacity: number;
-  /** Rows that may be claimed or unsettled beyond `capacity`, so that deliveries do not wait for the database. */
+  /** Number of rows that may be claimed or unsettled beyond `capacity`, so that deliveries do not wait for the database. */
   ahead: number;
   /** Time for which other processes do not claim a claimed row; longer than any delivery. */
   lease: number;

@@ -21,7 +21,7 @@ export interface FailedRow {
   row: Claim;
   /** Time of the next attempt. Undefined for a row that was claimed but not tried; it is due as before. */
   notBefore?: Date | undefined;
-  /** True if the row is not due before `notBefore`, so that it neither failed nor waits. */
+  /** True if the row is not due before `notBefore`. Until then, it counts neither as failed nor as waiting. */
   postponed?: boolean | undefined;
   /** The new number of refusals by the service. */
   refusals?: number | undefined;
@@ -51,8 +51,9 @@ WHERE only_row RETURNING busy_until AS "busyUntil"`;
 
 /**
  * Planner settings that precede a statement in its transaction. They allow only index scans and lookups. A run of the
- * reconciler outdates the statistics, and with those, a claim would sort a million rows (2.4 s instead of 5 ms). Up to
- * version 17, Postgres disables plans by adding to their cost, which triggers JIT (0.7 s), so JIT is disabled as well.
+ * reconciler outdates the statistics. With outdated statistics, a claim would sort a million rows (2.4 s instead of
+ * 5 ms). Up to version 17, Postgres disables plans by adding to their cost, which triggers JIT (0.7 s), so JIT is
+ * disabled as well.
  *
  * SET LOCAL and the statement are sent as one simple query, to save round trips. A simple query has no parameters, so
  * outbox statements contain their values.
@@ -72,8 +73,9 @@ const recordsSql = (rows: readonly object[], columns: string) =>
 
 /**
  * Ends a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it removes the actors' names
- * from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The subscriber comes
- * first, so that a file that cannot be deleted does not delay its removal. `more` selects further rows to insert.
+ * from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The row for the
+ * subscriber comes first, so that a file that cannot be deleted does not delay it. `more` selects further rows to
+ * insert.
  */
 const removalsSql = ({ removal, noticesUntil, deleteFiles }: Settlement, more = '') => `
 nameless AS (
@@ -117,11 +119,11 @@ const orphanSql = `
 
 /**
  * Marks rows as accepted, and writes the consequences: a form gets its subscriber's id, and a deleted form gets the
- * rows that remove its subscriber and files. If the first attempt to subscribe failed, the service may have processed it
- * all the same, so the reconciler looks for a second subscriber. A subscriber's id is always written into the `subscribe` row, even if the
- * claim has expired, and into the form's row if that exists. The update of `forms` may wait for a transaction that
- * deletes the form and whose `form-deleted` row this statement does not see. Then two removals are written, which does
- * no harm.
+ * rows that remove its subscriber and files. If the first attempt to subscribe failed, the service may have processed
+ * it all the same, so the reconciler looks for a second subscriber. A subscriber's id is always written into the
+ * `subscribe` row, even if the claim has expired, and into the form's row if that row exists. The update of `forms` may
+ * wait for a transaction that deletes the form and whose `form-deleted` row this statement does not see. Then two
+ * removals are written, which does no harm.
  */
 export function acceptSql(rows: readonly AcceptedRow[], settlement: Settlement): string {
   const input = rows.map(({ row, subscriberId }) => ({

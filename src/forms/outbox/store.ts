@@ -122,8 +122,8 @@ SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.t
 FROM claimed c LEFT JOIN forms f ON f.id = c.form_id`;
 
 /**
- * Claims the open `subscribe` row of a form, even if it is not due or in quarantine. $1 form, $2 now, $3 the end of the
- * claim.
+ * Claims the open `subscribe` row of a form, even if the row is in quarantine or not due yet. $1 form, $2 now, $3 the
+ * end of the claim.
  */
 const claimSubscribeSql = `
 WITH claimed AS (
@@ -149,7 +149,10 @@ export type OutboxStore = ReturnType<typeof createOutboxStore>;
 export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber'>;
 
 export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
-  /** Counts the events that were sent. Outside the transaction of the acceptance, because all of them wait for one row. */
+  /**
+   * Counts the events that were sent. Runs outside the transaction of the acceptance, because all acceptances would
+   * wait for the one row that it updates.
+   */
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
     const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;
     if (sent === 0) return undefined;

@@ -19,7 +19,7 @@ export interface SubscribeNowOptions {
   callTimeout: number;
 }
 
-/** Milliseconds between two looks while another process subscribes the applicant. */
+/** Milliseconds between two lookups of the subscriber while another process subscribes the applicant. */
 const looks = { first: 25, cap: 500 };
 /** Milliseconds until the dispatcher retries a row that failed here. */
 const retry = 1_000;
@@ -27,7 +27,7 @@ const retry = 1_000;
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
   const { store, clock, callTimeout } = options;
   return async (formId) => {
-    // The other process has one call to make, and then to settle its row.
+    // The other process makes one call, and then settles its row.
     const deadline = performance.now() + callTimeout + 2_000;
     for (let look = 1; performance.now() < deadline; look += 1) {
       const known = await store.findSubscriber(formId);

@@ -109,8 +109,8 @@ export function cellOf(value: unknown): string {
 }
 
 /**
- * Text that a spreadsheet would run as a formula (OWASP, CSV Injection), with any apostrophes before it: one more
- * apostrophe marks it as text.
+ * Matches text that a spreadsheet would run as a formula (OWASP, CSV Injection), even after apostrophes. One more
+ * apostrophe marks such a value as text.
  */
 const formula = /^'*[=+\-@\t\r]/;
 const markedFormula = /^''*[=+\-@\t\r]/;

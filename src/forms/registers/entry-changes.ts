@@ -17,7 +17,7 @@ export interface Comparison {
   changed: number;
   removed: number;
   unchanged: number;
-  /** True if entries that are in both lists have another order. */
+  /** True if the entries that are in both lists are in a different order. */
   reordered: boolean;
   /** The first changes, at most `maxChanges`. */
   changes: EntryChange[];
@@ -42,8 +42,9 @@ function indexOfKey(entries: readonly unknown[], key: string, keyField: string):
 }
 
 /**
- * Replaces the entry with the key, which may get another key, or appends the entry. Throws Problem `conflict` if another
- * entry has its new key, and `not-found` if no entry has the key and the new entry has another one.
+ * Replaces the entry that has the key, or appends the entry if no entry has the key. The new entry may have another key
+ * than the replaced one. Throws Problem `conflict` if a third entry already has that key. Throws `not-found` if no
+ * entry has the key and the new entry has another one.
  */
 export function putEntry(entries: readonly unknown[], key: string, entry: unknown, keyField: string) {
   const index = indexOfKey(entries, key, keyField);

@@ -1,4 +1,4 @@
-// Edits the entries of a register by what a function makes of them, and keeps and pins revisions.
+// Replaces the entries of a register by the result of a function, and keeps and pins revisions.
 import { isDeepStrictEqual } from 'node:util';
 import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
 import { type Call, lockWith, notFound, publish, requireFit } from './changes.ts';
@@ -51,8 +51,8 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
 }
 
 /**
- * Throws Problem `invalid-request` if the entries may not be stored. The request has only some of them, so its pointers
- * begin within an entry.
+ * Throws Problem `invalid-request` if the entries may not be stored. A request contains only some of the entries, so
+ * the pointers do not begin with the index of an entry.
  */
 export function requireValid(entries: readonly unknown[]): void {
   const problems = entryProblems(entries).map(({ path: [, ...path], detail }) => ({

@@ -241,7 +241,7 @@ describe('A patch of both fields that fails midway', () => {
       const created = await replica.request('POST', '', { body: { name, description: 'Before', entries: before } });
       expect(created.status).toBe(201);
       proxy.calls.length = 0;
-      // Two reads, the entries, the description.
+      // The patch makes four calls: two that read, one for the entries, one for the description. The last one fails.
       await proxy.break(400, { at: 4 });
       const failed = await replica.request('PATCH', pathOf(name), { body: { description: 'After', entries: after } });
       expect(failed).toMatchObject({

@@ -100,7 +100,7 @@ function cellReader(existing: readonly unknown[], column: string): (cell: string
   return (cell, row) => {
     if (cell === '') return undefined;
     const value = parseJson(cell);
-    // A number that JSON writes in another way would be stored as another number.
+    // Refuses a number that JSON writes in another way, because it would be stored as another number.
     if (typeof value === kind && value !== null && (kind === 'object' || JSON.stringify(value) === cell)) return value;
     throw onLine(row, `needs ${named[kind]} in the column ${column}`);
   };

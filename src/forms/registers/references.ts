@@ -33,7 +33,7 @@ const maxReferences = 1_000;
 
 export function createRegisterReferences({ configuration, store, urns }: ReferenceOptions) {
   const prefix = urns.register('');
-  // A search reads all definitions of a tenant, so a tenant makes one at a time.
+  // A search reads all definitions of a tenant, so each tenant may run only one search at a time.
   const queue = createFairQueue({
     slots: { total: 4, perTenant: 1, perMember: 1 },
     waiting: { total: 40, perTenant: 4, perMember: 4 },

@@ -33,7 +33,9 @@ interface Kept {
 
 export function createRegisterPage({ definitions, after = '', top, maxBytes }: PageOptions) {
   let page: Kept[] = [];
-  /** The first name that was cut off. Names after it would hide it, even if they fit on the page. */
+  /**
+   * The first name that was cut off. The page must not contain a later name: the next page would begin after that name.
+   */
   let cutAt: string | undefined;
 
   return {
@@ -60,7 +62,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
 
     size: () => page.length,
 
-    /** True if no name after all that were added, or will be, can be on the page. */
+    /** True if no register that sorts after those of the page can get onto the page any more. */
     isFull: () => cutAt !== undefined,
 
     result(): RegisterPage {

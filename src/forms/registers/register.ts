@@ -4,7 +4,7 @@ import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
 export const maxEntries = 10_000;
-/** Size of the entries as JSON in UTF-8. */
+/** Largest size of the entries as JSON in UTF-8, in bytes. */
 export const maxEntriesBytes = 1_048_576;
 
 /** Only ASCII letters, as in the configuration service, and no space at either end. */
@@ -102,8 +102,9 @@ export function newDefinition(description: string): Record<string, unknown> {
   return { description, configurationSchema: { type: 'array', anyOf } };
 }
 
-/** The largest body that the configuration service accepts, in bytes, and what a write adds to the entries. */
+/** The largest body that the configuration service accepts, in bytes. */
 const maxBodyBytes = 1_048_576;
+/** The bytes that a write adds to the entries. */
 const wrappingBytes = sizeOf({ operation: 'REPLACE', configuration: '' }) - 2;
 
 /** False for entries within their limit that exceed the configuration service's limit once they are wrapped. */

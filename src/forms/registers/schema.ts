@@ -100,7 +100,7 @@ const keyField = z
   .default('value')
   .meta({ description: 'Member that is the key of an object; of no meaning for strings' });
 
-/** A string or an object; `entryProblems` checks it with the others. */
+/** A string or an object; `entryProblems` checks this entry together with the others. */
 export const entryBody = z.union([z.string(), z.record(z.string(), z.unknown())]).meta({ examples: [exampleEntry] });
 
 const revision = z.coerce.number().int().nonnegative();

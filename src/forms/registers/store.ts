@@ -59,7 +59,7 @@ function createReads(configuration: Configuration) {
 
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
-    /** Returns the names that are names of registers with both parts. */
+    /** Returns those of the names whose registers have both parts. */
     existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
       asked(async () => {
         const defined = definitionsIn(await readDefinitions(context));
@@ -77,7 +77,7 @@ function createReads(configuration: Configuration) {
     revisions: (name: string, context: CallContext, page: { top: number; after?: string | undefined }) =>
       asked(() => configuration.revisions(registerNamespace, name, { ...context, ...page })),
 
-    /** Returns the entries of a revision, or undefined if it does not exist or is not a list. */
+    /** Returns the entries of a revision, or undefined if the revision does not exist or is not a list. */
     revision: (name: string, revision: number, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
         const content = await configuration.revision(registerNamespace, name, revision, context);
