@@ -76,7 +76,7 @@ function leave(text: string, code: number): number {
 const started = Date.now();
 const elapsed = () => `${((Date.now() - started) / 1_000).toFixed(0).padStart(4)} s`;
 
-/** Each adversary counts as a passed test, and each problem as a failed one. */
+/** Each problem counts as a failed test. Without problems, each adversary counts as a passed test. */
 async function writeReport(file: string, problems: string[]): Promise<void> {
   const numPassedTests = problems.length === 0 ? adversaries.length : 0;
   await writeFile(file, JSON.stringify({ numPassedTests, numFailedTests: problems.length, testResults: [] }));

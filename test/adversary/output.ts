@@ -1,9 +1,9 @@
-// Searches what the replicas of a run have told operators for tokens, cookies, addresses and data of people.
+// Searches the logs and metrics of a run's replicas for tokens, cookies, addresses and data of people.
 import { Readable } from 'node:stream';
 import { checkLogFile, checkOutput } from '../support/output-check.ts';
 import type { Replica } from './world/replica.ts';
 
-/** Returns what the logs and metrics hold that nobody may read there. */
+/** Returns a line for each secret in the logs and metrics, and for each invalid audit event. */
 export async function judgeOutput(replicas: Replica[]): Promise<string[]> {
   const found = replicas.map(async ({ logFile, place: { name, metricsPort } }) => {
     const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`).then((response) => response.text());

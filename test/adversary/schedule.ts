@@ -46,7 +46,7 @@ function compatible(group: Adversary[]): Adversary[] {
   return hasFault ? group.filter(({ needsDatabase }) => !needsDatabase) : group;
 }
 
-/** Groups the adversaries that excuse failures, so that they do not excuse failures that others cause. */
+/** Adversaries that excuse failures get a separate group, so that they do not excuse failures that others cause. */
 function group(chosen: Adversary[], together: number): Adversary[][] {
   const faults = chosen.filter(({ excuses }) => excuses !== undefined);
   const others = chosen.filter(({ excuses }) => excuses === undefined);

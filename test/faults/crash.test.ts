@@ -1,7 +1,7 @@
 // Kills the form service between any two statements. The process kills itself at a chosen step (see
 // test/support/crash-points.ts), and a new one starts on the same database without such a step. Then both sides are
-// checked: the forms, and the events that the platform received. Requests are killed at every step in CRASH_STRIDE,
-// beginning with one of the first five; CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
+// checked: the forms, and the events that the platform received. Requests are killed at one of CRASH_STRIDE
+// steps, beginning with one of the first five; CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { randomOf } from '../support/abort-schedule.ts';
@@ -67,8 +67,8 @@ const stride = sizeOf('CRASH_STRIDE');
 const random = randomOf(seedOfRun(import.meta.filename));
 
 /**
- * Crashes before one step after another, until the request has fewer steps and completes. Returns the number of its
- * steps, at most.
+ * Crashes before one step after another, until the request has fewer steps and completes. Returns an upper
+ * bound of the number of its steps.
  */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
   let crashes = 0;
@@ -141,7 +141,7 @@ async function expectConsistency(): Promise<void> {
   await expectSubscribers(rows.filter(({ deleted }) => !deleted).map(({ id }) => id));
 }
 
-/** Checks that the notification service has one subscriber for each form, and no data of others. */
+/** Checks that the notification service has one subscriber for each form, and no data of other forms. */
 async function expectSubscribers(formIds: string[]): Promise<void> {
   const { rows } = await world.platformPool.query<{ user_id: string; parts: string[] }>(
     `SELECT s.user_id, array_agg(DISTINCT c.address) AS parts FROM subscribers s
@@ -330,8 +330,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // For each of the rows subscribe, form-created and form-submitted: after the claim, and before and after its event is
-    // counted and its result is recorded. The last crash comes after everything is delivered, so it may go unnoticed.
+    // For each of the rows subscribe, form-created and form-submitted, the process is killed after the claim, and before and
+    // after it counts the event and records the result. The last crash comes after all deliveries, so it may not be counted.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

@@ -41,7 +41,7 @@ interface Ended {
   outcome: unknown;
 }
 
-/** Keeps three reconcilers running, each replaced when it ends, until it is told to stop. */
+/** Keeps three reconcilers running until `stop` is called. A reconciler that ends is replaced. */
 function keepThree(env: Record<string, string>) {
   const running = new Set<ReconcilerProcess>();
   const ended: Ended[] = [];

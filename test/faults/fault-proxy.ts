@@ -1,19 +1,19 @@
 // A TCP proxy with network faults: latency, jitter, a limited rate, resets, refused connections, lost packets, and
-// connections of which one end does not know that the other is gone. It knows no protocol.
+// half-open connections, of which one end does not know that the other has closed. It knows no protocol.
 import { type AddressInfo, createServer, type Socket, connect as toPort } from 'node:net';
 import { resetSocket } from '../../src/service/http/reset-socket.ts';
 import { createFlow, type Flow } from './flow.ts';
 
 export interface Conditions {
-  /** Milliseconds by which each packet is late, in both directions. */
+  /** Milliseconds by which each packet is delayed, in both directions. */
   latency?: number;
-  /** Up to so many milliseconds are added to `latency`, in a random way. The order of the bytes is kept. */
+  /** Up to this many milliseconds are added to `latency`, at random. The order of the bytes is kept. */
   jitter?: number;
-  /** In each direction of each connection. */
+  /** Limit in each direction of each connection. */
   bytesPerSecond?: number;
   /**
-   * The direction in which nothing arrives. The bytes are kept, as by TCP, and arrive when the conditions change, unless
-   * the connection was reset before.
+   * The direction in which nothing arrives. The bytes are kept, as TCP keeps them, and arrive when the conditions change,
+   * unless the connection was reset before.
    */
   lost?: 'requests' | 'responses' | 'both';
 }
@@ -24,14 +24,14 @@ export interface FaultProxy {
   set(conditions: Conditions): void;
   /** Resets all open connections. */
   reset(): void;
-  /** Resets all open connections and refuses new ones, as a server that does not run. */
+  /** Resets all open connections and refuses new ones, as if the server did not run. */
   refuse(): Promise<void>;
   /**
-   * Leaves the open connections half-open, as a firewall that lost its state: neither bytes nor their end pass in any
-   * direction. New connections work.
+   * Strands the open connections, as a firewall does that has lost its state: neither bytes nor the end of a stream pass
+   * in any direction. New connections work.
    */
   strand(): void;
-  /** Resets all connections. New ones go to this port. */
+  /** Resets all connections. New connections go to this port. */
   retarget(port: number): void;
   /** Ends all faults. Stranded connections stay as they are, because a real network cannot repair them either. */
   heal(): Promise<void>;
@@ -76,7 +76,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     const other = pair.ends.find((one) => one !== end);
     if (pair.ends.every(({ destroyed }) => destroyed)) pairs.delete(pair);
     if (pair.isStranded || other?.destroyed) return;
-    // A regular end has been passed on as an end already.
+    // If the connection ended regularly, its flow has already passed the end on.
     if (other && (hadError || !end.readableEnded)) resetSocket(other);
   }
 

@@ -1,4 +1,4 @@
-// The world of the adversaries with a fault proxy on every connection, on a store of its own.
+// The world of test/adversary with a fault proxy on every connection, and with a Redis of the chosen topology.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandom } from '../adversary/random.ts';
 import { startWorld, type Wiring, type World } from '../adversary/world/world.ts';
@@ -74,7 +74,7 @@ export async function startFaultWorld({ postgres, topology, ...rest }: FaultWorl
   };
 }
 
-/** Runs the reconciler as a CronJob does, but `pause` milliseconds after each run, and `before` each run. */
+/** Runs the reconciler repeatedly, as a CronJob does. Before each run, waits `pause` milliseconds and calls `before`. */
 export async function keepReconciling(
   env: Record<string, string>,
   { signal, pause = 4_000, before }: { signal: AbortSignal; pause?: number; before?(): Promise<unknown> },

@@ -1,5 +1,5 @@
-// The first start of the form service beside a platform whose notification service works with an old configuration: the
-// steps of docs/platform.md.
+// The first start of the form service, on a platform whose notification service still works with an old configuration.
+// Follows the steps of docs/platform.md.
 import { expect, it, onTestFinished } from 'vitest';
 import { draft, startFormWorld } from '../support/form-world.ts';
 import { call, roleToken } from '../support/platform.ts';
@@ -16,7 +16,7 @@ it('codes are 503 with the reason, and what waits is sent when the service has r
   onTestFinished(() => world.close());
   const { access, mailbox, tenant, url } = world.platform;
   const token = await roleToken(access, { 'notification-service': ['subscription-app'] });
-  // The service reads its configuration before Formgate registers, and keeps it.
+  // The notification service reads its configuration before Formgate registers, and caches it.
   await call(`${url}/subscription/v1/types?tenantId=${encodeURIComponent(tenant.id)}`, { token });
 
   const forms = await world.start();

@@ -1,13 +1,13 @@
-// One direction of a proxied connection: passes bytes and their end on, late and at a limited rate if it has to, and
-// always in order.
+// One direction of a proxied connection. Passes on the bytes and the end of the stream, always in order, and with a delay
+// and a limited rate if the conditions say so.
 import type { Socket } from 'node:net';
 
 export interface FlowConditions {
-  /** Milliseconds by which the next packet is late. */
+  /** Milliseconds by which the next packet is delayed. */
   waits(): number;
   /** Bytes per second; undefined for no limit. */
   rate(): number | undefined;
-  /** False while nothing passes. */
+  /** False while nothing may pass. */
   isOpen(): boolean;
 }
 
@@ -16,14 +16,14 @@ export interface Flow {
   wake(): void;
 }
 
-/** An empty packet is the end. */
+/** A packet without bytes marks the end of the stream. */
 interface Packet {
   bytes: Buffer | undefined;
-  /** By `performance.now()`. */
+  /** A time as `performance.now()` returns it. */
   due: number;
 }
 
-/** Bytes that wait at most, as in the buffers of a network. */
+/** If more bytes wait, the flow stops reading, as when the buffers of a network are full. */
 const mostWaiting = 256 * 1024;
 /** With a limited rate, bytes pass in pieces, so that the rate is even. */
 const largestPiece = 4 * 1024;

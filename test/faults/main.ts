@@ -1,5 +1,5 @@
-// `npm run test:faults`: users with a model work while stores, services and networks fail. Exits with 1 if an invariant
-// does not hold, and adds topology and seed to seeds.json, which every later run replays.
+// `npm run test:faults`: users work while stores, services and networks fail, and a model checks the results. Exits with 1
+// if an invariant does not hold, and adds topology and seed to seeds.json, which every later run replays.
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism, loadavg } from 'node:os';
@@ -14,7 +14,7 @@ import { type TopologyName, topologies, topologyNames } from './topologies.ts';
 interface Kept {
   topology: string;
   seed: string;
-  /** Faults after which it failed. */
+  /** Number of faults after which the run failed. */
   faults: number;
 }
 const kept: Kept[] = seeds;

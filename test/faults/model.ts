@@ -48,8 +48,8 @@ function judgeForm({ address, formId, done, begun, possible }: Application, foun
 }
 
 /**
- * Waits until the outbox is empty and all mails have been sent. Each change of a form has one event, the events of a form
- * were accepted in order, and the event service has counted each of them once.
+ * Waits until the outbox is empty and all mails have been sent. Then reports the forms whose events were accepted out of
+ * order, the forms with two events of the same kind, and the entries of the quarantine.
  */
 export async function judgeEvents(world: World): Promise<string[]> {
   const { databases } = world.addresses;
@@ -91,7 +91,7 @@ export interface NoticeCount {
   repeated: number;
 }
 
-/** Each event of an application has a notice, and first copies are in the order of the events. */
+/** Checks that each event of an application has a notice, and that first copies arrived in the order of the events. */
 export function judgeNotices(applications: Application[], { mailbox }: World): NoticeCount {
   const byAddress = Map.groupBy([...mailbox.messages()].reverse(), ({ to }) => to);
   const count: NoticeCount = { problems: [], notices: 0, repeated: 0 };

@@ -114,7 +114,7 @@ const linesSince = (from: number): Record<string, unknown>[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** An open circuit lets the next call through only after some seconds. */
+/** Repeats a request until it gets `status`, because an open circuit lets the next call through only after some seconds. */
 const recovers = (ask: () => Promise<Answered>, status: number) =>
   expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(status);
 

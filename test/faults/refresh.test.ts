@@ -37,7 +37,7 @@ describe('a session whose access token is due, and a token endpoint that takes 1
   it('is refreshed by one token request for 200 concurrent calls on three replicas, and no call is rejected', async () => {
     const person = await world.enter();
     const before = (await world.stored(person.handle)).tokens.accessToken;
-    // Due for certain with less than half a minute left.
+    // A token that is valid for less than half a minute is certainly due.
     await world.shortenToken(person.handle, 29_000);
     door.presented.length = 0;
     door.set(10_000);
@@ -51,7 +51,7 @@ describe('a session whose access token is due, and a token endpoint that takes 1
   });
 });
 
-/** Begins a refresh in its own process, whose access token is then valid for 2 s. Returns the refresh token as well. */
+/** Begins a refresh in a separate process. The old access token is valid for at most 3 s more. */
 async function refreshElsewhere() {
   const process = await startTokenHandlerProcess({ env: world.handler.env });
   onTestFinished(() => void process.child.kill('SIGKILL'));

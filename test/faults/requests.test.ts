@@ -85,7 +85,7 @@ function typeOf(name: string): Record<string, string> | undefined {
 
 const guarded = () => operations.filter(({ hasBearer }) => hasBearer);
 const ofForms = () => guarded().filter(({ path }) => path.includes('{formId}'));
-/** References are searched in the definitions of the caller's tenant, whether the register exists or not. */
+/** Leaves out references, which are searched in the caller's tenant even if the register does not exist. */
 const ofRegisters = () => guarded().filter(({ path }) => path.includes('{name}') && !path.endsWith('/references'));
 const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
 const realmRoles = ['applicant', 'clerk', 'assessor'];

@@ -19,9 +19,9 @@ interface RunOptions {
   postgres: PostgresPair;
   topology: TopologyName;
   seed: string;
-  /** Faults at least; the run ends after the one during which `until` passes. */
+  /** Smallest number of faults. Further faults follow until the time `until` has passed. */
   faults: number;
-  /** By `Date.now()`. */
+  /** A time as `Date.now()` returns it. */
   until: number;
   print(line: string): void;
 }

@@ -58,7 +58,7 @@ function environmentOf(name: Service): Record<string, string> {
 
 const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')];
 
-/** Returns the milliseconds of the main thread, and the milliseconds that passed. Ends the process with SIGTERM. */
+/** Returns the CPU milliseconds of the main thread, and the milliseconds that passed. Ends the process with SIGTERM. */
 async function start(args: string[], env: Record<string, string>): Promise<{ cpu: number; passed: number }> {
   const started = performance.now();
   const flags = [...productionFlags, ...metered];

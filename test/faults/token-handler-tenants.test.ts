@@ -1,6 +1,6 @@
 // Tenants that are added while a token handler runs in a separate process. Each has its own realm and a registered
-// client, through which people sign in. An invalid client does not affect the others, and the process keeps of each
-// tenant only entries in bounded caches. TENANTS=1000 adds a thousand; the default is smaller, which is enough because
+// client, through which people sign in. An invalid client does not affect the others, and for each tenant the process
+// keeps only entries in bounded caches. TENANTS=1000 adds a thousand; the default is smaller, which is enough because
 // the bound is per tenant.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -38,8 +38,8 @@ const lateCode = 1_024;
  */
 const noise = 320;
 /**
- * Limit of additional metric series, sockets and timers that other kinds of requests may cause. One for each tenant
- * would exceed it.
+ * Limit of additional metric series, sockets and timers that other kinds of requests may cause. One series or socket for
+ * each tenant would exceed this limit.
  */
 const fewer = batch / 2;
 
@@ -202,7 +202,7 @@ it('tenants that are added while it runs are known soon, and each costs no more 
 it('meeting the same tenants again leaves nothing, with their list and configurations fetched anew', {
   timeout: 600_000,
 }, async () => {
-  // The code that refreshes cached data is warm only after several hundred requests, too.
+  // Warm up: the code that refreshes cached data is compiled only after several hundred requests.
   for (let met = 0; met < 450; met += most) await inTurns(from(1, most), meet);
   const before = await whatIsKept('all some times');
   for (let met = 0; met < 300; met += most) await inTurns(from(1, most), meet);

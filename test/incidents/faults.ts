@@ -21,7 +21,7 @@ export const shut = (name: keyof World['gates']) => async (world: World) => {
   return () => world.gates[name].open();
 };
 
-/** Repeats a step until the fix, and then waits for its end. */
+/** Repeats a step. Returns the fix, which ends the repetition and waits for the last step. */
 function repeated(step: () => Promise<void>): () => Promise<void> {
   let stopped = false;
   const running = (async () => {
@@ -100,7 +100,7 @@ export const tenMinutesAhead = {
   TEST_TIME_SHIFT: '600000',
 };
 
-/** An authority that the process trusts, and that expires tomorrow. */
+/** Returns settings with which a process trusts an authority that expires tomorrow. */
 export function expiringAuthority({ folder }: World): Record<string, string> {
   const certificate = join(folder, 'authority.pem');
   const args = [
@@ -111,7 +111,7 @@ export function expiringAuthority({ folder }: World): Record<string, string> {
   return { NODE_EXTRA_CA_CERTS: certificate };
 }
 
-/** The key of the token handler was first seen long ago. The fix rotates it. */
+/** Makes the token handler's key look as if it was first seen long ago. The fix rotates the key. */
 export async function ageKey(world: World): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: world.databaseUrls.tokenHandler });
   await client.connect();
@@ -125,9 +125,9 @@ export async function ageKey(world: World): Promise<() => Promise<void>> {
   };
 }
 
-/** Another writer replaces the document of the events, as a script does that does not know of the form service. */
+/** Removes the form service's registration from the document of the events, as a script that replaces it may do. */
 export async function overwriteRegistration(world: World): Promise<() => Promise<void>> {
-  // A process that has just started checks its registration every few seconds.
+  // Restarted, because a process that has just started checks its registration every few seconds.
   await restart(world, 'forms');
   await delay(2_000);
   const client = new pg.Client({ connectionString: world.databaseUrls.platform });
@@ -149,7 +149,7 @@ export async function startWithoutPlatform(world: World): Promise<() => Promise<
   return () => world.gates.platform.open();
 }
 
-/** A draft that is due, and that a trigger of the database refuses to change. */
+/** Makes a draft due, and lets a trigger of the database refuse changes of this draft. */
 export async function poisonDraft(world: World, routine: Routine): Promise<() => Promise<void>> {
   const pool = new pg.Pool({ connectionString: world.databaseUrls.forms, max: 1 });
   const { rows } = await pool.query<{ id: string }>(

@@ -11,7 +11,7 @@ import { startWorld, type World } from './world.ts';
 
 /** Seconds between two runs of the reconciler. */
 const reconcilesEvery = 10;
-/** Seconds after which an alert that does not come or go is missing. */
+/** Seconds within which an alert must fire, and within which it must end. */
 const patience = 90;
 
 const chosen =

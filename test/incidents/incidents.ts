@@ -126,7 +126,7 @@ export const incidents: Incident[] = [
   },
 ];
 
-/** The incidents that a run with INCIDENTS=short has. */
+/** Names of the faults in a run with INCIDENTS=short. */
 export const shortSelection = ['Redis stopped', 'Mail server down', 'Token handler stopped'];
 
 export const reportFile = join(import.meta.dirname, '../../docs/incidents.md');

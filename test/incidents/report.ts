@@ -4,10 +4,10 @@ import type { Incident } from './incidents.ts';
 import { factor } from './scaled-rules.ts';
 
 export interface Measured extends Pick<Incident, 'fault' | 'alert' | 'severity'> {
-  /** Seconds after the begin of the fault. */
+  /** Seconds from the beginning of the fault until the alert was pending; `firing`: until it fired. */
   pending: number;
   firing: number;
-  /** Seconds after the fix. */
+  /** Seconds from the fix until the alert was inactive. */
   resolved: number;
 }
 

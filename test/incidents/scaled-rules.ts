@@ -1,7 +1,7 @@
 // The chart's rules with all durations divided, so that an incident of an hour takes a minute.
 import { ruleSettings, ruleText } from '../monitoring/rules.ts';
 
-/** By which durations are divided: a second of an incident stands for a minute of the rules. */
+/** The number by which durations are divided: a second of an incident stands for a minute of the rules. */
 export const factor = 60;
 
 const units = { s: 1, m: 60, h: 3_600, d: 86_400 };
@@ -13,7 +13,7 @@ export function scaledRules(): string {
     evaluationSeconds: factor,
     outboxSeconds: outboxSeconds / factor,
     reconcilerSeconds: reconcilerSeconds / factor,
-    // A day would be 24 minutes, for which an incident need not wait: drafts of the incident are days overdue.
+    // A day would become 24 minutes. An incident need not last that long, because its drafts are days overdue.
     overdueSeconds: 60,
   });
   const scaled = text
@@ -22,7 +22,7 @@ export function scaledRules(): string {
       /^(\s+(?:for|interval): )(\d+)([smhd])$/gm,
       (_all, before, count, unit) => `${before}${shorter(count, unit)}`,
     );
-  // The number of failures is a sum over evaluations, each of which stands for a second.
+  // The rules sum the failures per second over all evaluations, and multiply by the seconds between them: here 1.
   return scaled.replaceAll(`]) * ${factor} >=`, ']) * 1 >=');
 }
 

@@ -4,17 +4,17 @@ import { accessTokenLifetime, type World } from './world.ts';
 
 const client = '/token-handler/clients/demo-console';
 const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
-/** Requests that may be in flight; a fault that holds more of them back needs no further ones. */
+/** Most requests in flight. When a fault holds back this many, no further requests are sent. */
 const mostInFlight = 60;
 
-/** Each is used every 20 s, which is longer than half of the lifetime of its token. */
+/** Number of older sessions. Each is used every 20 s, which is longer than half of the lifetime of its token. */
 const mostOlder = 40;
 
 export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** Registers the client and begins. */
+/** Registers the client and begins the traffic. */
 export async function startTraffic(world: World): Promise<Traffic> {
   await register(world);
   const token = await world.token('demo-intake');

@@ -29,7 +29,7 @@ export interface World {
   publicUrl: string;
   gates: Gates;
   redis: TestRedis;
-  /** URLs of the databases, which pass no gate. */
+  /** URLs of the databases. Connections to them bypass the gates. */
   databaseUrls: { forms: string; tokenHandler: string; platform: string };
   metricsPorts: Record<Job, number>;
   /** Requests a token of the realm `demo`. */
@@ -150,7 +150,7 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
       ...environments.forms,
       DATABASE_URL: behind(places.forms.databaseUrl, gates.formsPostgres),
       DIRECTORY_URL: `${platformUrl}/directory/v2`,
-      // Pages would have to be built first.
+      // Serves no pages, because they would have to be built first.
       PAGES: '',
     },
     'token-handler': {
@@ -214,7 +214,7 @@ function run(env: Record<string, string>): Promise<void> {
   return new Promise((done) => child.once('exit', () => done()));
 }
 
-/** Finds the process by its environment, as its supervisor does not tell. */
+/** Finds the process by its environment, because its supervisor does not report the id. */
 async function pidOf(metricsPort: number): Promise<number> {
   const { readdir } = await import('node:fs/promises');
   for (const name of await readdir('/proc')) {

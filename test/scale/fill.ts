@@ -22,8 +22,8 @@ SELECT n, json_build_object('name', 'Ana', 'text', (
     CASE WHEN n < 700 THEN 12 WHEN n < 900 THEN 31 WHEN n < 990 THEN 127 ELSE 511 END) i)) AS data
 FROM generate_series(0, 999) n`;
 
-// $1 the largest tenant, $2 the definition, $3 and $4 the first and last number, $5 the number of forms. Forms are in the
-// order of their creation, within 30 days. The multiplications scatter the kinds of forms evenly.
+// $1: the largest tenant, $2: the definition, $3 and $4: the first and last number, $5: the number of forms. Forms are in
+// the order of their creation, within 30 days. The multiplications scatter the kinds of forms evenly.
 const fillSql = `
 INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
   one_per_applicant, applicant, last_accessed, locked, submitted, revision, data, files, subscriber_id)
@@ -52,17 +52,17 @@ CROSS JOIN LATERAL (
       ELSE greatest(c.created, now() - (0.1 + 11 * random()) * interval '1 day') END AS accessed) d
 JOIN scale_form_data a ON a.n = (g * 31) % 1000`;
 
-/** Locked forms that are due have the row that says that their applicant was notified. */
+/** For each locked form that is due, adds the outbox row that says that its applicant was notified. */
 const noticesSql = `
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
 SELECT id, tenant_id, 'form-locked', jsonb_build_object('definitionId', definition_id), locked, locked, locked
 FROM forms WHERE status = 'Locked' AND locked < now() - interval '15 days'`;
 
 const chunk = 20_000;
-/** Connections that fill. */
+/** Number of connections that insert forms. */
 const width = 2;
 
-/** Indexes are dropped first and created at the end, which takes half as long. Takes about 100 s for a million drafts. */
+/** Indexes are dropped first and created at the end, which halves the time. A million drafts take about 100 s. */
 export async function fill(options: FillOptions): Promise<void> {
   const { drafts, log, tenant } = options;
   const total = Math.round(drafts * 1.1);

@@ -13,20 +13,20 @@ export interface MigrationResult {
   seconds: number;
   /** Milliseconds. */
   saves: { count: number; p99: number; slowest: number; failed: number };
-  /** Longest wait of another statement than the migration for a lock, as `pg_locks` shows it every 20 ms; milliseconds. */
+  /** Longest time for which a save or a list waited for a lock, in milliseconds. `pg_locks` is read every 20 ms. */
   longestLockWait: number;
 }
 
 const saveSql = `UPDATE forms SET data = $2, files = '{}', revision = revision + 1, last_accessed = now()
   WHERE id = $1 AND status = 'Draft' RETURNING revision`;
 const listSql = 'SELECT id FROM forms WHERE tenant_id = $1 ORDER BY created DESC, id DESC LIMIT 20';
-/** Statements of the migration itself wait for locks without anybody else waiting. */
+/** Leaves out statements of the migration, which may wait for a lock while no save or list waits. */
 const waitSql = `
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)) * 1000, 0)::float8 AS wait
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE NOT l.granted AND a.application_name = 'scale saves'`;
 
-/** Saves per second, and the connections that make them. */
+/** Statements per second; `connections` is the number of connections that send them. */
 const rate = 50;
 const connections = 8;
 
@@ -42,7 +42,7 @@ export async function measureMigrations(database: ScaleDatabase, tenant: string)
     const started = performance.now();
     const measured = await load.measure(async () => {
       await migrateTo(version, database.forms);
-      // Statements that began to wait end.
+      // Leaves statements that wait for the migration's locks the time to end.
       await delay(1_000);
     });
     results.push({ version, seconds: (performance.now() - started - 1_000) / 1_000, ...measured });

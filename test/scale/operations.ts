@@ -78,7 +78,7 @@ export async function measureRequests(bench: ExpiryBench, url: string): Promise<
     ['list with total', () => send('GET', '?top=50&includeTotal=true', { headers: admin })],
     ['search by address', (index) => send('GET', '', { headers: { ...admin, 'x-applicant-address': address(index) } })],
   ];
-  // A pod that has just started on a busy machine refuses creates while its first calls of the platform fail.
+  // Creates are repeated: on a busy machine, the first calls of a new pod to the platform fail, so it refuses creates.
   const create = steps[0]?.[1];
   for (let attempt = 0; attempt < 20 && ids.length === 0; attempt += 1)
     await create?.(attempt).catch(() => delay(3_000));

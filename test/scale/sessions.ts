@@ -15,11 +15,11 @@ export interface SessionFigures {
   created: number;
   /** Bytes of all nodes for one session with its index entries. */
   bytesPerSession: number;
-  /** Milliseconds of one read after another. */
+  /** Milliseconds that a read takes, when reads are sent one after another. */
   read: { p50: number; p99: number };
   /** Reads per second, 16 at a time. */
   reads: number;
-  /** Milliseconds: to count all sessions, and to end the ten sessions of a person. */
+  /** Milliseconds that counting all sessions takes; `endPerson`: that ending the ten sessions of a person takes. */
   count: number;
   endPerson: number;
 }
@@ -52,7 +52,7 @@ export async function measureSessions({ settings, sessions, usedMemory }: Sessio
     await store.index.enter(indexes, handle, now + hour, now);
     await store.tokens.start(handle, { sealed: text(sizes.tokens), limit: now + 10 * hour }, now);
   };
-  // On a busy machine a command may take longer than the token handler waits.
+  // Tries twice, because on a busy machine a command may take longer than the token handler waits.
   const created = await rateOf(sessions, (index) => create(index).catch(() => create(index)));
   // Entries of the index of all sessions are written after the sign-in.
   while ((await store.tokens.count(now)) < sessions) await new Promise((resolve) => setTimeout(resolve, 50));

@@ -20,7 +20,7 @@ export interface Series {
   points: Point[];
 }
 
-/** Returns a description of each series that surely grew by more than its limit: a share of its mean, or `least`. */
+/** Describes each series that surely grew by more than its limit: a share of its mean, but not less than `least`. */
 export function judge(series: Series[]): string[] {
   return series.flatMap(({ process, quantity, points }) => {
     const { mean, growth } = trendOf(points);

@@ -1,5 +1,5 @@
 // `npm run soak`: users and a steady load for an hour, while replicas are deployed, drafts expire, keys are rotated and
-// faults happen. Exits with 1 if something fails or grows.
+// faults happen. Exits with 1 if an invariant does not hold or a resource grows.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

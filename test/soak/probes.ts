@@ -24,7 +24,7 @@ export interface ProbeOptions {
   world: World;
   /** Milliseconds between two samples. */
   interval: number;
-  /** Every n-th sample collects garbage first, to measure what is alive. */
+  /** Every n-th sample collects garbage first, to measure the live memory. */
   collectEvery: number;
 }
 
@@ -81,7 +81,7 @@ export function startProbes({ world, interval, collectEvery }: ProbeOptions): Pr
       for (const kind of ['save', 'target GET'] as const) {
         const own = requests.filter((each) => each.kind === kind);
         const size = Math.ceil(own.length / 60);
-        // The requests are in the order in which they ended, at a steady rate.
+        // Equal numbers of requests take equal times: they are in the order in which they ended, and their rate is steady.
         for (let part = 0; part * size < own.length; part += 1) {
           const milliseconds = own.slice(part * size, (part + 1) * size).map((each) => each.milliseconds);
           const name = `requests: ${kind}`;

@@ -29,7 +29,7 @@ export interface SoakOptions {
 export interface SoakResult {
   problems: string[];
   series: Series[];
-  /** Requests per second: of the capacity, and of the steady load. */
+  /** Requests per second that the replicas can serve; `rate`: requests per second of the steady load. */
   capacity: number;
   rate: number;
   load: SteadyLoad;
@@ -79,7 +79,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
   try {
     recorder.phase = calm;
     const send = await prepareSteadyLoad(world, recorder);
-    // The first requests compile the code.
+    // This result is not used, because the first requests compile the code.
     await measureCapacity(send, 30, 10_000);
     const capacity = await measureCapacity(send, 30, 15_000);
     const rate = capacity / 2;
@@ -90,7 +90,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
       before: async () => {
         counts.expiryRuns += 1;
         const drafts = { ...overdueDrafts, tenantId: world.addresses.tenants.honest.id };
-        // During a fault of Postgres, the next run finds more.
+        // Fails during a fault of Postgres. Before the next run, drafts are added again.
         await addOverdue(pool, drafts).catch(() => undefined);
       },
     });

@@ -12,7 +12,7 @@ export type SendOne = (index: number) => Promise<unknown>;
 
 const drafts = 100;
 const sessionsOfPerson = 4;
-/** More would only wait: a fault must not be followed by a flood. */
+/** Most requests in flight. Without this limit, the requests that a fault holds back would become a flood after it. */
 const mostOpen = 100;
 
 export async function prepareSteadyLoad(world: World, recorder: Recorder): Promise<SendOne> {
@@ -50,7 +50,7 @@ export async function prepareSteadyLoad(world: World, recorder: Recorder): Promi
   };
 }
 
-/** Requests per second with as many requests at once as `senders`, each of which begins when one has ended. */
+/** Returns the requests per second of `senders` concurrent loops. Each loop sends a request when its last one has ended. */
 export async function measureCapacity(send: SendOne, senders: number, milliseconds: number): Promise<number> {
   const end = performance.now() + milliseconds;
   let sent = 0;

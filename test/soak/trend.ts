@@ -11,11 +11,11 @@ export interface Trend {
   mean: number;
   /** Change per hour. */
   slope: Estimate;
-  /** Change from the first to the last sample on the line: its smallest plausible value, and the value of the line. */
+  /** Change from the first to the last sample, on the fitted line. `atLeast` is the lower bound of its interval. */
   growth: { atLeast: number; value: number };
 }
 
-/** Equal parts of the time of a series. */
+/** Number of equal parts into which the time of a series is divided. */
 const parts = 20;
 
 /**

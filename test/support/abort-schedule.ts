@@ -65,8 +65,8 @@ export function upgradeByMode(request: IncomingMessage, socket: Duplex): void {
 }
 
 /**
- * Starts a TCP server that never answers a TLS handshake. It accepts connections after `hold`; before, and again after
- * `drop`, it closes them immediately.
+ * Starts a TCP server that never answers a TLS handshake. It keeps connections open between `hold` and `drop`. At all
+ * other times, it closes them immediately.
  */
 export async function startSilentServer() {
   const sockets = new Set<Socket>();

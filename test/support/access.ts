@@ -28,7 +28,7 @@ export interface TestAccessOptions {
   publicUrl?: string;
   /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */
   demoTokenLifetime?: number;
-  /** Returns the port of a proxy in front of this port. Everyone reaches the provider through it. */
+  /** Returns the port of a proxy in front of `port`. All callers reach the provider through that proxy. */
   front?(port: number): Promise<number>;
 }
 

@@ -15,27 +15,27 @@ export interface CapturedLog {
 
 let notice = (_line: string): void => undefined;
 
-/** Sets the function that gets each line of every captured log of this process, and what `noticeOutput` gets. */
+/** Sets the listener of this process. It gets each line of every captured log, and each line passed to `noticeOutput`. */
 export function onLogLine(listen: (line: string) => void): void {
   notice = listen;
 }
 
-/** Passes other output of a process to that function: a line of its metrics, or a span that it has exported. */
+/** Passes other output of a process to the listener: a line of its metrics, or a span that it has exported. */
 export function noticeOutput(line: string): void {
   notice(line);
 }
 
-/** Passes each line of a stream, such as the output of a process that a test has started. */
+/** Passes each line of a stream to the listener, such as the output of a process that a test has started. */
 export function noticeStream(stream: Readable): void {
   createInterface({ input: stream }).on('line', (line) => notice(line));
 }
 
-/** Passes each line of a file. */
+/** Passes each line of a file to the listener. */
 export async function noticeFile(path: string): Promise<void> {
   for await (const line of createInterface({ input: createReadStream(path) })) notice(line);
 }
 
-/** Passes each line of the logs in a folder. */
+/** Passes each line of the logs in a folder to the listener. */
 export async function noticeLogs(folder: string): Promise<void> {
   for (const name of await readdir(folder)) if (name.endsWith('.log')) await noticeFile(join(folder, name));
 }

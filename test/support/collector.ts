@@ -29,9 +29,9 @@ export interface Collector {
   raw(): string;
   /** Responds with this status instead of 200. */
   status: number;
-  /** Milliseconds before a response. */
+  /** Delay of each response, in milliseconds. */
   delay: number;
-  /** Returns the spans when `enough` is true of them. Throws after 15 s. */
+  /** Waits until `enough` accepts the spans, and returns them. Throws after 15 s. */
   until(enough: (spans: CollectedSpan[]) => boolean): Promise<CollectedSpan[]>;
   close(): Promise<void>;
 }

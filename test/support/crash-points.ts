@@ -60,7 +60,7 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
   };
   const query = pg.Pool.prototype.query as (...values: unknown[]) => Promise<unknown>;
   pg.Pool.prototype.query = async function (this: pg.Pool, ...values: unknown[]) {
-    // The index of addresses is filled beside the dispatcher, with the same pool.
+    // Statements that fill the index of addresses use the same pool, but are not the dispatcher's.
     const isIndex = String(values[0]).includes('address_index');
     if (current.getStore() || isIndex) return query.apply(this, values);
     const isLook = String(values[0]).includes('SKIP LOCKED');

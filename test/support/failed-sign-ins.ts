@@ -1,5 +1,5 @@
-// A real token handler, and for each page of a failed sign-in or logout an address that leads to it: with a client that
-// is not registered, an identity provider and a Redis that are down, a spent rate limit, and a table that is missing.
+// A real token handler, with an address that leads to each page of a failed sign-in or logout. The causes are a client
+// that is not registered, an identity provider and a Redis that are down, a spent rate limit, and a missing table.
 import type { RunningService } from '../../src/service/operations/serve.ts';
 import type { PageName } from '../../src/token-handler/pages/catalogue.ts';
 import { type HttpTap, startHttpTap } from './http-tap.ts';
@@ -8,15 +8,15 @@ import { cookieName, type SessionWorld, startSessionWorld } from './sessions.ts'
 
 export interface FailedSignIns {
   world: SessionWorld;
-  /** Value of the session cookie of a person who is signed in at `world`. Without it, nothing needs the session store. */
+  /** Value of the session cookie of a person who is signed in at `world`. A request without it needs no session store. */
   cookie: string;
-  /** Calls `visit` with an address that leads to the page, as often as it is requested with the cookie meanwhile. */
+  /** Calls `visit` with an address. While `visit` runs, each request of that address with the cookie gets the page. */
   during<T>(page: PageName, visit: (url: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 const frozen = new Date('2026-11-22T12:02:30Z');
-/** Half of a window of the rate limit is left, always. What is cached from the platform never expires. */
+/** Stands still: half of a window of the rate limit is always left, and data cached from the platform never expires. */
 const clock = () => frozen;
 
 /** A name that would break out of an attribute or a tag, turn the text around, and fill the screen. */
@@ -75,7 +75,7 @@ async function startReplicas(start: SessionWorld['handler']['startReplica'], tap
   return { withoutRedis, withoutProvider, limited };
 }
 
-/** The identity provider fails after the token handler has a token for the platform, and before anyone signs in. */
+/** Shuts the identity provider after the token handler has got a token for the platform, and before anyone signs in. */
 async function loseProvider(replica: RunningService, world: SessionWorld, tap: HttpTap): Promise<void> {
   const { status } = await call(world.authUrl({}, { site: replica.url, clientId: 'unregistered' }));
   if (status !== 409) throw new Error(`the token handler does not find its clients: ${status}`);

@@ -43,12 +43,12 @@ interface PassedAnswer {
   body: Buffer;
 }
 
-/** Answers a call with a status instead of forwarding it; undefined to forward it. */
+/** Returns the status with which to respond instead of forwarding a call; undefined to forward the call. */
 export type ScriptedAnswer = (call: IncomingMessage) => Promise<number | undefined>;
 
 export interface FaultProxyOptions {
   scripted?: ScriptedAnswer;
-  /** Tells by its path that a call is forwarded without being counted or broken, because another part makes it any time. */
+  /** True for paths whose calls are forwarded without being counted or broken, because they come at unpredictable times. */
   uncounted?: (path: string) => boolean;
 }
 

@@ -12,10 +12,13 @@ export interface FrontendSite {
   close(): Promise<void>;
 }
 
-/** Frontends need no exceptions for the token handler. */
+/** Content-Security-Policy of the pages. It contains no exceptions for the token handler, because frontends need none. */
 const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'self'";
 
-/** `files` maps paths to texts. A path may end in `*`. One without an ending is a page. `others` maps path prefixes to other servers. */
+/**
+ * `files` maps paths to texts. A path may end in `*`. A path without a file name extension is served as HTML. `others`
+ * maps path prefixes to other servers.
+ */
 export async function startFrontendSite(
   files: Record<string, string>,
   others: Record<string, string> = {},

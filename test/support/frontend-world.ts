@@ -11,7 +11,7 @@ import { startTargetWorld, type TargetWorld } from './targets.ts';
 /** The browser module as pages without a build import it. */
 export const clientFile = join(import.meta.dirname, '../../web/dist/token-handler-client/token-handler-client.js');
 const script = join(import.meta.dirname, '../fixtures/frontend/app.js');
-/** It keeps what is typed into a field, and records events. */
+/** Page of the frontend. Its script keeps the text of the field across a sign-in, and records the module's events. */
 const page = '<!doctype html><title>Frontend</title><input id="typed"><script type="module" src="/app.js"></script>';
 
 export interface FrontendWorld {
@@ -65,7 +65,7 @@ export async function startFrontendWorld(): Promise<FrontendWorld> {
 
 /** Waits until an expression of the page is true. Before its script has run, `client` and `events` are missing. */
 export async function until(tab: Page, expression: string): Promise<void> {
-  // Not `waitForFunction`, which the page's policy forbids. While the page changes, nothing can be evaluated.
+  // The page's policy forbids `waitForFunction`. An evaluation that fails because the page changes counts as false.
   const isTrue = () => tab.evaluate(`globalThis.client !== undefined && Boolean(${expression})`).catch(() => false);
   await expect.poll(isTrue, { interval: 20 }).toBe(true);
 }
@@ -74,7 +74,7 @@ export async function until(tab: Page, expression: string): Promise<void> {
 export const events = (tab: Page): Promise<string[]> => tab.evaluate<string[]>('events');
 export const hasEvent = (tab: Page, type: string): Promise<void> => until(tab, `events.includes('${type}')`);
 
-/** Signs in with the identity provider's form, and returns when the frontend knows it. */
+/** Signs in with the identity provider's form, and returns when the frontend has the session. */
 export async function signIn(tab: Page, person = 'alice', options = {}): Promise<void> {
   await tab.evaluate(`client.signIn(${JSON.stringify(options)})`);
   await tab.fill('input[name=username]', `${person}@example.com`);

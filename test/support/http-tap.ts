@@ -8,7 +8,7 @@ export interface Exchange {
   method: string;
   /** Path and query. */
   target: string;
-  /** Of the request. */
+  /** Headers of the request. */
   headers: IncomingHttpHeaders;
   body: string;
   status: number;

@@ -8,13 +8,14 @@ import { afterAll, beforeAll, beforeEach, expect, type RunnerTask } from 'vitest
 /** Milliseconds for closing sockets and processes to finish, and for one-shot timers to fire. */
 const patience = 20_000;
 /**
- * Set on `process` once a test has failed in this worker, because leaks of that test would be blamed on the next files.
+ * Set on `process` once a test has failed in this worker. Later files are then not checked, because the leaks of the
+ * failed test would be blamed on them.
  */
 const disturbed = Symbol.for('formgate: a test failed in this worker');
 
 let kindsBefore: Map<string, number>;
 let handlesBefore: WeakSet<object>;
-/** Undefined if no test ran, as after a failed beforeAll. */
+/** The file whose tests run. Undefined if no test has run, as after a failed beforeAll. */
 let file: RunnerTask | undefined;
 beforeAll(() => {
   kindsBefore = openKinds();

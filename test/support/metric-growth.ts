@@ -13,7 +13,7 @@ export async function samplesOf(metricsUrl: string, metric: string): Promise<Rec
   return samples;
 }
 
-/** Returns how much the samples of a metric have grown during `work`, without those that have not. */
+/** Returns by how much each sample of a metric has grown during `work`. Leaves out samples that have not changed. */
 export async function growthOf(
   metricsUrl: string,
   metric: string,

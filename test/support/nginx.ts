@@ -10,7 +10,7 @@ export interface TestNginx {
   close(): Promise<void>;
 }
 
-/** Throws the words of `nginx -t` if nginx refuses the configuration. `url` is polled until nginx responds. */
+/** Throws with the message of `nginx -t` if nginx refuses the configuration. `url` is polled until nginx responds. */
 export async function startTestNginx(configuration: string, url: string): Promise<TestNginx> {
   const folder = mkdtempSync(join(tmpdir(), 'formgate-nginx-'));
   const file = join(folder, 'nginx.conf');

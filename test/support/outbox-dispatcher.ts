@@ -82,7 +82,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
     clock,
     log,
     callTimeout: 10_000,
-    // This process sends no requests but those to the sink.
+    // This process serves no callers, so the dispatcher always delivers at its idle rate.
     traffic: { isServing: () => false, close: () => undefined },
     pace: { ...quick, ...options.pace },
   });

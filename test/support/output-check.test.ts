@@ -1,4 +1,4 @@
-// The check of all output finds what it looks for.
+// Tests that the check of all output finds the secrets and the invalid events that it looks for.
 import { expect, it } from 'vitest';
 import { serviceEvent } from '../../src/service/operations/audit.ts';
 import { problemOfLine } from './output-check.ts';

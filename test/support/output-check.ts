@@ -1,6 +1,6 @@
-// Checks a line that a process has written: a log line, a sample of its metrics, an exported span. Audit events have the form of
-// docs/audit-event.schema.json, and nothing holds a token, a cookie, an email address or a value that a test has marked as
-// secret with the word "canary".
+// Checks lines that a process has written: log lines, samples of its metrics, exported spans. An audit event must match
+// docs/audit-event.schema.json. No line may contain a token, a cookie, an email address or a value that a test has marked
+// as secret with the word "canary".
 import { createReadStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -42,7 +42,7 @@ export function createOutputCheck() {
 
 const mostProblems = 5;
 
-/** Returns the problems of a text, or of the file at a path. */
+/** Returns the problems of the lines of a stream. */
 export async function checkOutput(output: Readable): Promise<string[]> {
   const check = createOutputCheck();
   for await (const line of createInterface({ input: output })) check.add(line);

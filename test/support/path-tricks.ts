@@ -92,7 +92,7 @@ const dressedDots = [
   '%e2%85%9f..',
   '%ef%bc%852e%ef%bc%852e',
   '%252%c4%93%252%c4%93',
-  // Dots beside a percent sign that a strict decoder does not take for an encoding.
+  // Doubly encoded dots, followed by a percent sign that begins no valid encoding.
   '%25e3%2580%2582%c2%a5%25a%c3%a9',
 ];
 

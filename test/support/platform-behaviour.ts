@@ -1,7 +1,7 @@
 // How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite against
 // the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
 
-/** Also if the register suites run against a service that the environment names. */
+/** True if the run chooses the reference behaviour, or if its register suites run against a real configuration service. */
 export const isReferenceRun =
   process.env.PLATFORM_BEHAVIOUR === 'reference' || process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
 
@@ -22,8 +22,8 @@ export const referenceBehaviour = {
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
 
 /**
- * Runs `work` for all items together, in the reference behaviour one after the other: there, tests that prepare data in
- * one document at the same time undo each other's preparations.
+ * Runs `work` for all items concurrently. In the reference behaviour, runs it for one item after the other, because
+ * concurrent preparations of data in one document undo each other there.
  */
 export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (!isReferenceRun) await Promise.all(items.map(work));

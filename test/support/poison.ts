@@ -2,7 +2,7 @@
 // cannot read, values at the end of their range, and rows that a trigger refuses to change.
 import type pg from 'pg';
 
-/** SET clauses that break an existing form, by what is wrong with it. */
+/** SET clauses that break an existing form. The names say what is then wrong with it. */
 export const poisons: Record<string, string> = {
   'a NUL in data': String.raw`data = '{"q":1,"\u0000":"\u0000"}'`,
   'a NUL in the name of a file': String.raw`files = '{"a\u0000b":"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551"}'`,

@@ -83,7 +83,7 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
     await client.query(`CREATE DATABASE ${name}`);
     const lockTimeout = directory === formMigrations.directory ? formMigrations.lockTimeout : undefined;
     await migrate({ url: databaseUrl(name), directory, lockTimeout, log: silentLog });
-    // Marked as a template last, so that one whose migration failed is made again.
+    // Marked as a template last, so that a database whose migration failed is made again.
     await client.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
     return name;
   } finally {

@@ -7,15 +7,15 @@
 //   configuration-admin
 // - REGISTER_SUITE_TENANT: URN of a tenant for the suites
 // - REGISTER_SUITE_OTHER_TENANT: URN of another tenant, which is only read
-// - REGISTER_SUITE_URN_PREFIX: if it is not urn:example
+// - REGISTER_SUITE_URN_PREFIX: the platform's prefix of URNs, if it is not urn:example
 //
 // The tokens of the API's callers always come from the test's own identity provider. Registers get unique names, and
 // `close` removes them. `npm run test:registers` runs the files one after another, because they share the registers of one
 // tenant.
 //
-// The real service loses one of two concurrent edits of a document, and the definitions of all registers are in one. Tests
-// therefore prepare their registers one after another. Only what changes different registers at the same time on purpose
-// meets that limit.
+// The real service loses one of two concurrent edits of a document, and one document holds the definitions of all
+// registers. Tests therefore prepare their registers one after another. Only tests that change different registers
+// concurrently on purpose meet that limit.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
@@ -67,7 +67,7 @@ export interface RegisterBackend {
 }
 
 export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
-  /** Reads without a token that one address may make in a period. */
+  /** One address may make `reads` reads without a token in `seconds` seconds. */
   anonymousReads?: { reads: number; seconds: number };
   /** Used instead of the real base URL, such as that of a proxy. */
   configurationUrl?: string;

@@ -44,7 +44,7 @@ export interface SessionReplica {
   /** Opens another session like this one, without calling the identity provider. */
   reopen(like: Session, tokens: Omit<TokenSet, 'roles'>): Promise<OpenedSession>;
   read(cookie: string): Promise<LiveSession | undefined>;
-  /** As `GET /sessions` reads a session: without extending it. */
+  /** Reads a session without extending it, as `GET /sessions` does. */
   see(cookie: string): Promise<LiveSession | undefined>;
   /** Returns the access token that a call with this cookie would forward, or `refused` for 401. */
   call(cookie: string): Promise<string>;
@@ -82,7 +82,7 @@ export interface SessionReplicaOptions {
   keyRing?: string;
   /** Timeout of a token request, in seconds. */
   refreshTimeout?: number;
-  /** Concurrent refreshes of a realm. */
+  /** Largest number of concurrent refreshes in a realm. */
   concurrency?: number;
   /** Wraps the refresh function. */
   refresh?: (real: Refresh) => Refresh;
@@ -95,7 +95,7 @@ const replicaClient = { clientId: 'replica-client', secret: 'the secret of the r
 const replicaKeys = `first:${Buffer.alloc(32, 1).toString('base64')}`;
 const cookieName = 'formgate_session';
 
-/** Adds the client that replicas refresh as to the realm `demo`. */
+/** Adds a client to the realm `demo`. Replicas refresh tokens as this client. */
 export function addReplicaClient(access: TestAccess): Promise<void> {
   return access.addClient('demo', { ...replicaClient, grants: ['password', 'refresh_token'] });
 }

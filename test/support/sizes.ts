@@ -17,11 +17,11 @@ const sizes = {
   EXPIRY_DRAFTS: { short: 48, full: 90 },
   /** Kills of those reconcilers. */
   EXPIRY_KILLS: { short: 3, full: 4 },
-  /** A request is killed before one in so many of its statements. */
+  /** The process is killed before every n-th step of a request; this is n. */
   CRASH_STRIDE: { short: 12, full: 5 },
   /** Registers of the tenant whose whole list is read. */
   REGISTERS: { short: 250, full: 1_000 },
-  /** Calls of each change of a register that each fault breaks, one after the other; 6 are all of them. */
+  /** How many calls of each change of a register each fault breaks, one after the other. With 6, it breaks all of them. */
   REGISTER_FAULT_CALLS: { short: 1, full: 2 },
   /** Forms of the backlog that the dispatcher delivers. */
   OUTBOX_FORMS: { short: 1_000, full: 2_000 },

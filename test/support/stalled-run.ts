@@ -7,13 +7,13 @@ import { within } from '../../src/service/time-limit.ts';
 
 /** Milliseconds without a sign of life. Longer than the longest timeout of a test. */
 const patience = 660_000;
-/** Milliseconds in which a worker that computes, or whose timers fire, stops at a line. */
+/** Milliseconds to wait until the debugger has paused a worker. Only workers that compute, or whose timers fire, pause. */
 const pauseTime = 3_000;
 
-/** Milliseconds for an answer. A worker that is blocked in a call of the system gives none. */
+/** Milliseconds to wait for the debugger of a worker. It does not respond while a system call blocks the worker. */
 const answerTime = 20_000;
 
-/** A plugin, because the reporters of a configuration do not hold when a command names others. */
+/** Adds the reporter. It is a plugin, because a command that names reporters replaces those of the configuration. */
 export const endStalledRun = (milliseconds: number = patience) => ({
   name: 'formgate:end-stalled-run',
   configureVitest: ({ vitest }: VitestPluginContext) => void vitest.config.reporters.push(new StalledRun(milliseconds)),
@@ -69,7 +69,7 @@ class StalledRun implements Reporter {
       `\nNothing has happened for ${this.#patience / 1_000} s. Still running:\n${files.join('\n')}\n`,
     );
     const workers = await workerIds();
-    // The runner itself waits, and nothing can make it go on.
+    // Without workers, the runner itself has stalled, and nothing can make it go on.
     if (workers.length === 0) process.exit(1);
     for (const worker of workers) {
       const place = within(whereItIs(worker), answerTime, new Error('does not answer'));
@@ -86,7 +86,7 @@ function kill(worker: number): void {
   try {
     process.kill(worker, 'SIGKILL');
   } catch {
-    // It has just ended.
+    // The worker has just ended.
   }
 }
 
@@ -98,13 +98,13 @@ async function workerIds(): Promise<number[]> {
   return ids.filter((_, nth) => lines[nth]?.includes('vitest/dist/workers')).map(Number);
 }
 
-/** The line is counted from 0. */
+/** A frame of the call stack. `lineNumber` counts from 0. */
 interface Frame {
   functionName: string;
   location: { scriptId: string; lineNumber: number };
 }
 
-/** Asks a worker through Node's debugger, which also answers while the worker computes, what it does. */
+/** Returns what a worker is doing. Asks Node's debugger, which responds even while the worker computes. */
 async function whereItIs(worker: number): Promise<string> {
   const debug = await openDebugger(worker);
   try {
@@ -124,7 +124,7 @@ async function whereItIs(worker: number): Promise<string> {
   }
 }
 
-/** The default port of Node's debugger. The workers are asked one after the other. */
+/** The default port of Node's debugger. All workers can use it, because they are asked one after the other. */
 const debuggerPort = 9229;
 
 async function openDebugger(worker: number) {
@@ -149,7 +149,7 @@ async function openDebugger(worker: number) {
   return {
     /** Addresses of the files that the worker has loaded, by id. Filled by Debugger.enable. */
     scripts,
-    /** Resolves to what the next event of this name says. */
+    /** Resolves to the parameters of the next event of this name, or to the result of the call with this number. */
     event,
     async call(method: string, params = {}): Promise<unknown> {
       calls += 1;

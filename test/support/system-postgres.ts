@@ -1,5 +1,5 @@
 // Starts the Postgres server of the machine's own packages, for tests that use pg_dump, pg_restore and psql. The embedded
-// server has no such programs, and those of the machine refuse servers that are newer than they are.
+// server comes without these programs, and the machine's own programs refuse a server that is newer than themselves.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, globSync } from 'node:fs';
@@ -68,7 +68,7 @@ export async function startSystemPostgres(): Promise<SystemPostgres> {
   };
 }
 
-/** The folder of the newest installed server: Debian keeps its programs apart, and links only those of clients. */
+/** Returns the folder of the newest installed server. On Debian, PATH leads only to client programs, not to servers. */
 function findPrograms(): string | undefined {
   const versions = globSync('/usr/lib/postgresql/*/bin/postgres').sort((a, b) =>
     a.localeCompare(b, 'en', { numeric: true }),

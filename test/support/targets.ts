@@ -83,13 +83,13 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
     upstream: targetUrn(service),
   }));
   targets.push({ id: 'My target_1', upstream: targetUrn('api:v1') });
-  // The platform server itself, on 127.0.0.1.
+  // A target that leads to the platform server itself, on 127.0.0.1.
   targets.push({ id: 'platform', upstream: 'urn:example:platform:directory-service:v2' });
   const sessions = await startSessionWorld({ ...options, client: { targets, ...options.client } });
   const directory = openDirectory(sessions.handler.platform.databaseUrl);
   const direct = async (service: string, url: string) => {
     await directory.save({ namespace, service, url });
-    // An expired cache entry is served once more while it is being refreshed.
+    // The cached entry expires. The next request still gets it, and causes its refresh.
     await new Promise((resolve) => setTimeout(resolve, 60));
     await send(world, { target: `/token-handler/v1/targets/${service.split(':', 1)[0]}/warm-up` });
     await new Promise((resolve) => setTimeout(resolve, 60));

@@ -24,8 +24,8 @@ export interface TestAccess {
   /** Adds a realm like `demo` (people, clients and roles) under another name, with the given changes. */
   addRealm(name: string, changes?: Partial<RealmDefinition>): Promise<void>;
   /**
-   * Cancels at the sign-in form, signed in as alice@example.com if the provider requires it; returns the visit after
-   * it.
+   * Cancels the sign-in at its form, and returns the next visit. If the provider requires it, signs in as
+   * alice@example.com first.
    */
   cancelSignIn(browser: SiteBrowser, form: Visit): Promise<Visit>;
   /**

@@ -24,7 +24,7 @@ export interface TokenHandlerProcess {
 export interface TokenHandlerProcessOptions {
   /** Its whole configuration except the ports. */
   env: Record<string, string>;
-  /** File for its log, which tests check when it stops. Without it, they check each line, and a bench discards it. */
+  /** Log file; tests check it when the process stops. Without a file, tests check each line, and benches discard the log. */
   logFile?: string;
   nodeFlags?: string[];
   /** Another checkout, whose token handler is started instead. */

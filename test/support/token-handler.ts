@@ -126,7 +126,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     adminToken,
     async configure(clients, place = { tenant }) {
       await configure(platform, clients, place);
-      // An expired cache entry is served once more while it is being refreshed.
+      // The cached entry expires. The next call still gets it, and causes its refresh.
       await sleep(60);
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
       await api('/clients', { token });

@@ -29,7 +29,7 @@ export function createTrialShell({ cwd, env, programs = [] }: TrialShellOptions)
   const path = [...programs, dirname(process.execPath), process.env.PATH].join(delimiter);
   let before = '';
   return async (commands = ''): Promise<string> => {
-    // Only assignments of tokens and functions are needed again; the other commands must run once.
+    // Later steps need the assignments of tokens and the functions again. All other commands must run only once.
     const state = commands.match(/^(?:\w+\(\) \{[\s\S]*?^\}|[A-Z_]+=\$\(token .*\))$/gm) ?? [];
     const options = { cwd, env: { ...process.env, ...env, PATH: path } };
     const { stdout } = await promisify(execFile)('bash', ['--norc', '-euc', before + commands], options);

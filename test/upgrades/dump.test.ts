@@ -1,5 +1,5 @@
-// This version on the stores of an old one: every form can be read and changed, a code works, the outbox is delivered, people
-// stay signed in, and registrations work.
+// Runs this version on the stores of an old one: every form can be read and changed, a code works, the outbox is delivered,
+// people stay signed in, and registrations work.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answered, call } from '../support/platform.ts';
 import { until } from '../support/until.ts';
@@ -71,7 +71,7 @@ describe(`the forms of version ${oldVersion}`, () => {
   });
 
   it('a read session that a code of the old version opened continues', async () => {
-    // Without files, a save needs an open read session.
+    // A save whose body has no `files` needs an open read session.
     const saved = await ask('PUT', `/${idOf('codeUsed')}/data`, 'intake', { data: { name: 'Kim, once more' } });
     expect(saved.status).toBe(200);
     expect((await ask('PUT', `/${idOf('draft')}/data`, 'intake', { data: { name: 'Kim' } })).status).toBe(400);
@@ -159,7 +159,7 @@ describe(`the sessions of version ${oldVersion}`, () => {
   });
 
   it('end if a pod of the old version died while it refreshed them', async () => {
-    // The refresh token may have been used, so that nothing may present it again.
+    // The dead pod may have used the refresh token, so no pod may present it again.
     expect((await visit('abandoned', '/sessions')).status).toBe(200);
     const { url } = later;
     await expect.poll(async () => (await visit('abandoned', '/targets/api/things', { url })).status).toBe(401);

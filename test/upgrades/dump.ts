@@ -9,15 +9,15 @@ import type { TestRedis } from '../support/redis.ts';
 export const databases = ['access', 'platform', 'forms', 'tokenHandler'] as const;
 
 export interface Facts {
-  /** When the dump was made; what it holds expires by this time. */
+  /** When the dump was made. Tests move the time back to it, because codes and sessions of the dump expire. */
   madeAt: string;
-  /** Ids of forms by what they are an example of. */
+  /** Ids of forms by the names of the examples, such as `withCode`. */
   forms: Record<string, string>;
   /** The mailed code of `forms.withCode`, which nobody has entered. */
   code: string;
   /** The body and the key with which `forms.withKey` was created. */
   idempotency: { key: string; body: object };
-  /** Browsers that are signed in: the value of the session cookie, and of the CSRF cookie. */
+  /** Sessions of signed-in browsers: the values of the session cookie and of the CSRF cookie, and the handle. */
   sessions: Record<string, { cookie: string; csrf: string; handle: string }>;
 }
 
@@ -29,7 +29,7 @@ export interface Dump {
 
 interface RedisKey {
   key: string;
-  /** Milliseconds that it still lives; -1 for ever. */
+  /** Milliseconds until the key expires; -1 if it does not expire. */
   lifetime: number;
   /** Base64 */
   value: string;
@@ -56,7 +56,7 @@ export async function dumpDatabase(url: string): Promise<string> {
   const { stdout } = await promisify(execFile)('pg_dump', ['--no-owner', '--inserts', '--rows-per-insert=1000', url], {
     maxBuffer: 100 * 1024 * 1024,
   });
-  // Newer versions write commands of psql against injection, which are no SQL.
+  // Removes psql commands, which are no SQL. Newer versions of pg_dump write them against injection.
   return stdout.replaceAll(/^\\(?:un)?restrict .*\n/gm, '');
 }
 

@@ -1,6 +1,6 @@
 // Uses an installation of the old version until every store has rows of every kind, and stops it in the middle of its work:
-// events wait in the outbox, and a pod has died while it refreshed a session. Only what time or a fault would do is done by
-// SQL and in Redis: forms get older, items are quarantined, and leftovers of registrations stay.
+// events wait in the outbox, and a pod has died while it refreshed a session. SQL and commands of
+// Redis do only what time or a fault would do: forms get older, items are quarantined, and leftovers of registrations stay.
 import { call } from '../support/platform.ts';
 import { until } from '../support/until.ts';
 import type { Facts } from './dump.ts';
@@ -139,7 +139,7 @@ async function idOf({ browser }: Person, url: string): Promise<{ cookie: string;
   return { cookie: browser.cookie(url, cookieName) ?? '', handle: own?.id ?? '' };
 }
 
-/** Makes forms as old as the expiry needs them: to be warned, locked and deleted. */
+/** Makes forms so old that the reconciler warns of their expiry, locks them or deletes them. */
 async function age({ pools }: World, forms: Facts['forms']): Promise<void> {
   const back = (column: string, days: number, name: string) =>
     pools.forms.query(`UPDATE forms SET ${column} = $2 WHERE id = $1`, [

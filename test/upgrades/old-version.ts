@@ -22,13 +22,13 @@ export function missingHistory(folder = project): string | undefined {
   );
 }
 
-/** Returns the folder of the old version's code. Throws with one line if the history lacks it. */
+/** Returns the folder of the old version's code. Throws with one line if the history lacks the commit. */
 export async function checkOutOldVersion(): Promise<string> {
   const given = process.env.FORMGATE_OLD_CHECKOUT;
   if (given) return given;
   const folder = join(project, 'node_modules/.cache', `formgate-${oldVersion}-${oldCommit.slice(0, 7)}`);
   if (existsSync(folder)) return folder;
-  // Renamed last, so that an interrupted copy is made again.
+  // The folder is renamed last, so that an interrupted copy is made again.
   const unfinished = `${folder}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
@@ -38,7 +38,7 @@ export async function checkOutOldVersion(): Promise<string> {
   return folder;
 }
 
-/** Writes these paths of the old version into a folder. Throws with one line if the history lacks it. */
+/** Writes these paths of the old version into a folder. Throws with one line if the history lacks the commit. */
 export async function extractOldVersion(folder: string, paths: string[]): Promise<void> {
   const problem = missingHistory();
   if (problem) throw new Error(problem);

@@ -64,7 +64,7 @@ export interface Person {
   csrf: string;
 }
 
-/** `url`: of the token handler that the site's requests reach. */
+/** `url` is that of the token handler to which the site's requests go. */
 export async function signIn(world: World, url: string, email = 'alice@example.com'): Promise<Person> {
   const browser = createSiteBrowser();
   const real = (address: URL | string) => String(address).replace(accessPublicUrl, world.access.url).replace(site, url);

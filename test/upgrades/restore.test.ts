@@ -1,5 +1,5 @@
-// A backup that is restored after a day of work, with the commands of docs/operations.md as they are written there: forms
-// that were deleted since are deleted again, ended sessions stay ended, and consumers recognise every repeated event.
+// Restores a backup after a day of work, with the commands of docs/operations.md as they are written there. Forms that were
+// deleted after the backup are deleted again, ended sessions stay ended, and consumers recognise every repeated event.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -113,7 +113,7 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   expect(said).toBe('1 deletions in the list; 1 forms deleted again.');
   await world.redis.command('FLUSHALL');
   await restoreRedis(world.redis, redis);
-  // Without the setting, the session is back.
+  // Without SESSIONS_VALID_FROM, the ended session is valid again.
   const unaware = await world.start('token-handler', 'new');
   expect(await sessionStatus(unaware, cookies)).toBe(200);
   await unaware.stop();
@@ -128,12 +128,12 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   expect((await ask('GET', `/${interrupted}`, 'admin')).body).toMatchObject({ status: 'Submitted' });
   const restored = new pg.Pool({ connectionString: url, max: 1 });
   await drained({ pools: { ...world.pools, forms: restored } }).finally(() => restored.end());
-  // Whatever was repeated had a key that the event service knew.
+  // Every repeated event had a key that the event service knew.
   expect(await keys(world)).toEqual(keysBefore);
   expect(await sessionStatus(handler, cookies)).toBe(401);
   expect((await signIn(world, handler.url)).csrf).not.toBe('');
 
-  // What happens anew has keys of its own, so that the event service accepts it.
+  // A new event has a new key, so that the event service accepts it.
   await submit(kept);
   await until('the new event', async () => (await keys(world)).length === keysBefore.length + 1);
   await platformAgain.stop();

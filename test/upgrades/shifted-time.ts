@@ -1,7 +1,7 @@
-// Moves the time of a process, so that the stores of an old dump are as young as when they were written. Only `Date` moves,
-// which everything in this project reads the time from. It keeps running.
+// Moves the time of a process, so that the stores of an old dump are as young as when they were written. Only `Date` is
+// changed, because everything in this project reads the time from it. The moved time keeps running.
 
-/** `milliseconds` are added to the time of the machine. The returned function restores it. */
+/** `milliseconds` are added to the time of the machine. The returned function restores the machine's time. */
 export function shiftTime(milliseconds: number): () => void {
   const real = globalThis.Date;
   const now = () => real.now() + milliseconds;

@@ -55,7 +55,7 @@ it('pods of both versions serve together, forwards and back, without a failed re
     `SELECT count(*)::int AS n FROM event_keys WHERE split_part(key, ':', 1) = ANY ($1)`,
     [traffic.submitted],
   );
-  // form-created and form-submitted of each.
+  // Each submitted form has two events: form-created and form-submitted.
   expect(rows[0]?.n).toBe(2 * traffic.submitted.length);
   process.stdout.write(
     `${traffic.requests} requests, ${traffic.submitted.length} forms, ${traffic.revoked} sessions\n`,
@@ -77,7 +77,7 @@ async function addPods(world: World, pods: Pods, version: Version): Promise<void
   pods.handlers.push(handler);
 }
 
-/** As an ingress does: the pods get no new requests, and then they stop. */
+/** Removes pods as a cluster does: first they get no new requests, and then they stop. */
 async function removePods(pods: Pods, version: Version): Promise<void> {
   const leaving = [...pods.forms, ...pods.handlers].filter((pod) => pod.version === version);
   const stays = (pod: Product) => pod.version !== version;

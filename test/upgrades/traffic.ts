@@ -1,5 +1,5 @@
 // Traffic that never stops while versions are exchanged: each step of a form and each call of a session goes to another pod.
-// A request that fails is kept, and fails the test.
+// A failed request is recorded, and fails the test.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call } from '../support/platform.ts';
@@ -82,7 +82,7 @@ export async function startTraffic(world: World, pods: Pods): Promise<Traffic> {
     };
     const own = await visit('the list of sessions', '/sessions', [200]);
     const [{ id } = { id: '' }] = JSON.parse(own.text) as { id: string }[];
-    // Longer than an access token lives here, so that both versions refresh.
+    // The calls take longer than an access token is valid here, so that both versions refresh tokens.
     for (let nth = 0; nth < 12 && !isOver; nth += 1) {
       await visit('a target', `/targets/api/${nth}`, [200], 'POST');
       await sleep(500);

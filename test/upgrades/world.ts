@@ -1,6 +1,6 @@
-// An installation of which each process can be of the old version or of this one: four databases, Redis, an identity
+// An installation in which each process runs the old version or this one. It has four databases, Redis, an identity
 // provider and a mail server. It begins empty or with the stores of a dump, at the time of the dump. Public addresses are
-// fixed, because they are in what the stores hold.
+// fixed, because the stores contain them.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ export interface World {
   reconcile(version: Version): Promise<string>;
   /** Moves the time of the identity provider, and of processes that start afterwards. */
   advance(milliseconds: number): void;
-  /** The platform server's address, whenever it runs. */
+  /** The platform server's address. It stays the same when the platform server is restarted. */
   platformUrl: string;
   close(): Promise<void>;
 }
@@ -47,11 +47,11 @@ export interface WorldOptions {
   dump?: Dump;
   /** Folder of the old version's code, if its processes are started. */
   oldFolder?: string;
-  /** Instead of databases of their own on the shared server, in the order of `databases`. */
+  /** Creates each database, in the order of `databases`. By default, they are created on the shared server. */
   createDatabase?: () => Promise<TestDatabase>;
 }
 
-/** Milliseconds between the dump and the start, after which nothing is claimed by a process that is gone. */
+/** Milliseconds between the dump and the start. In this time, the claims of the dump's processes expire. */
 const pause = 60_000;
 const project = join(import.meta.dirname, '../..');
 const log = pino({ level: 'silent' });
@@ -71,7 +71,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const pools = byDatabase((index) => connect(created[index]?.url ?? ''));
   if (dump) {
     for (const name of databases) await pools[name].query(dump.sql[name]);
-    // A dump ends with an empty search path.
+    // A dump leaves its connection with an empty search path, so the connections are replaced.
     for (const name of databases) pools[name] = await reconnect(pools[name], databaseUrls[name]);
     await restoreRedis(redis, dump.redis);
   } else await migrate({ url: databaseUrls.access, directory: join(project, 'dev/access/migrations'), log });
@@ -146,7 +146,7 @@ interface Addresses extends Pick<World, 'databaseUrls' | 'access' | 'mailbox' | 
   seedFile: string;
 }
 
-/** Only variables that the old version knows. */
+/** Returns only variables that the old version knows. */
 function environments(world: Addresses): Record<Service | 'reconciler', Record<string, string>> {
   const { access, databaseUrls, platformUrl } = world;
   const common = { LOG_LEVEL: 'debug', URN_PREFIX: access.urns.prefix };

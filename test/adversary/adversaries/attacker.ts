@@ -1,5 +1,5 @@
 // The process in which adversaries run. Its first message contains the addresses of the services. Each later message
-// orders an attack; the process reports its end and its complaints.
+// orders an attack. When the attack has ended, the process reports the adversary's complaints.
 import { createRandom } from '../random.ts';
 import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';

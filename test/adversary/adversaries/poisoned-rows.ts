@@ -7,7 +7,7 @@ import { definitionId } from '../world/preparation.ts';
 import type { Adversary, Attack } from './adversary.ts';
 import { send } from './hostile-client.ts';
 
-/** Exit codes of the reconciler that are no complaint: 3 means that items were quarantined. */
+/** Exit codes of the reconciler that are not reported as complaints: 3 means that items were quarantined. */
 const accepted = [0, 3];
 
 export const poisonedRows: Adversary = {

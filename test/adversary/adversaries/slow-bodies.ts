@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Adversary, Attack } from './adversary.ts';
 import { open, targetHead, untilAborted } from './hostile-client.ts';
 
-/** More than an upstream's connections in each replica. */
+/** More connections than each replica opens to an upstream. */
 const count = 260;
 
 export const slowUploads: Adversary = {

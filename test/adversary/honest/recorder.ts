@@ -60,7 +60,7 @@ export class Unserved extends Error {
   }
 }
 
-/** Throws an Unserved that no fault excuses if the condition is false. */
+/** If the condition is false, throws an Unserved that no fault excuses. */
 export function mustSee(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Unserved(what, { isWrong: true });
 }

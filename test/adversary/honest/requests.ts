@@ -55,7 +55,7 @@ export function createSender(own: Record<string, string>): Sender {
         const hasRetryAfter = response.headers['retry-after'] !== undefined;
         const path = new URL(url).pathname.replace(/[0-9a-f-]{36}/, ':id');
         const what = `${method} ${path} got ${describeProblem(response.statusCode, bytes.toString())}`;
-        // No fault of a store ends a session.
+        // A 401 is always wrong, because no fault of a store ends a session.
         throw new Unserved(what, {
           status: response.statusCode,
           hasRetryAfter,
@@ -69,7 +69,7 @@ export function createSender(own: Record<string, string>): Sender {
   };
 }
 
-/** Status, type and detail of a problem; the same for every instance. */
+/** Returns status, type and detail of a problem. The text is the same for every instance of the problem. */
 export function describeProblem(status: number, text: string): string {
   const type = /"type":"urn:formgate:problem:([\w-]+)"/.exec(text)?.[1];
   const detail = /"detail":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];

@@ -23,9 +23,9 @@ export interface Addresses {
   };
   /** Sessions of an adversary in the honest tenant. */
   mallory: Person[];
-  /** Sessions of an adversary in the hostile tenant. */
+  /** Session of an adversary in the hostile tenant. */
   trudy: Person;
-  /** Ports of 127.0.0.1 to which targets of the client lead. Adversaries may listen on them. */
+  /** Targets of the client lead to this port and to `stuckTlsPort` of 127.0.0.1. Adversaries may listen there. */
   hostileUpstreamPort: number;
   stuckTlsPort: number;
   /** Environment of a run of the reconciler. */

@@ -88,7 +88,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
       KEY_RING: `test:${randomBytes(32).toString('base64')}`,
       ...around.redisEnv,
       PLATFORM_CACHE_TTL: 'PT5S',
-      // Here, everyone signs in from the same address.
+      // Raised, because everyone signs in from the same address here.
       SIGN_IN_LIMIT: '1000000',
     },
     reconciler: { ...shared, ...formService, CORE_CLIENTS: 'off' },

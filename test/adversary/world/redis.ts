@@ -1,6 +1,6 @@
 // A Redis that stores its data in files and is restarted when it ends, as in a cluster. An adversary ends it with the
-// command SHUTDOWN. The files are in memory where the system has such a folder: Redis waits for its disk, and that of a busy
-// machine took 2.5 s for a write, in which sessions got 503. What ends here is the process, not the machine.
+// command SHUTDOWN. Where the system has a folder in memory, the files are there: Redis waits for its disk, and on a busy
+// machine one write took 2.5 s, during which sessions got 503. Memory is enough, because only the process ends.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

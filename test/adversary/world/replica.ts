@@ -65,7 +65,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   async function keepRunning(): Promise<void> {
     while (!stopping) {
       child = await launch({ ...options, env });
-      // It was stopped meanwhile.
+      // The replica was stopped while its process was launched.
       if (stopping) child.kill('SIGKILL');
       const how = await ended(child);
       if (stopping) return;

@@ -82,7 +82,7 @@ export async function startPostgresPair(): Promise<PostgresPair> {
     },
     async close() {
       await address.close();
-      // A primary whose standby is gone waits for its last commits, so it goes first.
+      // The primary is removed first, because without its standby it would wait for the confirmation of its last commits.
       for (const node of [primary, standby]) await remove(node);
       await rm(folder, { recursive: true, force: true });
     },
@@ -104,7 +104,7 @@ async function query(url: string, ...statements: string[]): Promise<pg.QueryResu
   }
 }
 
-/** A base backup, made without pg_basebackup, which is not part of the embedded Postgres. */
+/** Makes a base backup without pg_basebackup, which is not part of the embedded Postgres. */
 async function copy(from: Node, { home, data, user }: Cluster): Promise<void> {
   const client = new pg.Client({ connectionString: from.server.url });
   await client.connect();
@@ -114,7 +114,7 @@ async function copy(from: Node, { home, data, user }: Cluster): Promise<void> {
     await client.query("SELECT pg_backup_start('standby', true)");
     const { code, text } = await run({ ...from.cluster, home: '/' }, '/bin/sh', [
       '-c',
-      // A file that Postgres removes meanwhile is not an error of the copy: the log has what it contained.
+      // Postgres may remove a file during the copy. That is no error, because the write-ahead log has its contents.
       `cp -a '${from.cluster.data}' '${data}'; rm -f '${data}/postmaster.pid' '${data}/postmaster.opts'; test -f '${data}/PG_VERSION'`,
     ]);
     if (code !== 0) throw new Error(`Postgres was not copied: ${text}`);
@@ -137,7 +137,7 @@ async function copy(from: Node, { home, data, user }: Cluster): Promise<void> {
   }
 }
 
-/** From now on, a commit returns when the standby has it. */
+/** Waits until the standby streams. From then on, a commit returns only when the standby has confirmed it. */
 async function waitForStandby({ server }: Node): Promise<void> {
   await until('the standby streams', async () => {
     const [result] = await query(server.url, "SELECT FROM pg_stat_replication WHERE state = 'streaming'");

@@ -15,7 +15,7 @@ export async function startRedisCluster(): Promise<RedisStore> {
   await form(members);
   const [first] = members as [Member];
 
-  /** Pairs of a primary and its replica that are connected, as the whole Cluster sees them. */
+  /** Returns each primary with its replica, which is undefined if it is not connected. */
   const pairs = async () => {
     const roles = await Promise.all(
       members.map(async (member) => ({ member, id: await idOf(member), ...(await roleOf(member)) })),
@@ -144,7 +144,7 @@ interface Owner {
   id: string;
 }
 
-/** As `redis-cli --cluster reshard`. The target learns first that a slot is its own, so that no slot is without an owner. */
+/** Like `redis-cli --cluster reshard`. The target learns first that a slot is its own, so that every slot has an owner. */
 async function migrate(from: Owner, to: Owner, all: Owner[]): Promise<void> {
   const keys = (await from.primary.server.command('KEYS', '*')) as string[];
   const moving = new Set<string>();

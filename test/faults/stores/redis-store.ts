@@ -6,7 +6,7 @@ import type { TestRedis } from '../../support/redis.ts';
 import type { FaultProxy } from '../fault-proxy.ts';
 
 export interface RedisStore {
-  /** Port of a server, for the adversaries' world, which connects to none. */
+  /** Port of one of the servers itself, not of its proxy. */
   port: number;
   /** Leads the token handler to the store. */
   env: Record<string, string>;
@@ -19,7 +19,7 @@ export interface RedisStore {
   close(): Promise<void>;
 }
 
-/** A server and the proxy before it. The servers of a group know each other by the ports of the proxies. */
+/** A server and the proxy in front of it. The servers of a group know each other by the ports of their proxies. */
 export interface Member {
   server: TestRedis;
   proxy: FaultProxy;

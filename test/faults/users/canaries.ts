@@ -77,7 +77,7 @@ export function createCanaries({ addresses, mailbox }: World): Canary[] {
 export interface Recovery {
   /** Milliseconds until every canary had succeeded. */
   milliseconds: number;
-  /** Those that did not succeed in time. */
+  /** Canaries that did not succeed in time. */
   failing: string[];
 }
 
@@ -89,7 +89,7 @@ export async function measureRecovery(canaries: Canary[], limit: number): Promis
   await Promise.all(
     canaries.map(async ({ name, run }) => {
       while (left() > 0) {
-        // One that starts in time may end late: then the recovery was late.
+        // A canary that starts in time may succeed after the limit. It then counts as failing.
         if ((await run().catch(() => false)) && left() > 0) return;
         await delay(100);
       }
