@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+
 import { csv, flag, integer, isoDuration, secret } from '../../src/service/operations/config.ts';
 import { configurationReference, processes, settingsOf } from './configuration-reference.ts';
+import { listFiles } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -18,6 +20,20 @@ test('every setting of every process has a description', () => {
 
 test('docs/configuration.md agrees with the schemas (npm run docs updates it)', () => {
   expect(readFileSync(join(root, 'docs/configuration.md'), 'utf8')).toBe(configurationReference(processes));
+});
+
+test('code reads every setting that a schema has', () => {
+  const sources = listFiles(root, ['src', 'reconciler'], '.ts')
+    .filter(({ path }) => !path.endsWith('.test.ts'))
+    .map(({ text }) => text)
+    .join('\n');
+  const names = new Set(processes.flatMap(({ schema }) => Object.keys(schema.shape)));
+  const unread = [...names].filter((name) => {
+    const mentions = sources.match(new RegExp(`\\b${name}\\b`, 'g')) ?? [];
+    // The only value of the protocol is checked and needs no code.
+    return mentions.length <= 1 && name !== 'OTEL_EXPORTER_OTLP_PROTOCOL';
+  });
+  expect(unread).toEqual([]);
 });
 
 test('defaults are shown in the syntax of the environment', () => {

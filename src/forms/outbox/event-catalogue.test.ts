@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { withEventTable } from '../../../test/rules/event-reference.ts';
 import { listFiles } from '../../../test/rules/source-files.ts';
 import { createUrns } from '../../service/urn.ts';
-import { operations } from '../forms/catalogue.ts';
+import { actions, operations } from '../forms/catalogue.ts';
 import { type NotificationType, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
 import { noticeTemplates } from '../notices/templates.ts';
 import { registered } from '../registration.ts';
@@ -34,6 +34,12 @@ describe('the catalogue of events', () => {
   it('is registered at the platform', () => {
     expect(registered.events?.map(({ name }) => name)).toEqual(eventKinds);
     expect(registered.notificationTypes?.[notificationTypeId]?.events).toEqual(notificationTypeOf(events).events);
+  });
+
+  it('has every event that an action names', () => {
+    const named = Object.values(actions).flatMap(({ event }) => event ?? []);
+    expect(named.length).toBeGreaterThan(3);
+    expect(named.filter((event) => !(event in events))).toEqual([]);
   });
 
   it('lists only events that a statement writes to the outbox', () => {

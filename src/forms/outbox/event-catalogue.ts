@@ -1,7 +1,8 @@
 // The catalogue of events. For each kind it contains the description, the payload, the notice to the applicant, and the
 // definition that delivery needs. Event types, notification type, rendered events and the table in docs/notices.md
 // derive from it. No event contains an address, a channel, a code or a subscriber, and only form-submitted contains
-// form data. To add an event, add an entry here and its texts in English and French (notices/texts-….ts).
+// form data. To add an event, add an entry here, the statement that writes its outbox row, and, if applicants get a notice
+// of it, its name in notices/text-parts.ts and its texts in English and French (notices/texts-….ts).
 //
 // The events of a form are delivered in the order of its changes. The entries follow the life of a form.
 import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';

@@ -18,7 +18,7 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** The tenant that a call concerns, and the trace of the request that causes it. */
+/** The tenant that a call concerns, and the time that the call may take. */
 export interface CallContext {
   tenantId: string;
   /** Milliseconds for each call. The default is the platform client's timeout. */

@@ -186,7 +186,7 @@ export function callerOf(response: Response): Caller {
   return response.locals.caller;
 }
 
-/** Returns the tenant of the call. Call it only in routes with the guard `callTenant`. */
+/** Returns the tenant of the call. Call it only in routes with the guard `tenant`. */
 export function tenantOf(response: Response): Tenant {
   if (!response.locals.tenant) throw new Error('the route has no tenant guard');
   return response.locals.tenant;
