@@ -5,6 +5,7 @@ import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../test/support/form-world.ts';
 import { anonymous, configure, permit } from '../test/support/forms.ts';
 import { call, roleToken } from '../test/support/platform.ts';
+import { isReferenceRun } from '../test/support/platform-behaviour.ts';
 import { reconcileHere, reconcilerEnv } from '../test/support/reconciler.ts';
 
 const minute = 60_000;
@@ -51,7 +52,9 @@ async function unconfigure(definitionId: string): Promise<void> {
 const mailTo = (address: string, subject: string) =>
   world.platform.mailbox.waitFor((mail) => mail.to.includes(address) && mail.subject.includes(subject), patience);
 const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
-const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' }).format(moment);
+/** The time zone in which the platform server writes dates: the reference implementation has one for all tenants. */
+const timeZone = isReferenceRun ? 'America/Edmonton' : 'UTC';
+const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone }).format(moment);
 
 it('the form service exports no metrics of runs before the first run', async () => {
   const { text } = await call(`${forms.metricsUrl}/metrics`);
