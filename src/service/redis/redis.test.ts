@@ -12,6 +12,7 @@ import { z } from 'zod';
 import { findFreePort } from '../../../dev/listen.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
+import { startTestCluster } from '../../../test/support/redis-cluster.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { withRules } from '../operations/settings-rules.ts';
@@ -284,11 +285,8 @@ describe('behind Sentinel', () => {
 
 describe('a Cluster', () => {
   it('is served on every node', async () => {
-    const nodes = await Promise.all(Array.from({ length: 3 }, () => serve({ args: ['--cluster-enabled', 'yes'] })));
-    const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
-    await promisify(execFile)('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes']);
-    const [first] = nodes;
-    await until(async () => String(await first?.command('CLUSTER', 'INFO')).includes('cluster_state:ok'));
+    const nodes = await startTestCluster();
+    servers.push(...nodes);
     const topology = { kind: 'cluster', nodes: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) } as const;
     await exercise(connect({ topology }));
   });
