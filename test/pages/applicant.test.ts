@@ -40,7 +40,7 @@ test('an applicant begins a form, goes on in another browser with an emailed cod
   await page.getByLabel('Code', { exact: true }).fill(code);
   await page.getByRole('button', { name: 'Open my form' }).click();
   await page.getByRole('heading', { name: 'The business' }).waitFor();
-  expect(await page.getByLabel('Name of the business').inputValue()).toBe('Northern Lights Bakery');
+  await expect.poll(() => page.getByLabel('Name of the business').inputValue()).toBe('Northern Lights Bakery');
 
   await page.getByLabel('What the business does').fill('Bread and coffee');
   await page.getByLabel('Day').fill('1');
@@ -61,10 +61,10 @@ test('an applicant begins a form, goes on in another browser with an emailed cod
   await page.getByLabel('What I have said here is true').check();
   await next(page);
   await page.getByRole('heading', { name: 'Check your answers before you send your form' }).waitFor();
-  expect(await page.locator('main').textContent()).toContain('October 1, 2026');
+  await expect.poll(() => page.locator('main').textContent()).toContain('October 1, 2026');
   await page.getByRole('button', { name: 'Send the form' }).click();
   await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
-  expect(await page.locator('.receipt strong').textContent()).toMatch(/^[A-Z0-9]{4}(?:-[A-Z0-9]{4})+$/);
+  await expect.poll(() => page.locator('.receipt strong').textContent()).toMatch(/^[A-Z0-9]{4}(?:-[A-Z0-9]{4})+$/);
   await page.reload();
   await page.getByRole('heading', { name: 'You have sent this form' }).waitFor();
   expect([...first.complaints, ...second.complaints]).toEqual([]);

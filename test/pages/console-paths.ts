@@ -26,9 +26,9 @@ export function testPaths(suite: ConsoleSuite): void {
       await page.getByText('Draft', { exact: true }).waitFor();
       await page.getByRole('button', { name: 'Show data' }).click();
       await page.getByText('Name of the business').waitFor();
-      expect(await page.getByText(hostile, { exact: true }).count()).toBe(3);
-      expect(await page.locator('img, script:not([type=module])').count()).toBe(0);
-      expect(await page.title()).not.toBe('1');
+      await expect.poll(() => page.getByText(hostile, { exact: true }).count()).toBe(3);
+      await expect.poll(() => page.locator('img, script:not([type=module])').count()).toBe(0);
+      await expect.poll(() => page.title()).not.toBe('1');
       expect(await findFaults(page)).toEqual([]);
     });
 
@@ -38,10 +38,10 @@ export function testPaths(suite: ConsoleSuite): void {
       await page.getByRole('button', { name: 'Put on hold' }).click();
       await page.getByText('Enter a reason').waitFor();
       await page.getByLabel('Put on hold: reason').fill('Under appeal');
-      expect(await page.getByText('Put on hold as a curl command').count()).toBe(1);
+      await expect.poll(() => page.getByText('Put on hold as a curl command').count()).toBe(1);
       await page.getByRole('button', { name: 'Put on hold' }).click();
       await page.getByText('Under appeal (Ada Admin)').waitFor();
-      expect(await page.getByText('cannot be deleted').count()).toBe(1);
+      await expect.poll(() => page.getByText('cannot be deleted').count()).toBe(1);
       await page.getByRole('button', { name: 'Release' }).click();
       await page.getByText('The form is no longer on hold.').waitFor();
       await page.getByText('Delete this form …').click();
@@ -76,9 +76,9 @@ export function testPaths(suite: ConsoleSuite): void {
       await page.locator('#username, button:has-text("Sign out")').first().waitFor();
       if (await page.locator('#username').isVisible()) await enterPassword(page);
       await settled(page);
-      expect(await page.getByLabel('Description (optional)').inputValue()).toBe('A new description');
+      await expect.poll(() => page.getByLabel('Description (optional)').inputValue()).toBe('A new description');
       await page.getByRole('button', { name: 'Discard them' }).click();
-      expect(await page.getByLabel('Description (optional)').inputValue()).not.toBe('A new description');
+      await expect.poll(() => page.getByLabel('Description (optional)').inputValue()).not.toBe('A new description');
     });
 
     it('is about to end: a dialog says so, and Escape means stay', async () => {
@@ -99,7 +99,7 @@ export function testPaths(suite: ConsoleSuite): void {
       isEnding = false;
       await page.keyboard.press('Escape');
       await page.getByRole('alertdialog').waitFor({ state: 'detached' });
-      expect(await page.getByRole('heading', { name: 'Your sessions' }).count()).toBe(1);
+      await expect.poll(() => page.getByRole('heading', { name: 'Your sessions' }).count()).toBe(1);
     });
 
     it('is never readable as a token: not in a cookie, not in storage', async () => {

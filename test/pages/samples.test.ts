@@ -110,7 +110,7 @@ it.each(tested)(
     await page.getByLabel('Kind of form').fill('<b>licence</b>');
     await signIn(page);
     await waitForStatus('Signed in as Alice');
-    expect(await page.getByLabel('Kind of form').inputValue()).toBe('<b>licence</b>');
+    await expect.poll(() => page.getByLabel('Kind of form').inputValue()).toBe('<b>licence</b>');
     await page.getByRole('button', { name: 'Create draft' }).click();
     await page.getByText('<b>licence</b>: Draft').waitFor();
 
@@ -120,11 +120,11 @@ it.each(tested)(
     await page.getByLabel('Kind of form').fill('permit');
     await page.getByRole('button', { name: 'Create draft' }).click();
     await waitForStatus('Your session has ended');
-    expect(await page.getByRole('listitem').count()).toBe(0);
+    await expect.poll(() => page.getByRole('listitem').count()).toBe(0);
     // The identity provider still knows the person, and asks nothing.
     await page.getByRole('button', { name: 'Sign in' }).click();
     await waitForStatus('Signed in as Alice');
-    expect(await page.getByLabel('Kind of form').inputValue()).toBe('permit');
+    await expect.poll(() => page.getByLabel('Kind of form').inputValue()).toBe('permit');
 
     await page.getByRole('button', { name: 'Sign out' }).click();
     await waitForStatus('Nobody is signed in');

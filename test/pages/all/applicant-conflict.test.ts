@@ -40,7 +40,7 @@ test('a conflict is shown side by side and resolved by the person; other answers
   await enter(mine);
   await mine.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
   const group = mine.getByRole('group', { name: 'Name of the business' });
-  expect(await group.locator('strong').allTextContents()).toEqual(['My name', 'Their name']);
+  await expect.poll(() => group.locator('strong').allTextContents()).toEqual(['My name', 'Their name']);
   await mine.getByRole('button', { name: 'Keep the chosen answers' }).click();
   await mine.getByRole('link', { name: 'Choose which answer to keep' }).waitFor();
   await group.getByLabel('Your answer here').check();

@@ -29,7 +29,7 @@ test.each([
     await page.getByRole('heading', { name: 'Do you want to delete your draft?' }).waitFor();
     expect(await faultsOf(page)).toEqual([]);
     await page.getByRole('button', { name: 'No, keep my draft' }).click();
-    expect(await page.getByLabel('Name of the business').inputValue()).toBe('Northern Lights Bakery');
+    await expect.poll(() => page.getByLabel('Name of the business').inputValue()).toBe('Northern Lights Bakery');
 
     await page.getByRole('button', { name: 'Delete this draft' }).click();
     await page.getByRole('button', { name: 'Yes, delete my draft' }).click();

@@ -73,12 +73,12 @@ describe('errors', () => {
   it('are listed at the top, get the focus, lead to their fields, and use the same words there', async () => {
     const { page } = await open({ definition: licence });
     await page.getByRole('button', { name: 'Start now' }).click();
-    expect(await page.title()).toBe('Error: Business licence – Demo');
-    expect(await page.locator('.error-summary a').allTextContents()).toEqual(['Enter your email address']);
+    await expect.poll(() => page.title()).toBe('Error: Business licence – Demo');
+    await expect.poll(() => page.locator('.error-summary a').allTextContents()).toEqual(['Enter your email address']);
     await begin(page);
     await next(page);
     await page.locator('.error-summary:focus').waitFor();
-    expect(await page.title()).toMatch(/^Error: The business – /);
+    await expect.poll(() => page.title()).toMatch(/^Error: The business – /);
     const listed = await page.locator('.error-summary a').allTextContents();
     expect(listed[0]).toBe('Enter an answer for “Name of the business”');
     const beside = await page.locator('.field .error').allTextContents();
@@ -89,7 +89,7 @@ describe('errors', () => {
     }
     await page.getByLabel('Name of the business').fill('Bakery');
     await next(page);
-    expect(await page.locator('.error-summary a').count()).toBe(listed.length - 1);
+    await expect.poll(() => page.locator('.error-summary a').count()).toBe(listed.length - 1);
   });
 
   it('of the service are shown at their field, from the summary', async () => {
@@ -103,13 +103,14 @@ describe('errors', () => {
     await next(page);
     await page.getByRole('button', { name: 'Send the form' }).click();
     await page.locator('.error-summary:focus').waitFor();
-    expect(await page.locator('.error-summary li').allTextContents()).toEqual([
-      'Check your answer for “Your name”',
-      'Check your answer for “Hidden”',
-    ]);
+    await expect
+      .poll(() => page.locator('.error-summary li').allTextContents())
+      .toEqual(['Check your answer for “Your name”', 'Check your answer for “Hidden”']);
     await page.locator('.error-summary a').click();
     await page.locator('input:focus').waitFor();
-    expect(await page.locator('.field .error').allTextContents()).toEqual(['Error: Check your answer for “Your name”']);
+    await expect
+      .poll(() => page.locator('.field .error').allTextContents())
+      .toEqual(['Error: Check your answer for “Your name”']);
   });
 });
 
@@ -224,10 +225,10 @@ test('switching the language keeps the page and what was typed', async () => {
   await page.getByLabel('Name of the business').fill('Bakery');
   await page.getByRole('button', { name: 'Français' }).click();
   await page.getByRole('button', { name: 'Continuer' }).waitFor();
-  expect(await page.locator('html').getAttribute('lang')).toBe('fr');
-  expect(await page.getByLabel('Name of the business').inputValue()).toBe('Bakery');
+  await expect.poll(() => page.locator('html').getAttribute('lang')).toBe('fr');
+  await expect.poll(() => page.getByLabel('Name of the business').inputValue()).toBe('Bakery');
   await page.getByRole('button', { name: 'Continuer' }).click();
-  expect(await page.title()).toMatch(/^Erreur : /);
+  await expect.poll(() => page.title()).toMatch(/^Erreur : /);
 });
 
 test('the browser’s back button leads to the page before', async () => {
@@ -285,8 +286,8 @@ test('hostile labels, data, choices and file names stay text', async () => {
   await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
   await page.getByRole('button', { name: 'Send the form' }).click();
   await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
-  expect(await page.locator('main img, main b, main script').count()).toBe(0);
-  expect(await page.title()).toContain(hostile);
+  await expect.poll(() => page.locator('main img, main b, main script').count()).toBe(0);
+  await expect.poll(() => page.title()).toContain(hostile);
 });
 
 const folder = join(import.meta.dirname, '../../fixtures/definitions');
@@ -301,7 +302,7 @@ test.each(readdirSync(folder))('the questions of %s are shown, without violation
   };
   const { page } = await open(script, { bypassCSP: true, viewport: { width: 320, height: 640 } }, `${asForm}&page=1`);
   await page.locator('main form').locator('input, select, textarea').first().waitFor();
-  expect(await page.getByText('This part of the form cannot be shown.').count()).toBe(0);
+  await expect.poll(() => page.getByText('This part of the form cannot be shown.').count()).toBe(0);
   expect(await faultsOf(page)).toEqual([]);
 });
 

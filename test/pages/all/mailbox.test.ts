@@ -96,7 +96,7 @@ describe.each(views)('the mailbox in the view $name', ({ colorScheme, viewport }
     await page.frameLocator('iframe').getByRole('heading', { name: 'Reçu' }).waitFor();
     await page.getByText('Headers and parts as received').click();
     expect(await faultsOf(page)).toEqual([]);
-    expect(await page.title()).toBe(`${hostile} – Mailbox`);
+    await expect.poll(() => page.title()).toBe(`${hostile} – Mailbox`);
     await page.goto(`${url}/missing`);
     await page.getByRole('heading', { name: 'Message not found' }).waitFor();
     expect(await faultsOf(page)).toEqual([]);

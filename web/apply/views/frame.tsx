@@ -1,6 +1,6 @@
 // What all pages share: the name of the organisation, the language, the heading that gets the focus, and announcements.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { type Language, textsOf } from '../texts/texts.ts';
 
 export interface FrameProps {
@@ -28,13 +28,14 @@ export function Page({ frame, title, caption, hasErrors = false, pageKey, announ
   const texts = textsOf(frame.language);
   const heading = useRef<HTMLHeadingElement>(null);
   const isFirst = useRef(true);
-  useEffect(() => {
+  // Layout effects, because language and title must be right before a screen reader reads the page, and because the
+  // heading must get the focus before a field of the new page can.
+  useLayoutEffect(() => {
     document.documentElement.lang = frame.language;
     const full = [title, frame.form, frame.owner].filter((part) => part && part !== title);
     const named = [title, ...full].join(' – ');
     document.title = hasErrors ? texts.errorTitle(named) : named;
   });
-  // A layout effect, because it must run before a field of the new page can get the focus.
   useLayoutEffect(() => {
     if (!isFirst.current || document.activeElement === document.body) window.scrollTo(0, 0);
     if (!isFirst.current || pageKey !== 'start') heading.current?.focus({ preventScroll: true });

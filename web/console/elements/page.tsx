@@ -1,9 +1,10 @@
 // The heading of a page: sets the title of the window, and moves the focus there after a change of page.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 export function useTitle(title: string, hasError = false): void {
-  useEffect(() => {
+  // A layout effect, because the title must be right before a screen reader reads the page.
+  useLayoutEffect(() => {
     document.title = `${hasError ? 'Error: ' : ''}${title} – Formgate console`;
   }, [title, hasError]);
 }

@@ -21,7 +21,7 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByLabel('Registration token').fill('wrong-token');
     await page.getByRole('button', { name: 'Register', exact: true }).click();
     await page.locator('.problem').waitFor();
-    expect(await page.getByLabel('Registration token').inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('Registration token').inputValue()).toBe('');
     await page.getByLabel('Registration token').fill('demo-registration-token');
     await page.getByRole('button', { name: 'Register', exact: true }).click();
     await page.getByText('The client is registered: people can sign in.').waitFor();

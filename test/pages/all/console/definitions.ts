@@ -22,7 +22,7 @@ export function testDefinitions(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Data schema, line 2: A colon is missing' }).waitFor();
     await schema.fill('{"type":"object","properties":{"name":{"type":"string","title":"Name of the dog"}}}');
     await page.getByRole('button', { name: 'Format Data schema' }).click();
-    expect(await schema.inputValue()).toContain('\n      "title": "Name of the dog"');
+    await expect.poll(() => schema.inputValue()).toContain('\n      "title": "Name of the dog"');
     await page.getByLabel('People without an account may apply').check();
     await page.getByLabel('One form for each applicant with an account').check();
     await page.getByLabel('Lock after').fill('P30D');

@@ -20,7 +20,7 @@ export function testForms(suite: ConsoleSuite): void {
     await page.getByText('The form is archived.').waitFor();
     for (const text of ['Created', 'Unlocked', 'Returned to draft', 'Archived'])
       await page.getByRole('rowheader', { name: text, exact: true }).waitFor();
-    expect(await page.getByText('you, as an administrator').count()).toBe(3);
+    await expect.poll(() => page.getByText('you, as an administrator').count()).toBe(3);
   });
 
   it('forms: filters are in the address of the page, an applicant’s address is not', async () => {
@@ -53,7 +53,7 @@ export function testForms(suite: ConsoleSuite): void {
     await page.getByRole('link', { name: 'First page' }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Clear' }).click();
     await page.waitForURL(/\/forms$/);
-    expect(await page.getByLabel('Status').inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('Status').inputValue()).toBe('');
   });
 
   it('forms: a list that could not be loaded is loaded by “Try again”', async () => {

@@ -11,7 +11,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByText('Create a register').click();
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByRole('alert').getByRole('link', { name: 'Enter a name' }).click();
-    expect(await page.evaluate('document.activeElement.id')).toBe('register-name');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('register-name');
     expect(await findFaults(page)).toEqual([]);
     await page.getByLabel('Name', { exact: true }).fill('towns');
     await page.getByLabel(/^Description/).fill('Towns with an office');
@@ -82,7 +82,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     const page = await suite.open('/registers/countries');
     const references = page.getByRole('region', { name: 'References', exact: true });
     await references.getByRole('link', { name: 'Business licence' }).first().waitFor();
-    expect(await references.getByRole('cell').first().textContent()).toBe('countries');
+    await expect.poll(() => references.getByRole('cell').first().textContent()).toBe('countries');
     await references.getByRole('link', { name: 'Business licence' }).first().click();
     await page.getByRole('heading', { name: 'business-licence', level: 1 }).waitFor();
 
@@ -102,7 +102,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     const list = await suite.open('/registers');
     const dead = list.getByRole('region', { name: 'References to registers that do not exist' });
     await dead.getByRole('link', { name: 'Lost' }).waitFor();
-    expect(await dead.getByRole('cell').first().textContent()).toBe('nowhere');
+    await expect.poll(() => dead.getByRole('cell').first().textContent()).toBe('nowhere');
     expect(await findFaults(list)).toEqual([]);
     await suite.world.api('demo-admin', 'DELETE', '/configuration/v2/configuration/form-service/lost');
   });

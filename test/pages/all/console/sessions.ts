@@ -33,8 +33,8 @@ export function testSessions(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Next page' }).click();
     await page.getByRole('button', { name: 'First page' }).waitFor();
     await settled(page);
-    expect(await rows.count()).toBeGreaterThan(0);
-    expect(await rows.count()).toBeLessThan(25);
+    await expect.poll(() => rows.count()).toBeGreaterThan(0);
+    await expect.poll(() => rows.count()).toBeLessThan(25);
     expect(await findFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'First page' }).click();
     await expect.poll(() => rows.count()).toBe(25);
@@ -67,7 +67,7 @@ export function testSessions(suite: ConsoleSuite): void {
     const page = await context.newPage();
     await page.goto(`${suite.world.url}/console/core`);
     await page.getByRole('heading', { name: 'The console is for the administrators of tenants' }).waitFor();
-    expect(await page.getByRole('link', { name: /Sign in/ }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('link', { name: /Sign in/ }).count()).toBe(0);
     await page.getByText('Operations of all tenants as a curl command').click();
     const command = await page.locator('details[open] code').first().textContent();
     expect(command).toContain("'/form/v1/operations'");

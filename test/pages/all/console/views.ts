@@ -41,19 +41,19 @@ export function testViews(suite: ConsoleSuite): void {
     const page = await suite.open('/forms');
     const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
     await page.keyboard.press('Tab');
-    expect(await focused()).toBe('Skip to content');
+    await expect.poll(() => focused()).toBe('Skip to content');
     await page.keyboard.press('Enter');
-    expect(await page.evaluate('document.activeElement.id')).toBe('main');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('main');
     const order: string[] = [];
     for (let count = 0; count < 3; count += 1) {
       await page.keyboard.press('Shift+Tab');
       order.push(await focused());
+      expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
     }
     expect(order).toEqual(['Operations', 'Sessions', 'Clients']);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Clients', level: 1 }).waitFor();
-    expect(await focused()).toBe('Clients');
-    expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBeDefined();
+    await expect.poll(() => focused()).toBe('Clients');
   });
 }
 
