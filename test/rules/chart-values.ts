@@ -8,6 +8,7 @@ import { configSchema as platformServerSchema } from '../../src/platform-server/
 import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 import { pageSettingsSchema } from '../../src/token-handler/pages/settings.ts';
+import { withMarkedPart } from './marked-part.ts';
 
 export interface DescribedValue {
   /** Path in the syntax of `--set`. */
@@ -116,16 +117,14 @@ function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
   return text.join(' ').slice('-- '.length);
 }
 
-/** Returns the README with the table between its two marks replaced. Throws if the marks are missing. */
+/** Returns the README with its table of values replaced. */
 export function withValuesTable(readme: string, values: readonly DescribedValue[]): string {
   const rows = values.map(
     ({ path, default: value, meaning = '' }) =>
       `| \`${path}\` | \`${value.replaceAll('|', '\\|')}\` | ${toCell(meaning)} |`,
   );
   const table = ['| value | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
-  const marked = /(<!-- values -->\n)[\s\S]*(<!-- end of values -->)/;
-  if (!marked.test(readme)) throw new Error('The chart’s README has no marks for the table of values.');
-  return readme.replace(marked, (_all, begin, end) => `${begin}\n${table}\n\n${end}`);
+  return withMarkedPart(readme, { begin: '<!-- values -->', end: '<!-- end of values -->' }, table);
 }
 
 function toCell(text: string): string {
