@@ -2,15 +2,8 @@
 import { z } from 'zod';
 import { directoryCheck, platformVariables } from '../platform/directory-variables.ts';
 import { platformFields } from '../platform/platform-fields.ts';
-import {
-  type ConfigCheck,
-  csv,
-  flag,
-  integer,
-  isoDuration,
-  type ProcessSettings,
-  secret,
-} from '../service/operations/config.ts';
+import { type ConfigCheck, csv, flag, integer, type ProcessSettings, secret } from '../service/operations/config.ts';
+import { isoDuration } from '../service/operations/duration.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 import { withRules } from '../service/operations/settings-rules.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';

@@ -1,7 +1,11 @@
 // Checks the form service's registrations against the rules of the platform's services.
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { durationTexts } from '../../test/support/duration-texts.ts';
+import { parseDuration } from '../service/operations/duration.ts';
+import { parseDefinition } from './definitions/definition.ts';
 import { definitionSchema, registered } from './registration.ts';
 
 const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, strictRequired: false });
@@ -47,6 +51,24 @@ describe('the schema of form definitions', () => {
 
   it('sets no defaults, because the configuration service would write them into a tenant’s configuration', () => {
     expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
+  });
+
+  it('accepts the durations that the form service and its settings accept, and no others', () => {
+    const isRead = (definition: object) => {
+      try {
+        return parseDefinition('permit', definition).id === 'permit';
+      } catch {
+        return false;
+      }
+    };
+    fc.assert(
+      fc.property(durationTexts, (lockAfter) => {
+        const definition = { ...permit, retention: { lockAfter } };
+        const isDuration = parseDuration(lockAfter) !== undefined;
+        expect([validate(definition), isRead(definition)]).toEqual([isDuration, isDuration]);
+      }),
+      { numRuns: 1_000 },
+    );
   });
 });
 

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import {
   type ConfigCheck,
   integer,
-  isoDuration,
   isReadableUrl,
   type ProcessSettings,
   secret,
 } from '../service/operations/config.ts';
+import { isoDuration } from '../service/operations/duration.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 import { withRules } from '../service/operations/settings-rules.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';

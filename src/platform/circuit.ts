@@ -35,16 +35,25 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
   let outcomes: ('ok' | 'failed')[] = [];
   /** Time at which the next probe may start. Undefined while the circuit is closed. */
   let probeAt: number | undefined;
+  /**
+   * Counts how often the circuit opened or closed. The outcome of a call is ignored if this number has changed since
+   * the call began: the call says how the service was before, not how it is now.
+   */
+  let period = 0;
   metrics.circuitOpen.set({ dependency: service }, 0);
 
   function open(): void {
-    if (probeAt === undefined) log.warn({ dependency: service }, 'circuit opened');
+    if (probeAt === undefined) {
+      period += 1;
+      log.warn({ dependency: service }, 'circuit opened');
+    }
     probeAt = performance.now() + resetMs;
     outcomes = [];
     metrics.circuitOpen.set({ dependency: service }, 1);
   }
 
   function close(): void {
+    period += 1;
     probeAt = undefined;
     metrics.circuitOpen.set({ dependency: service }, 0);
     log.info({ dependency: service }, 'circuit closed');
@@ -53,8 +62,7 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
   function record(outcome: 'ok' | 'failed'): void {
     outcomes = [...outcomes.slice(1 - judgedCalls), outcome];
     const failures = outcomes.filter((one) => one === 'failed').length;
-    // While the circuit is open, calls that began earlier neither open it again nor close it: they prove no recovery.
-    if (probeAt === undefined && outcomes.length >= minimumCalls && failures > outcomes.length / 2) open();
+    if (outcomes.length >= minimumCalls && failures > outcomes.length / 2) open();
   }
 
   function refuseIfOpen(): void {
@@ -68,14 +76,19 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
       refuseIfOpen();
       const isProbe = probeAt !== undefined;
       if (isProbe) probeAt = performance.now() + resetMs;
+      const periodOfCall = period;
+      const settle = (outcome: 'ok' | 'failed') => {
+        if (periodOfCall !== period) return;
+        if (!isProbe) record(outcome);
+        else if (outcome === 'ok') close();
+        else open();
+      };
       try {
         const result = await action();
-        if (isProbe) close();
-        else record('ok');
+        settle('ok');
         return result;
       } catch (error) {
-        if (isProbe) open();
-        else record('failed');
+        settle('failed');
         throw error;
       }
     },

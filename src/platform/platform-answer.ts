@@ -1,7 +1,7 @@
 // Parses the response of a platform service into a value, or throws the matching PlatformError. A response that does
 // not match its schema is an error.
 import { z } from 'zod';
-import { parseJson } from '../service/http/json-parser.ts';
+import { parseJson } from '../service/json-parser.ts';
 import type { RawResponse } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 

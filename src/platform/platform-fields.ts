@@ -1,6 +1,7 @@
 // Environment variables of the platform clients. Each process adds them to its own schema, together with accessFields.
 import { z } from 'zod';
-import { httpUrl, isoDuration, secret } from '../service/operations/config.ts';
+import { httpUrl, secret } from '../service/operations/config.ts';
+import { isoDuration } from '../service/operations/duration.ts';
 
 export const platformFields = {
   DIRECTORY_URL: httpUrl().describe('Base URL of the directory service, such as http://directory:8080/directory/v2'),

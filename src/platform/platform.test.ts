@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { testServiceSecret } from '../../test/support/access.ts';
@@ -17,6 +18,8 @@ let platform: Platform;
 let revisions: Revisions;
 let captured: CapturedLog;
 let metrics: Metrics;
+/** Makes names unique, because a retry of a test finds what its first attempt left at the platform. */
+let attempt: string;
 
 function create(variables: Record<string, string> = {}): Platform {
   const env = {
@@ -42,6 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => services.close());
 beforeEach(() => {
+  attempt = randomUUID();
   captured = captureLog();
   platform = create();
   revisions = revisionsOf(platform.client('configuration', services.access.urns.service('configuration-service:v2')));
@@ -59,7 +63,7 @@ describe('the platform clients, wired from one configuration', () => {
   it('write, revise, pin, read and delete a configuration', async () => {
     const { configuration } = platform;
     const place = { tenantId: services.tenant.id };
-    const [ns, name] = ['data-register', 'New towns'];
+    const [ns, name] = ['data-register', `New towns ${attempt.slice(0, 8)}`];
     expect(await configuration.activeOrLatest(ns, name, place)).toBeUndefined();
     expect(await configuration.read(ns, name, place)).toEqual({ latest: undefined, active: undefined });
     expect(await configuration.replace(ns, name, ['Banff'], place)).toMatchObject({
@@ -87,10 +91,11 @@ describe('the platform clients, wired from one configuration', () => {
   it('list all pages of a namespace with pinned revisions', async () => {
     const { configuration } = platform;
     const place = { tenantId: services.tenant.id };
+    const namespace = `listed-${attempt}`;
     const names = Array.from({ length: 7 }, (_, index) => `list ${index}`);
-    for (const name of names) await configuration.replace('listed', name, { name }, place);
-    await configuration.setActiveRevision('listed', 'list 3', 0, place);
-    const found = await revisions.entries('listed', place);
+    for (const name of names) await configuration.replace(namespace, name, { name }, place);
+    await configuration.setActiveRevision(namespace, 'list 3', 0, place);
+    const found = await revisions.entries(namespace, place);
     expect(found.map(({ name }) => name).toSorted()).toEqual(names);
     expect(found.find(({ name }) => name === 'list 3')?.active?.configuration).toEqual({ name: 'list 3' });
     expect(found.find(({ name }) => name === 'list 4')?.active).toBeUndefined();
@@ -99,14 +104,15 @@ describe('the platform clients, wired from one configuration', () => {
   it('merge an update into core and delete a property', async () => {
     const { configuration } = platform;
     const core = { core: true } as const;
-    await configuration.update('platform', 'merge-test', { a: { x: 1 }, b: { y: 1 } }, core);
-    await configuration.update('platform', 'merge-test', { a: { z: 2 } }, core);
-    const { latest } = await configuration.read('platform', 'merge-test', core);
+    const name = `merge-test-${attempt}`;
+    await configuration.update('platform', name, { a: { x: 1 }, b: { y: 1 } }, core);
+    await configuration.update('platform', name, { a: { z: 2 } }, core);
+    const { latest } = await configuration.read('platform', name, core);
     expect(latest?.configuration).toEqual({ a: { x: 1, z: 2 }, b: { y: 1 } });
-    expect(await configuration.read('platform', 'merge-test', { tenantId: services.tenant.id })).toMatchObject({
+    expect(await configuration.read('platform', name, { tenantId: services.tenant.id })).toMatchObject({
       latest: undefined,
     });
-    expect(await configuration.deleteProperty('platform', 'merge-test', 'a', core)).toMatchObject({
+    expect(await configuration.deleteProperty('platform', name, 'a', core)).toMatchObject({
       configuration: { b: { y: 1 } },
     });
   });
@@ -158,17 +164,18 @@ describe('the platform clients, wired from one configuration', () => {
     }).done;
     const tenantId = services.tenant.id;
     const { notifications } = platform;
+    const formUrn = `urn:example:platform:form-service:v1:/forms/${attempt}`;
     const request = {
       tenantId,
       typeId: 'applicant-test',
-      userId: 'urn:example:platform:form-service:v1:/forms/1',
+      userId: formUrn,
       addressAs: 'Ana',
-      channels: [{ channel: 'email', address: 'Ana@Example.org' }],
-      criteria: { correlationId: 'urn:example:platform:form-service:v1:/forms/1' },
+      channels: [{ channel: 'email', address: `Ana.${attempt}@Example.org` }],
+      criteria: { correlationId: formUrn },
     };
     const { subscriberId, subscriber } = await notifications.subscribe(request);
     const address = subscriber.channels[0]?.address ?? '';
-    expect(address).toBe('ana@example.org');
+    expect(address).toBe(`ana.${attempt}@example.org`);
     expect((await notifications.subscribe(request)).subscriberId).toBe(subscriberId);
     const to = { tenantId, subscriberId, channel: 'email', address };
     await notifications.sendCode({ ...to, reason: 'to go on' });
@@ -181,14 +188,14 @@ describe('the platform clients, wired from one configuration', () => {
       name: 'form-locked',
       timestamp: new Date().toISOString(),
       correlationId: request.userId,
-      context: { formId: '1', idempotencyKey: 'wiring-1' },
+      context: { formId: attempt, idempotencyKey: `wiring-${attempt}` },
       tenantId,
       payload: { deleteOn: new Date().toISOString() },
     });
     await notifications.removeSubscriber(tenantId, subscriberId);
     await notifications.removeSubscriber(tenantId, subscriberId);
     expect(captured.text()).not.toContain(code);
-    expect(captured.text().toLowerCase()).not.toContain('ana@example.org');
+    expect(captured.text().toLowerCase()).not.toContain(address);
   });
 
   it('preload the tenants, and do not reject if that fails', async () => {

@@ -397,6 +397,19 @@ describe('traces', () => {
   });
 });
 
+test.each(helms())('a setting that is no duration is rejected by its name (%s)', async (program) => {
+  const set = (text: string) => ({ files, set: { 'forms.env.CODE_LIFETIME': text } });
+  for (const text of ['10m', 'P', 'PT1S1M']) {
+    const { code, stderr } = await template(program, set(text));
+    expect([text, code, stderr]).toEqual([
+      text,
+      1,
+      expect.stringMatching(/forms[/.]env[/.]CODE_LIFETIME.*does not match/),
+    ]);
+  }
+  for (const text of ['P2W', 'PT1H30M', '']) expect((await template(program, set(text))).code, text).toBe(0);
+});
+
 describe('the addresses at which clouds serve credentials', () => {
   const rules = async (set: Record<string, unknown> = {}) => {
     const policies = (await rendered(set)).filter(({ kind }) => kind === 'NetworkPolicy');

@@ -7,7 +7,7 @@ import { judgeLedger } from '../adversary/invariants.ts';
 import { judgeOutput } from '../adversary/output.ts';
 import { createRandom, type Random } from '../adversary/random.ts';
 import { type FaultWorld, failover, keepReconciling, startFaultWorld } from './fault-world.ts';
-import { judgeEffects, judgeEvents, judgeForms, judgeNotices } from './model.ts';
+import { findUnnotifiable, judgeEffects, judgeEvents, judgeForms, judgeNotices } from './model.ts';
 import { plan, type Step } from './schedule.ts';
 import type { PostgresPair } from './stores/postgres-pair.ts';
 import type { TopologyName } from './topologies.ts';
@@ -137,7 +137,8 @@ async function judge(users: ReturnType<typeof startUsers>, running: FaultWorld, 
   const { world, effects } = running;
   const { applications, calls, ledger, recorder } = users;
   const events = await judgeEvents(world);
-  const { problems: notices, ...mails } = judgeNotices(applications, world);
+  const unnotifiable = await findUnnotifiable(world.addresses.databases.forms);
+  const { problems: notices, ...mails } = judgeNotices(applications, world.mailbox, unnotifiable);
   print(
     `${applications.length} applications, ${mails.notices} notices (${mails.repeated} repeated), ${calls.length} calls, ` +
       `${recorder.samples.length} requests, ${recorder.failures.length} not served during faults`,

@@ -96,7 +96,7 @@ async function reconcile(): Promise<void> {
   await promisify(execFile)(process.execPath, [...args, '--accept-quarantine']);
 }
 
-/** Waits until each target was scraped more than three times since the call, so that the rules were evaluated too. */
+/** Waits until each target has more than three samples from after the call, so that the rules were evaluated with them. */
 async function untilScraped(): Promise<void> {
   const from = Date.now();
   for (const deadline = from + 60_000; Date.now() < deadline; await delay(250)) {
@@ -104,7 +104,7 @@ async function untilScraped(): Promise<void> {
     const [sample] = seconds > 0 ? await prometheus.query(`min(count_over_time(up[${seconds}s]))`) : [];
     if ((sample?.values[0] ?? 0) > 3) return;
   }
-  throw new Error('Prometheus has not scraped npm start for 60 s.');
+  throw new Error('After 60 s, Prometheus has at most three new samples of some target of npm start.');
 }
 
 it('all targets are up', async () => {

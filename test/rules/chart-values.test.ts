@@ -2,8 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
+import fc from 'fast-check';
+import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { z } from 'zod';
+import { parseConfig } from '../../src/service/operations/config.ts';
+import { isoDuration } from '../../src/service/operations/duration.ts';
+import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
+import { durationTexts } from '../support/duration-texts.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -56,6 +63,60 @@ test('every variable that the chart sets is a setting of its process', () => {
     const unknown = setByChart.filter((variable) => !(variable in settings.shape));
     expect(unknown, name).toEqual([]);
   }
+});
+
+/** Returns the paths of the invalid values if `env` of a component has this setting. */
+function invalidPaths(component: string, name: string, text: string): string[] {
+  const changed = structuredClone(values);
+  changed[component].env = { [name]: text };
+  isValid(changed);
+  return [...new Set(isValid.errors?.map(({ instancePath }) => instancePath))];
+}
+
+test('settings that are durations accept durations only, and the error names the setting', () => {
+  const durations = Object.entries(chartParts).flatMap(([component, { schema: settings, setByChart }]) =>
+    Object.entries(settings.shape)
+      .filter(([name]) => !setByChart.includes(name))
+      .filter(([, field]) => /ISO 8601 duration/.test((field as z.ZodType).safeParse('10m').error?.message ?? ''))
+      .flatMap(([name]) => [name, ...oldNamesOf(name)])
+      .map((name) => [component, name] as const),
+  );
+  expect(durations.length).toBeGreaterThan(25);
+  for (const [component, name] of durations) {
+    for (const text of ['P15D', 'PT10M', 'PT1H30M', 'P2W', 'P1DT0.5S', ''])
+      expect(invalidPaths(component, name, text), `${name}: ${text}`).toEqual([]);
+    for (const text of ['10m', '600', 'P', 'PT', 'P1DT', 'P1M', 'PT1.5M', 'PT1S1M', ' PT1S', 'PT1S\n'])
+      expect(invalidPaths(component, name, text), `${name}: ${text}`).toEqual([`/${component}/env/${name}`]);
+  }
+});
+
+test('the schema accepts the durations that the processes accept, and no others', () => {
+  const { allOf } = schema.definitions.duration as { allOf: { pattern: string }[] };
+  // Helm matches patterns with RE2.
+  const patterns = allOf.map(({ pattern }) => RE2JS.compile(pattern));
+  const setting = z.object({ TIME: isoDuration('PT1S') });
+  const isAccepted = (TIME: string) => {
+    try {
+      return parseConfig(setting, { TIME }).TIME >= 0;
+    } catch {
+      return false;
+    }
+  };
+  fc.assert(
+    fc.property(durationTexts, (text) => {
+      expect(patterns.every((pattern) => pattern.matcher(text).find())).toBe(isAccepted(text));
+      expect(invalidPaths('reconciler', 'LOCK_AFTER', text).length === 0).toBe(isAccepted(text));
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('RE2, with which Helm matches, can compile every pattern of the schema', () => {
+  const patterns = [...subschemas(schema, '')].flatMap(([, { pattern }]) =>
+    typeof pattern === 'string' ? pattern : [],
+  );
+  expect(patterns.length).toBeGreaterThan(50);
+  for (const pattern of patterns) expect(() => RE2JS.compile(pattern), pattern).not.toThrow();
 });
 
 test('the default values are valid', () => {

@@ -5,9 +5,11 @@ import { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { durationFormat, durationPatterns } from '../../src/service/operations/duration.ts';
 import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 import { pageSettingsSchema } from '../../src/token-handler/pages/settings.ts';
+import { withMarkedPart } from './marked-part.ts';
 
 export interface DescribedValue {
   /** Path in the syntax of `--set`. */
@@ -116,16 +118,14 @@ function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
   return text.join(' ').slice('-- '.length);
 }
 
-/** Returns the README with the table between its two marks replaced. Throws if the marks are missing. */
+/** Returns the README with its table of values replaced. */
 export function withValuesTable(readme: string, values: readonly DescribedValue[]): string {
   const rows = values.map(
     ({ path, default: value, meaning = '' }) =>
       `| \`${path}\` | \`${value.replaceAll('|', '\\|')}\` | ${toCell(meaning)} |`,
   );
   const table = ['| value | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
-  const marked = /(<!-- values -->\n)[\s\S]*(<!-- end of values -->)/;
-  if (!marked.test(readme)) throw new Error('The chart’s README has no marks for the table of values.');
-  return readme.replace(marked, (_all, begin, end) => `${begin}\n${table}\n\n${end}`);
+  return withMarkedPart(readme, { begin: '<!-- values -->', end: '<!-- end of values -->' }, table);
 }
 
 function toCell(text: string): string {
@@ -136,12 +136,23 @@ interface JsonSchema {
   definitions: Record<string, unknown>;
 }
 
-/** Returns values.schema.json with the settings that `env` of each component and `signInPages` accept. */
+/** A duration in `env`. An empty text stands for the default, as it does for the process. */
+const durationSchema = {
+  type: 'string',
+  allOf: durationPatterns.map((pattern) => ({ pattern: `^$|${pattern}` })),
+  description: 'ISO 8601 duration in weeks, days, hours, minutes and seconds, such as P15D or PT1H30M',
+};
+
+/**
+ * Returns values.schema.json with the definition of durations, and with the settings that `env` of each component and
+ * `signInPages` accept.
+ */
 export function withSettings(schema: string, parts: Readonly<Record<string, ChartPart>>): string {
   const document = JSON.parse(schema) as JsonSchema;
   for (const [name, part] of Object.entries(parts)) document.definitions[`${name}Env`] = settingsSchema(part);
   const { $schema: _, ...pages } = z.toJSONSchema(pageSettingsSchema, { io: 'input' });
   document.definitions.signInPages = pages;
+  document.definitions.duration = durationSchema;
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
@@ -151,10 +162,14 @@ function settingsSchema({ schema, setByChart, callsPlatform }: ChartPart): objec
     type: 'object',
     additionalProperties: false,
     properties: Object.fromEntries(
-      settings.flatMap(([name, field]) => [
-        [name, { type: 'string', description: (field as z.ZodType).description }],
-        ...oldNamesOf(name).map((oldName) => [oldName, { type: 'string', description: `Old name of ${name}` }]),
-      ]),
+      settings.flatMap(([name, field]) => {
+        const { description, format } = (field as z.ZodType).meta() ?? {};
+        const text = format === durationFormat.format ? { $ref: '#/definitions/duration' } : { type: 'string' };
+        return [
+          [name, { ...text, description }],
+          ...oldNamesOf(name).map((oldName) => [oldName, { ...text, description: `Old name of ${name}` }]),
+        ];
+      }),
     ),
     ...(callsPlatform && { patternProperties: { '^DIR_[A-Z0-9_]+$': { type: 'string', pattern: '^https?://' } } }),
   };

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 
-import { csv, flag, integer, isoDuration, secret } from '../../src/service/operations/config.ts';
+import { csv, flag, integer, secret } from '../../src/service/operations/config.ts';
+import { isoDuration } from '../../src/service/operations/duration.ts';
 import { configurationReference, processes, settingsOf } from './configuration-reference.ts';
 import { listFiles } from './source-files.ts';
 

@@ -1,13 +1,12 @@
 // Generates the table of events in docs/notices.md from the catalogue of events.
 import type { EventEntry } from '../../src/forms/outbox/event-catalogue.ts';
+import { withMarkedPart } from './marked-part.ts';
 
-const [begin, end] = ['<!-- events: written by npm run docs -->', '<!-- end of events -->'];
+const marks = { begin: '<!-- events: written by npm run docs -->', end: '<!-- end of events -->' };
 
-/** Returns the page with its table of events replaced. Throws if the page lacks the marks around the table. */
+/** Returns the page with its table of events replaced. */
 export function withEventTable(page: string, catalogue: Record<string, EventEntry>): string {
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`The page has no ${begin} … ${end}`);
-  return `${page.slice(0, from + begin.length)}\n\n${eventTable(catalogue)}\n\n${page.slice(to)}`;
+  return withMarkedPart(page, marks, eventTable(catalogue));
 }
 
 function eventTable(catalogue: Record<string, EventEntry>): string {

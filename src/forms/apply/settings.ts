@@ -1,7 +1,8 @@
 // The settings of the intake application for the applicant's pages. It is off unless it has an account.
 import { z } from 'zod';
 import { keyRingProblem } from '../../service/keys/key-ring.ts';
-import { httpUrl, integer, isoDuration, secret } from '../../service/operations/config.ts';
+import { httpUrl, integer, secret } from '../../service/operations/config.ts';
+import { isoDuration } from '../../service/operations/duration.ts';
 import { limitRule, needsRule, type SettingsRule } from '../../service/operations/settings-rules.ts';
 
 export const applyFields = {

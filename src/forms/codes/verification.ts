@@ -54,8 +54,8 @@ export function createVerification(options: VerificationOptions) {
     requireChannel,
 
     /**
-     * Resolves if the code has an open session for the account. Throws `invalid-code`, `too-many-requests`,
-     * PlatformError.
+     * Resolves if the code has an open session for the account. Throws `invalid-code`, `code-required` for an empty
+     * code, `too-many-requests`, `unavailable` if other requests are still checking the same code, or PlatformError.
      */
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
       const { form, code } = request;
@@ -88,7 +88,10 @@ export function createVerification(options: VerificationOptions) {
       throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
     },
 
-    /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
+    /**
+     * Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. For a form without a
+     * subscriber, also throws what {@link SubscribeNow} throws: `gone` or `unavailable`.
+     */
     async send(request: CodeRequest): Promise<{ channel: Channel['channel']; expires: Date }> {
       const { form } = request;
       const to = requireChannel(form.applicant);

@@ -1,6 +1,6 @@
 // Finds contradictions in a form definition whose fields are valid. Pure functions only.
 import type { FieldError } from '../../service/http/problem.ts';
-import { parseDuration } from '../../service/operations/config.ts';
+import { parseDuration } from '../../service/operations/duration.ts';
 import { definitionIdPattern, type FormDefinition } from './definition.ts';
 
 /** The periods of the specification. An operator may have set others for the reconciler. */

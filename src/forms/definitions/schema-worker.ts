@@ -3,8 +3,8 @@
 // result is the first error only.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
-import { parseJson } from '../../service/http/json-parser.ts';
 import type { FieldError } from '../../service/http/problem.ts';
+import { parseJson } from '../../service/json-parser.ts';
 import { type JobTools, serveJobs } from '../../service/workers/limited-worker.ts';
 import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';

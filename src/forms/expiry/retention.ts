@@ -4,7 +4,7 @@
 // definitions.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
-import { parseDuration } from '../../service/operations/config.ts';
+import { parseDuration } from '../../service/operations/duration.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import type { Policy, Retention } from './expiry.ts';

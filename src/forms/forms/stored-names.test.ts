@@ -2,7 +2,7 @@
 // are rejected, or stored as sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
-import { parseJson } from '../../service/http/json-parser.ts';
+import { parseJson } from '../../service/json-parser.ts';
 
 let forms: TestForms;
 beforeAll(async () => {

@@ -24,27 +24,32 @@ export interface NotificationType {
  * of the catalogue that has a notice.
  */
 export function notificationTypeOf(catalogue: Record<string, EventEntry>): NotificationType {
+  const noticed = Object.entries(catalogue).flatMap(([name, { notice: templates }]) =>
+    templates ? [{ namespace: eventNamespace, name, templates }] : [],
+  );
   return {
     id: notificationTypeId,
     name: 'Form status updates',
-    description:
-      'Tells applicants what happens to their form: saved, about to be locked, locked, unlocked, given back, received, deleted.',
+    description: `Tells applicants what happens to their form: ${noticed.map(({ name }) => name).join(', ')}.`,
     publicSubscribe: false,
     subscriberRoles: [],
     channels: ['email', 'sms'],
-    events: Object.entries(catalogue).flatMap(([name, { notice: templates }]) =>
-      templates ? [{ namespace: eventNamespace, name, templates }] : [],
-    ),
+    events: noticed,
   };
 }
 
 export const notificationType = notificationTypeOf(events);
 
-/** The configuration with which a tenant writes to all applicants in French (docs/notices/fr.json). */
+/**
+ * The configuration with which a tenant writes to all applicants in French (docs/notices/fr.json). Throws if an event
+ * has a notice without a French text.
+ */
 export function frenchOverride(catalogue: Record<string, EventEntry>): Record<string, NotificationType> {
   const inFrench = Object.entries(catalogue).map(([name, entry]): [string, EventEntry] => {
+    if (!entry.notice) return [name, entry];
     const notice = noticeNames.find((one) => noticeTemplates[one] === entry.notice);
-    return [name, { ...entry, ...(notice && { notice: frenchTemplates[notice] }) }];
+    if (!notice) throw new Error(`The notice of ${name} is not in noticeTemplates, so it has no French text.`);
+    return [name, { ...entry, notice: frenchTemplates[notice] }];
   });
   const type = {
     ...notificationTypeOf(Object.fromEntries(inFrench)),

@@ -40,10 +40,20 @@ function templatesOf(choose: (of: (text: NoticeText, language: Language) => stri
   };
 }
 
+const texts: Record<Language, Record<NoticeName, NoticeText>> = { en: english, fr: french };
+
+/** Throws if the text is missing: TypeScript reports that too, but Node.js and the tests do not check types. */
+function textOf(name: NoticeName, language: Language): NoticeText {
+  const text: NoticeText | undefined = texts[language][name];
+  if (!text) throw new Error(`texts-${language}.ts has no text for the notice “${name}”.`);
+  return text;
+}
+
 /** A template that renders in the language of the form. Handlebars compares no texts, so the event has a flag. */
 function inBoth(name: NoticeName): NoticeTemplates {
   return templatesOf(
-    (of) => `{{#if event.payload.inFrench}}${of(french[name], 'fr')}{{else}}${of(english[name], 'en')}{{/if}}`,
+    (of) =>
+      `{{#if event.payload.inFrench}}${of(textOf(name, 'fr'), 'fr')}{{else}}${of(textOf(name, 'en'), 'en')}{{/if}}`,
   );
 }
 
@@ -54,4 +64,4 @@ const forEach = (make: (name: NoticeName) => NoticeTemplates) =>
 export const noticeTemplates = forEach(inBoth);
 
 /** Templates in French for every form, for tenants that write to all applicants in French (docs/notices/fr.json). */
-export const frenchTemplates = forEach((name) => templatesOf((of) => of(french[name], 'fr')));
+export const frenchTemplates = forEach((name) => templatesOf((of) => of(textOf(name, 'fr'), 'fr')));

@@ -2,29 +2,23 @@
 // documentation derive from it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { withEventTable } from '../../../test/rules/event-reference.ts';
 import { listFiles } from '../../../test/rules/source-files.ts';
 import { createUrns } from '../../service/urn.ts';
 import { actions, operations } from '../forms/catalogue.ts';
-import { type NotificationType, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
-import { noticeTemplates } from '../notices/templates.ts';
+import { frenchOverride, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
+import { frenchTemplates, noticeTemplates } from '../notices/templates.ts';
+import { noticeNames } from '../notices/text-parts.ts';
+import { english } from '../notices/texts-en.ts';
+import { french } from '../notices/texts-fr.ts';
 import { registered } from '../registration.ts';
 import { type EventEntry, eventKinds, events, eventTypesOf, renderEntry } from './event-catalogue.ts';
 import { actor, formId } from './event-fields.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const page = readFileSync(join(root, 'docs/notices.md'), 'utf8');
-
-/** Returns the kinds that need a notice and have no translation. */
-function untranslated(catalogue: Record<string, EventEntry>): string[] {
-  const text = readFileSync(join(root, 'docs/notices/fr.json'), 'utf8');
-  const french = (JSON.parse(text) as Record<string, NotificationType>)[notificationTypeId];
-  const translated = new Set(french?.events.map(({ name }) => name));
-  return notificationTypeOf(catalogue)
-    .events.map(({ name }) => name)
-    .filter((name) => !translated.has(name));
-}
 
 describe('the catalogue of events', () => {
   it('matches the table in docs/notices.md, which npm run docs writes', () => {
@@ -55,7 +49,23 @@ describe('the catalogue of events', () => {
   });
 
   it('has a translation for each notice', () => {
-    expect(untranslated(events)).toEqual([]);
+    const missing = noticeNames.flatMap((name) =>
+      (['subject', 'heading', 'paragraphs', 'sms'] as const)
+        .filter(
+          (part) =>
+            String(french[name][part]).trim() === '' || isDeepStrictEqual(french[name][part], english[name][part]),
+        )
+        .map((part) => `texts-fr.ts has no French ${part} of ${name}`),
+    );
+    expect(missing).toEqual([]);
+    const translated = frenchOverride(events)[notificationTypeId]?.events.map(({ name }) => name);
+    expect(translated).toEqual(notificationTypeOf(events).events.map(({ name }) => name));
+  });
+
+  it('names an event whose notice has no translation', () => {
+    const notice = { ...noticeTemplates.created };
+    const more = { ...events, 'form-made-up': { ...events['form-created'], notice } };
+    expect(() => frenchOverride(more)).toThrow('The notice of form-made-up is not in noticeTemplates');
   });
 
   it('needs one entry for another event: type, notice, payload and documentation derive from it', () => {
@@ -75,7 +85,10 @@ describe('the catalogue of events', () => {
       templates: noticeTemplates.created,
     });
     expect(withEventTable(page, more)).toContain('| `form-made-up` | A form was made up. | yes | `id`, `madeUpBy` |');
-    expect(untranslated(more)).toEqual(['form-made-up']);
+    expect(frenchOverride(more)[notificationTypeId]?.events.at(-1)).toMatchObject({
+      name: 'form-made-up',
+      templates: frenchTemplates.created,
+    });
     const row = {
       ...{ sequence: '1', formId: 'f', tenantId: 't', kind: 'form-made-up', facts: { definitionId: 'd' } },
       ...{ created: new Date(0), attempts: 1, form: undefined },

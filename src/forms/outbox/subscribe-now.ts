@@ -8,7 +8,10 @@ import { retryDelay } from '../../service/retry.ts';
 import type { Deliver } from './delivery.ts';
 import type { ClaimedRow, OutboxStore } from './store.ts';
 
-/** Returns the id of the form's subscriber. Throws `gone`, `unavailable` or PlatformError. */
+/**
+ * Returns the id of the form's subscriber. Throws `gone` if the form was deleted, `no-channel` if the applicant has no
+ * channel, `unavailable` if another process is still subscribing the applicant, or PlatformError.
+ */
 export type SubscribeNow = (formId: string) => Promise<string>;
 
 export interface SubscribeNowOptions {

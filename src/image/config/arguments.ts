@@ -1,6 +1,6 @@
 // Parses the arguments of the command `config`.
 import { parseArgs } from 'node:util';
-import { parseDuration } from '../../service/operations/config.ts';
+import { parseDuration } from '../../service/operations/duration.ts';
 import { UsageError } from '../usage-error.ts';
 
 export const processNames = ['forms', 'token-handler', 'platform-server', 'reconciler'] as const;

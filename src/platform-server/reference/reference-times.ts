@@ -1,6 +1,7 @@
 // Settings that choose the behaviour of the reference implementation, for tests only.
 import { z } from 'zod';
-import { isoDuration, parseConfig } from '../../service/operations/config.ts';
+import { parseConfig } from '../../service/operations/config.ts';
+import { isoDuration } from '../../service/operations/duration.ts';
 
 const settings = z.object({
   PLATFORM_BEHAVIOUR: z.literal(['default', 'reference']).default('default'),

@@ -4,8 +4,8 @@
 // the parsed value.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
+import { inspectJson } from '../json-parser.ts';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
-import { inspectJson } from './json-parser.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
 /** Deeper than any form needs, and far below the depth that exhausts a stack here or in Postgres. */

@@ -8,10 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createBodyFuzzer } from '../../../test/support/fuzzed-bodies.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { seedOfRun, sizeOf } from '../../../test/support/sizes.ts';
+import { parseJson } from '../json-parser.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { createPool } from '../postgres/postgres.ts';
 import { createJsonBodyReader, type JsonBody } from './json-body.ts';
-import { parseJson } from './json-parser.ts';
 import { Problem } from './problem.ts';
 
 const bodies = sizeOf('FUZZED_BODIES');

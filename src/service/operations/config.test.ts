@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, csv, flag, httpUrl, integer, isoDuration, parseConfig, parseDuration, secret } from './config.ts';
+import { ConfigError, csv, flag, httpUrl, integer, parseConfig, secret } from './config.ts';
+import { isoDuration } from './duration.ts';
 import { accessFields, databaseFields, processFields, processRules } from './process-fields.ts';
 import { orderRule, withRules } from './settings-rules.ts';
 
@@ -162,51 +162,6 @@ describe('settings that contradict each other', () => {
     );
     expect(problemsOf(sessions, {})).toEqual({});
     expect(problemsOf(sessions, { MAX: 'PT59M' })).toEqual({ IDLE: 'must not be longer than MAX' });
-  });
-});
-
-describe('a duration', () => {
-  it('is ISO 8601 in weeks, days, hours, minutes and seconds, as milliseconds', () => {
-    const read = (text: string) => parseDuration(text);
-    expect(['P15D', 'PT10M', 'P1W', 'PT0S', 'P1DT2H3M4.5S', 'PT0.001S'].map(read)).toEqual([
-      1_296_000_000, 600_000, 604_800_000, 0, 93_784_500, 1,
-    ]);
-  });
-
-  it('is rejected without a unit, with years or months, negative, in another order, or beyond a century', () => {
-    const refused = [
-      '',
-      'P',
-      'PT',
-      'P1DT',
-      '15',
-      '15D',
-      'P1Y',
-      'P1M',
-      '-P1D',
-      'P-1D',
-      'PT1D',
-      'PT1S1M',
-      'P1D ',
-      'p1d',
-      'P40000D',
-    ];
-    expect(refused.filter((text) => parseDuration(text) !== undefined)).toEqual([]);
-  });
-
-  it('of any whole number of seconds within a century is exact', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: 3_155_760_000 }),
-        (seconds) => parseDuration(`PT${seconds}S`) === seconds * 1_000,
-      ),
-    );
-  });
-
-  it('may have a maximum', () => {
-    const schema = z.object({ WAIT: isoDuration('PT1S', { max: 'PT1H' }) });
-    expect(parseConfig(schema, { WAIT: 'PT60M' }).WAIT).toBe(3_600_000);
-    expect(problemsOf(schema, { WAIT: 'PT61M' })).toEqual({ WAIT: 'must be at most PT1H' });
   });
 });
 

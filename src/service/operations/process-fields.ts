@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { type TenantIssuers, tenantIssuersSetting } from '../auth/tenant-issuers.ts';
 import { parseTrustedProxies } from '../http/client-address.ts';
 import { tracingRules } from '../tracing/tracing-fields.ts';
-import { csv, httpUrl, integer, isoDuration, isReadableUrl } from './config.ts';
+import { csv, httpUrl, integer, isReadableUrl } from './config.ts';
+import { isoDuration } from './duration.ts';
 import { orderRule, type SettingsRule } from './settings-rules.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });

@@ -2,8 +2,8 @@
 // it works behind a transaction-pooling PgBouncer.
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
-import { parseJson } from '../http/json-parser.ts';
 import { Problem } from '../http/problem.ts';
+import { parseJson } from '../json-parser.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { outsideRequests } from '../operations/request-scope.ts';

@@ -1,6 +1,6 @@
 // Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did not
 // use. Servers trust these headers because a proxy in front of the server sets or removes the headers. The token handler is
-// that proxy, so it drops these headers. `docs/target-headers.md` contains the same list; a test compares the two.
+// that proxy, so it drops these headers. `npm run docs` copies the list to docs/target-headers.md.
 
 export interface UntrustedHeaders {
   /** The standard, server or service that defines or trusts the headers. */
@@ -41,24 +41,41 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
     names: ['X-HTTP-Method*', 'X-Method-*'],
   },
   { source: 'Next.js, CVE-2025-29927', claim: 'that authorization has run', names: ['X-Middleware-*'] },
-  { source: 'Envoy, Istio', claim: 'address, path, timeouts, routing', names: ['X-Envoy-*'] },
+  {
+    source: 'Envoy, Istio',
+    claim: 'user, address, path, timeouts, routing',
+    names: ['X-Envoy-*', 'Sec-Istio-Auth-Userinfo'],
+  },
+  { source: 'Linkerd', claim: 'service account, address, routing', names: ['L5d-*'] },
   { source: 'oauth2-proxy, nginx `auth_request`, Gatekeeper', claim: 'user, token', names: ['X-Auth-*'] },
   { source: 'Apache, Authelia', claim: 'user, groups, address', names: ['Remote-*'] },
   { source: 'authentik', claim: 'user', names: ['X-Authentik-*'] },
   { source: 'Vouch Proxy', claim: 'user', names: ['X-Vouch-*'] },
   { source: 'Pomerium', claim: 'user, token', names: ['X-Pomerium-*'] },
+  { source: 'Caddy Security', claim: 'user, roles', names: ['X-Token-Subject', 'X-Token-User-*'] },
+  { source: 'Tailscale Serve', claim: 'user, permissions', names: ['Tailscale-*'] },
+  { source: 'Teleport', claim: 'user, roles', names: ['Teleport-*'] },
+  { source: 'ngrok', claim: 'user', names: ['Ngrok-Auth-*'] },
   {
-    source: 'Kong, Apache APISIX, Tyk',
+    source: 'Kong, Apache APISIX, Tyk, WSO2 API Manager',
     claim: 'user, consumer, token',
     names: [
       ...['X-Authenticated-*', 'X-Consumer-*', 'X-Credential-*', 'X-Anonymous-Consumer', 'X-Userinfo'],
-      ...['X-Access-Token', 'X-ID-Token'],
+      ...['X-Access-Token', 'X-ID-Token', 'X-JWT-Assertion'],
     ],
   },
   { source: 'mod_auth_openidc', claim: 'user, token', names: ['OIDC-*'] },
-  { source: 'Shibboleth', claim: 'user', names: ['Shib-*', 'X-Shib-*', 'EPPN'] },
+  { source: 'mod_auth_cas', claim: 'user', names: ['CAS-*'] },
   {
-    source: 'Grafana and other servers behind a signing-in proxy',
+    source: 'Shibboleth',
+    claim: 'user, groups',
+    names: [
+      ...['Shib-*', 'X-Shib-*', 'EPPN', 'Subject-ID', 'Pairwise-ID', 'Persistent-ID', 'Affiliation'],
+      ...['Unscoped-Affiliation', 'Entitlement'],
+    ],
+  },
+  {
+    source: 'Ory Oathkeeper; Grafana and other servers behind a signing-in proxy',
     claim: 'user',
     names: [
       'X-WebAuth-*',
@@ -81,14 +98,17 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
     names: ['X-MS-Client-*', 'X-MS-Token-*', 'X-ARR-*'],
   },
   {
-    source: 'Google Identity-Aware Proxy, App Engine',
+    source: 'Google Identity-Aware Proxy, App Engine, Cloud Endpoints, API Gateway',
     claim: 'user, address',
-    names: ['X-Goog-Authenticated-*', 'X-Goog-IAP-*', 'X-AppEngine-*', 'X-Google-*'],
+    names: [
+      ...['X-Goog-Authenticated-*', 'X-Goog-IAP-*', 'X-AppEngine-*', 'X-Google-*', 'X-Endpoint-API-*'],
+      'X-APIGateway-API-*',
+    ],
   },
   {
-    source: 'AWS load balancers, CloudFront',
+    source: 'AWS load balancers, Verified Access, VPC Lattice, CloudFront',
     claim: 'user, client certificate, address',
-    names: ['X-Amzn-OIDC-*', 'X-Amzn-MTLS-*', 'CloudFront-*'],
+    names: ['X-Amzn-OIDC-*', 'X-Amzn-AVA-*', 'X-Amzn-Lattice-*', 'X-Amzn-MTLS-*', 'CloudFront-*'],
   },
   { source: 'Cloudflare', claim: 'user, address', names: ['CF-*'] },
   { source: 'Akamai, Cloudflare', claim: 'address', names: ['True-Client-*', 'Akamai-*', 'X-Akamai-*'] },

@@ -1,7 +1,7 @@
 // Parses JSON with exact names and numbers. JSON.parse of Node 26 may return a wrong name: after {"q":1,"\\":2} it reads the
 // name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names with an escape are affected, so JSON.parse still
 // parses every other text.
-import { type FieldError, jsonPointer } from './problem.ts';
+import { type FieldError, jsonPointer } from './http/problem.ts';
 
 /** Like JSON.parse, with correct names. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
