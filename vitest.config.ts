@@ -30,7 +30,8 @@ export default defineConfig({
     // Tests wait for timers, sockets and processes more than they compute.
     maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
-    // Importing a file does nothing, and no module keeps anything: the files of a worker share what they import.
+    // The test files of a worker share the modules that they import. That is safe, because importing a module has no
+    // side effects, and modules keep no state that affects the next file (decision 0027).
     isolate: false,
     // Shared with the processes that tests start, which inherit it.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },

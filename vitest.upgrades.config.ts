@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-// The tests that run the code of the old version. `npm run test:upgrades` runs them; npm test runs those that need only its dump.
+// All tests of upgrades, for `npm run test:upgrades`. `npm test` runs only dump.test.ts, which needs the old version's
+// dump but not its code.
 export default defineConfig({
   test: {
     include: ['test/upgrades/**/*.test.ts'],

@@ -123,7 +123,7 @@ export function accessTokenClaims(
   };
 }
 
-/** Returns the profile claims of an ID token and of the userinfo endpoint. */
+/** Returns the profile claims of access tokens, ID tokens and the userinfo endpoint. */
 export function profileClaims(account: Account): Record<string, unknown> {
   return {
     preferred_username: account.username,

@@ -90,7 +90,7 @@ const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
   },
 };
 
-/** All metrics by process and name. Throws if a metric has no question. */
+/** Returns the metrics of all processes, those of each process sorted by name. Throws if a metric has no question. */
 export function createCatalogue(): CatalogueEntry[] {
   return monitoredProcesses.flatMap((process) => metricsOf(process).sort((a, b) => (a.name < b.name ? -1 : 1)));
 }

@@ -90,7 +90,8 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
 /** Returns the resource's last condition. If it has none, or only one about other targets, returns `unknown`. */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);
-  // Shadows does not depend on the version of the resource, because the client id is immutable.
+  // A `Shadows` condition from an earlier version of the resource still counts: it is about the client id, which is
+  // immutable.
   const isCurrent = unknown.type === 'Shadows' || before?.observedGeneration === resource.generation;
   if (!before || before.reason === notAccepted.reason || !isCurrent) return { ...unknown, status: 'Unknown' };
   const { type, status, reason, message } = before;

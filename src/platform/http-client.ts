@@ -228,7 +228,7 @@ function report(
   log.warn(
     {
       dependency: service,
-      // Empty if the call failed before the address of the service was known.
+      // Left out if the call failed before the address of the service was known.
       host: call.url.host || undefined,
       operation: request.operation,
       kind: failure.kind,

@@ -16,7 +16,7 @@ export interface ProviderDiscoveryOptions {
 /** Throws errors of openid-client, and IssuerMismatch. */
 export type DiscoverProvider = (realm: string) => Promise<oidc.ServerMetadata>;
 
-/** The document is not that of the mapped issuer (OpenID Connect Discovery 1.0, section 4.3). */
+/** The discovery document's issuer is not the one in TENANT_ISSUERS (OpenID Connect Discovery 1.0, section 4.3). */
 class IssuerMismatch extends Error {
   override name = 'IssuerMismatch';
 }

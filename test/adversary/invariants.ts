@@ -94,7 +94,7 @@ const mib = (bytes: number) => bytes / mebibyte;
 
 const readable = { tries: 5, pause: 1_000 };
 
-/** Checks that every form contains the data of its last acknowledged save. */
+/** Checks that every form contains the data of its last acknowledged save, or of a later save of unknown outcome. */
 export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise<string[]> {
   const { send, close } = createSender({ authorization: `Bearer ${addresses.tokens.administrator}` });
   const problems: string[] = [];

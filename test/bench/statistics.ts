@@ -41,8 +41,8 @@ export function meanOf(values: readonly number[]): Estimate {
 }
 
 /**
- * Returns the geometric mean of the ratios of two contenders, round by round. A drift of the machine affects both
- * contenders of a round alike. Throws if there are fewer than two rounds.
+ * Divides `own` by `others` in each round, and returns the geometric mean of these ratios. A change of the machine's
+ * speed affects both values of a round alike, so it cancels out. Throws if there are fewer than two rounds.
  */
 export function ratioOf(own: readonly number[], others: readonly number[]): Estimate {
   const { value, low, high } = meanOf(own.map((figure, round) => Math.log(figure / (others[round] ?? Number.NaN))));

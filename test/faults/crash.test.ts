@@ -319,7 +319,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     }
   }
   /**
-   * All rows belong to one form, so a process has one claim at a time, and five steps are enough to record a result.
+   * Waits until all rows are delivered, then shuts the services. All rows that follow belong to one form, so a process
+   * has one claim at a time, and five steps are enough to record a result.
    */
   const shut = async () => {
     await drained(world.pool);

@@ -24,7 +24,7 @@ export interface FaultProxy {
   set(conditions: Conditions): void;
   /** Resets all open connections. */
   reset(): void;
-  /** Resets all open connections and refuses new ones, as if the server did not run. */
+  /** Resets all open connections and refuses new ones, as if the server were not running. */
   refuse(): Promise<void>;
   /**
    * Strands the open connections, as a firewall does that has lost its state: neither bytes nor the end of a stream pass

@@ -9,7 +9,7 @@ import { forbiddenValues, malformedBodies } from '../support/malformed-bodies.ts
 import { type Answered, call, roleToken } from '../support/platform.ts';
 
 interface Operation {
-  /** As in the document: `PUT /form/v1/forms/{formId}/data`. */
+  /** Method and path, as in the OpenAPI document: `PUT /form/v1/forms/{formId}/data`. */
   name: string;
   method: string;
   path: string;

@@ -1,4 +1,4 @@
-// The ways in which Redis is run. Each run has one of them, besides a Postgres pair.
+// The Redis topologies. Each test run uses one of them and a Postgres pair.
 import { startRedisCluster } from './stores/redis-cluster.ts';
 import { startRedisSentinel } from './stores/redis-sentinel.ts';
 import { startRedisSingle } from './stores/redis-single.ts';

@@ -127,7 +127,7 @@ export async function ageKey(world: World): Promise<() => Promise<void>> {
 
 /** Removes the form service's registration from the document of the events, as a script that replaces it may do. */
 export async function overwriteRegistration(world: World): Promise<() => Promise<void>> {
-  // Restarted, because a process that has just started checks its registration every few seconds.
+  // After a restart, the form service checks its registration after a few seconds. Later, the pauses grow to an hour.
   await restart(world, 'forms');
   await delay(2_000);
   const client = new pg.Client({ connectionString: world.databaseUrls.platform });

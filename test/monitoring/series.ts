@@ -52,7 +52,7 @@ export interface AlertCase {
   at: number;
   /** If set, only alerts of this severity count. */
   severity?: 'critical';
-  /** Labels of the alerts that fire, apart from those of the release. Empty if none does. */
+  /** Labels of the firing alerts, without `alertname`, `alertstate`, `namespace` and `release`. Empty if none fires. */
   firing: Record<string, string>[];
 }
 

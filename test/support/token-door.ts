@@ -40,7 +40,7 @@ export interface TokenDoor {
   presented: string[];
   /** Takes effect from the next refresh on. A function gets the number of the refresh, and returns its fate. */
   set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
-  /** With true, requests for the provider's keys get 503. */
+  /** If `isHidden` is true, requests for the provider's keys get 503. */
   hideKeys(isHidden: boolean): void;
   /**
    * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that

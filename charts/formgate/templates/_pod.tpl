@@ -17,7 +17,7 @@ annotations:
 {{- end -}}
 
 {{/*
-Labels of pods. They leave out the chart's version, so that an upgrade that changes only the chart replaces no pods.
+Labels of pods. They leave out the chart's version, so that a new chart version alone replaces no pods.
 commonLabels cannot override the selector labels.
 */}}
 {{- define "formgate.podLabels" -}}

@@ -14,7 +14,7 @@ const hashes = createAddressHashes('a key of tests with more than 32 characters'
 const others = createAddressHashes('another key of tests with more than 32 characters');
 const walk = { now, limit: 500, interval: 600_000, overlap: 300_000 };
 
-// Ids as the form service makes them: UUIDs version 7, one form every ten seconds.
+// The ids are UUIDs of version 7, as in the form service; their times are ten seconds apart.
 const formsSql = `
 INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
   one_per_applicant, applicant, last_accessed)

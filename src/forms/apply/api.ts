@@ -13,7 +13,7 @@ import { scopeHeaders } from '../../service/operations/request-scope.ts';
 
 export interface ApiCall {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Below `/form/v1`; segments are encoded. */
+  /** Path below `/form/v1`, already percent-encoded by the caller. */
   path: string;
   tenantId: string;
   /** JSON text. */

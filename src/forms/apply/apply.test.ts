@@ -140,7 +140,7 @@ describe('a browser that has not entered a code', () => {
       body: { type: 'urn:formgate:problem:invalid-code' },
     });
     expect(await data(thief, id)).toMatchObject({ status: 401 });
-    // A retry in the browser that used the code works, because its first response may have been lost.
+    // The browser that used the code may send it again, because the first response may have been lost.
     expect((await owner.enter(id, code)).status).toBe(204);
   });
 

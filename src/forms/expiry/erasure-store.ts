@@ -1,5 +1,5 @@
-// Carries the deletions of forms over a restore of the database. The list of erasures holds ids and times only. After a
-// restore, the forms in it are deleted again, as an administrator deletes them.
+// Lists the deletions of forms, and repeats them after the database was restored from a backup. An entry of the list
+// has ids, a time, flags and a sequence number, but no form data.
 import type pg from 'pg';
 import { z } from 'zod';
 import { deletionFacts, deletionSql } from './deletion.ts';
@@ -56,7 +56,7 @@ SELECT setval(pg_get_serial_sequence('outbox', 'sequence'),
   (SELECT coalesce(last_value, 0) FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = 'outbox_sequence_seq')
     + ${skipped})`;
 
-/** Makes the outbox number its next rows with sequences that were never used. */
+/** Moves the outbox's sequence forward, so that the next rows get numbers that were never used. */
 export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
   await db.query(skipSql);
 }

@@ -4,7 +4,7 @@
 export interface Retention {
   /** From the warning to the lock; shorter than `lockAfter`. 0 means that no warning is sent. */
   warnBefore: number;
-  /** From the applicant's last access to the lock. */
+  /** From the applicant's last access until the form is locked. */
   lockAfter: number;
   /** From the lock of the form to its deletion. */
   deleteAfter: number;

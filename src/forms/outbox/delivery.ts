@@ -185,7 +185,7 @@ function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }
 
-/** Removes only files that belong to this form. Form data can name any file (reference behaviour, defect 8). */
+/** Removes only files that belong to this form, because form data can name any file. */
 async function removeFiles(row: OutboxRow, { files, urns }: DeliveryOptions): Promise<Delivered> {
   if (!files) return { outcome: 'skipped' };
   const owner = urns.form(row.formId);

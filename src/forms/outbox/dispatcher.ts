@@ -57,8 +57,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     for (const queue of queues) queue.nudge();
   };
   for (const service of deliveryServices) {
-    // Events of a form wait for its `subscribe` row. Accepted events and file removals make no rows of another service
-    // due.
+    // Only accepted rows of the notification service can make rows of another service due at once: the events of a form
+    // wait for its `subscribe` row.
     const onAccepted = service === 'notifications' ? nudge : undefined;
     queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
   }

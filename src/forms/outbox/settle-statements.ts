@@ -121,9 +121,9 @@ const orphanSql = `
  * Marks rows as accepted, and writes the consequences: a form gets its subscriber's id, and a deleted form gets the
  * rows that remove its subscriber and files. If the first attempt to subscribe failed, the service may have processed
  * it all the same, so the reconciler looks for a second subscriber. A subscriber's id is always written into the
- * `subscribe` row, even if the claim has expired, and into the form's row if that row exists. The update of `forms` may
- * wait for a transaction that deletes the form and whose `form-deleted` row this statement does not see. Then two
- * removals are written, which does no harm.
+ * `subscribe` row, even if the claim has expired, and into the form's row if that row exists. If a concurrent
+ * transaction deletes the form, the update of `forms` waits for it, but this statement does not see its `form-deleted`
+ * row. Then two `remove-subscriber` rows are written, which does no harm.
  */
 export function acceptSql(rows: readonly AcceptedRow[], settlement: Settlement): string {
   const input = rows.map(({ row, subscriberId }) => ({

@@ -62,7 +62,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
 
     size: () => page.length,
 
-    /** True if no register that sorts after those of the page can get onto the page any more. */
+    /** True once a register was cut off: neither that one nor a later one can get onto the page any more. */
     isFull: () => cutAt !== undefined,
 
     result(): RegisterPage {

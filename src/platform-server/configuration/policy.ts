@@ -54,7 +54,7 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
   };
 }
 
-/** Administrators list their own tenant's namespaces; a core caller needs a service's role. */
+/** Admits services by their roles, and administrators of tenants, who list only their own tenant's namespaces. */
 function mayListNamespace(configuredRole: string, exporterRole: string, adminRole: string): Guard {
   return {
     name: `role(${configuredRole}, ${exporterRole}, ${adminRole} unless core)`,

@@ -224,8 +224,8 @@ function toEntry(row: EntryRow): StoredEntry {
 }
 
 /**
- * Returns SQL ` AND (…)` for the criteria, and appends their values to `values`. Returns an empty text without
- * criteria.
+ * Returns SQL ` AND (…)` for the criteria, and appends their values to `values`. Returns an empty string if there are
+ * no criteria.
  */
 function criteriaSql(criteria: Criteria | undefined, values: unknown[], name: string, revision: string): string {
   if (!criteria) return '';

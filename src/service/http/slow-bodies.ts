@@ -1,5 +1,5 @@
-// Limits the time in which a body must arrive. It is for a server that disables Node's own limit because it proxies
-// bodies of any size. Bodies of proxied requests are not limited here.
+// Limits the time in which a request body must arrive, for a server that disables Node's own limit because it proxies
+// bodies of any size. The body of a proxied request is limited only after its response was sent.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /** Timeouts in milliseconds. */

@@ -1,5 +1,5 @@
-// Tests broken connections, transactions, and the problems that clients get for database errors. It uses a real
-// Postgres whose connections it terminates, blocks and makes unreachable.
+// Tests broken connections, transactions, and the problems that clients get for database errors, with a real Postgres.
+// The tests terminate its connections, block statements and make it unreachable.
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';

@@ -1,5 +1,5 @@
-// Creates pools and transactions of Postgres, and maps database errors to problems. It uses no session state, so that
-// it works behind a transaction-pooling PgBouncer.
+// Creates connection pools for Postgres, runs transactions, and maps database errors to problems. Uses no session
+// state, so that the product works behind a transaction-pooling PgBouncer.
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { Problem } from '../http/problem.ts';

@@ -1,5 +1,5 @@
-// Names and attributes of the spans of HTTP requests, by the semantic conventions of OpenTelemetry. The conventions also
-// ask for the path and the address of the client. Spans have neither, because paths contain ids.
+// Names and attributes of the spans of HTTP requests, according to the semantic conventions of OpenTelemetry. The
+// conventions also ask for the path, which contains ids, and the client's address. Spans have neither (decision 0064).
 import type { Attributes, SpanEnd, SpanOptions } from './span.ts';
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE']);

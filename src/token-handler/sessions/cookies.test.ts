@@ -1,4 +1,4 @@
-// Tests reading cookies from a Cookie header: compares the results for generated headers with a simple definition, and
+// Tests reading cookies: checks the values found in generated Cookie headers against the pairs of those headers, and
 // tests which session cookie counts if other hosts of the domain have set cookies of the same name.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';

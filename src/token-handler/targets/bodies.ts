@@ -87,8 +87,9 @@ export class RequestBody extends Readable implements PacedBody {
 }
 
 /**
- * Returns the body for undici: in one piece if it has arrived completely, as a stream otherwise, null if it is empty.
- * Throws Problem `invalid-request` for an unsupported transfer coding (RFC 9112 section 6.1).
+ * Returns the body for undici. A body of known length is null if it is empty, and a Buffer if it has arrived
+ * completely. Any other body is a stream. Throws Problem `invalid-request` for an unsupported transfer coding (RFC 9112
+ * section 6.1).
  */
 export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Buffer | RequestBody | null {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;

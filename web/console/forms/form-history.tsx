@@ -1,4 +1,5 @@
-// What happened to a form, and in which role. The history has no personal data, and is erased with the form.
+// Shows what happened to a form, when, and who did it: a role and a pseudonym of the account. The history has no names,
+// and is erased with the form.
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';

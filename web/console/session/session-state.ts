@@ -43,7 +43,8 @@ export function useFollowedSession(): FollowedSession {
       }
       setEnding(undefined);
       setState((former) => {
-        // `signed-out` also follows the first read after an expiry. Kept values are then not forgotten.
+        // A page whose first read finds no session also gets `signed-out`. The session may have expired, so kept values
+        // stay.
         if (event.type === 'signed-out' && former.name === 'signed-in') forgetAll();
         return event.type === 'expired' ? { name: 'signed-out', ended: true } : currentState();
       });
