@@ -50,7 +50,10 @@ export interface SyncOptions {
 }
 
 export interface ClientSync {
-  /** Performs one sync. Rejects only if `renewLease` does, with the same reason. */
+  /**
+   * Performs one sync. Rejects if `renewLease` does, with the same reason, and if the quarantine cannot be read or
+   * written.
+   */
   sync(options: SyncOptions): Promise<ClientsOutcome>;
 }
 

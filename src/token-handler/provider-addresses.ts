@@ -1,6 +1,6 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
-// this process calls. Never returns a URL outside the identity provider, or outside those that the operator has mapped to
-// tenants, because the requests carry secrets.
+// this process calls. Returns only URLs of the identity provider, or of those that the operator has mapped to tenants,
+// because the requests carry secrets.
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
 import { type ProviderOperation, tracedProviderCall } from '../service/tracing/provider-call.ts';
 

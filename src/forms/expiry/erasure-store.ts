@@ -86,7 +86,7 @@ SELECT id FROM gone`;
 
 /** Deletes the forms that exist, in one statement. Returns how many. */
 export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
-  // One line for each form: the latest deletion.
+  // Keeps one line for each form: the last in the list.
   const latest = new Map(erasures.map((erasure) => [erasure.formId, erasure]));
   return (await db.query(eraseSql, [JSON.stringify([...latest.values()]), now])).rowCount ?? 0;
 }

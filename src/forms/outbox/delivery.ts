@@ -12,9 +12,9 @@
 //   row, even if the form's row is gone. Acceptance of `form-deleted` finds the id there.
 // - The process dies after the request and before the acceptance. The row is claimed again, and the user id leads to
 //   the same subscriber, whether or not the form still exists.
-// - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. When
-//   its acceptance is recorded, there is neither a form nor a pending `form-deleted`, so that statement also writes the
-//   row that removes the subscriber.
+// - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
+//   statement that records its acceptance finds neither a form nor a pending `form-deleted`, and therefore also writes
+//   the row that removes the subscriber.
 // - A send-code creates the subscriber of a form that is deleted during the request. It has claimed the `subscribe` row
 //   like a delivery does, so all of the above applies.
 // - Two requests overlap at the service, because the first one timed out here and is still running there. Then the form

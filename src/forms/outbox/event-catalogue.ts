@@ -167,8 +167,8 @@ export interface FormEvent {
 }
 
 /**
- * True if the event contains form data. That requires a payload with form data, a definition that asks for it, and that
- * the form is still the one that was submitted: form data that was changed after a to-draft does not belong to this
+ * True if the event contains form data: its payload has a member for form data, the definition asks for it, and the
+ * form is still as this row submitted it. Form data that was changed after a to-draft does not belong to this
  * submission.
  */
 export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition | undefined): boolean {

@@ -114,7 +114,7 @@ export class Realm {
     return (await this.#find<Client>('clients', { clientId })) as Client;
   }
 
-  /** Returns the roles with these names. */
+  /** Returns the roles with these names, and creates those that are missing. */
   async #roles({ id, clientId }: Client, names: readonly string[]): Promise<Named[]> {
     const path = `${this.#path}/clients/${id}/roles`;
     const all = async () => (await this.#api.read<Named[]>(path)) ?? [];

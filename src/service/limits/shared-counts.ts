@@ -52,7 +52,7 @@ export class SharedCounts {
     this.#threshold = limit.most / 100;
   }
 
-  /** Marks a count of the window `index` as changed, for the next exchange. */
+  /** Includes a count of the window `index` in the next exchange, if it has reached 1 % of the limit. */
   changed(index: number, key: string, count: WindowCount): void {
     if (index !== this.#index) {
       this.#index = index;

@@ -1,6 +1,6 @@
-// Defines the readiness conditions of all services: the identity provider before the pod first becomes ready, and the
-// database pool at any time. It also reports, without effect on readiness, later outages of the identity provider and when
-// certificates expire.
+// Defines readiness conditions that all services share: the identity provider before the pod first becomes ready, and
+// the database pool at any time. Also reports, without effect on readiness, later outages of the identity provider, and
+// when certificates expire.
 import type pg from 'pg';
 import {
   checkIdentityProvider,
