@@ -10,6 +10,7 @@ export const slowFiles = [
   'test/faults/token-handler-tenants.test.ts',
   'src/forms/registers/faults.test.ts',
   'dev/start.test.ts',
+  'dev/tour.test.ts',
   'src/token-handler/sessions/requests.test.ts',
   'dev/postgres/postgres.test.ts',
   'src/token-handler/sessions/refresh.test.ts',

@@ -1,4 +1,4 @@
-// Programs that a machine may lack because npm does not install them: Redis, Chromium and nginx. Test files that need a
+// Programs that a machine may lack because npm does not install them: Redis, Chromium, nginx and curl. Test files that need a
 // missing program are skipped, with one line that says so. In CI nothing is skipped, so a missing program fails the
 // run.
 import { spawnSync } from 'node:child_process';
@@ -23,6 +23,7 @@ const parts: SystemPart[] = [
     install: 'chromium',
   },
   { name: 'nginx', programs: ['nginx'], support: 'test/support/nginx.ts', install: 'nginx-light' },
+  { name: 'curl', programs: ['curl'], support: 'test/support/curl-shell.ts', install: 'curl' },
 ];
 
 /**

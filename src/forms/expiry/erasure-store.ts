@@ -84,9 +84,17 @@ WITH listed AS MATERIALIZED (
 )
 SELECT id FROM gone`;
 
-/** Deletes the forms that exist, in one statement. Returns how many. */
+/** Keeps one entry for each form. Of several exports, only the older ones may have the sequence. */
+export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
+  const kept = new Map<string, Erasure>();
+  for (const erasure of erasures) {
+    const other = kept.get(erasure.formId);
+    if (!other?.sequence) kept.set(erasure.formId, erasure);
+  }
+  return [...kept.values()];
+}
+
+/** Deletes the forms that exist, in one statement. Returns how many. Each form may be in the list only once. */
 export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
-  // Keeps one line for each form: the last in the list.
-  const latest = new Map(erasures.map((erasure) => [erasure.formId, erasure]));
-  return (await db.query(eraseSql, [JSON.stringify([...latest.values()]), now])).rowCount ?? 0;
+  return (await db.query(eraseSql, [JSON.stringify(erasures), now])).rowCount ?? 0;
 }

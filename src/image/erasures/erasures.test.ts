@@ -87,6 +87,27 @@ describe('apply', () => {
     expect(rows).toEqual([{ form_id: ids[0], sequence: '42' }]);
   });
 
+  it.each(['first', 'last'])('joins several exports: the number may be in the one that comes %s', async (place) => {
+    await pool.query("SELECT setval('outbox_sequence_seq', 41)");
+    await remove(ids[0]);
+    const [numbered = ''] = (await run(pool, ['export'])).lines;
+    // A week later, the event's row is gone.
+    await pool.query('DELETE FROM outbox');
+    const [without = ''] = (await run(pool, ['export'])).lines;
+    expect(JSON.parse(without)).toMatchObject({ formId: ids[0], sequence: null });
+    const restored = await openDatabase();
+    // More lines than one transaction deletes.
+    const repeated = Array.from({ length: 600 }, () => without);
+    const applied = await run(
+      restored,
+      ['apply'],
+      place === 'first' ? [numbered, ...repeated] : [...repeated, numbered],
+    );
+    expect(applied.lines).toEqual(['1 deletions in the list; 1 forms deleted again.']);
+    const { rows } = await restored.query("SELECT sequence FROM outbox WHERE kind = 'form-deleted'");
+    expect(rows).toEqual([{ sequence: '42' }]);
+  });
+
   it('lets later events have numbers that were never used, and can be repeated', async () => {
     await remove(ids[0]);
     const { lines } = await run(pool, ['export']);

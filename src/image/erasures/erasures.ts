@@ -6,6 +6,7 @@ import {
   erasureSchema,
   listErasures,
   skipSequences,
+  withoutRepetitions,
 } from '../../forms/expiry/erasure-store.ts';
 import { systemClock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -37,11 +38,12 @@ export async function runErasures(
   }
   await skipSequences(pool);
   let erased = 0;
-  for (let at = 0; at < list.length; at += batchSize) {
-    const batch = list.slice(at, at + batchSize);
+  const deletions = withoutRepetitions(list);
+  for (let at = 0; at < deletions.length; at += batchSize) {
+    const batch = deletions.slice(at, at + batchSize);
     erased += await withTransaction(pool, (transaction) => eraseAgain(transaction, batch, systemClock()));
   }
-  print(`${list.length} deletions in the list; ${erased} forms deleted again.`);
+  print(`${deletions.length} deletions in the list; ${erased} forms deleted again.`);
   return 0;
 }
 
