@@ -32,7 +32,7 @@ function show(state) {
 
 /** Any request to a target extends the session. */
 async function load() {
-  const response = await client.fetch(forms);
+  const response = await client.fetch(`${forms}?mine=true`);
   if (!response.ok) return;
   const { results } = await response.json();
   const items = results.map(({ definitionId, status }) => {

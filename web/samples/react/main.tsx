@@ -29,7 +29,7 @@ function App() {
   typed = definitionId;
 
   const load = useCallback(async () => {
-    const response = await client.fetch(forms);
+    const response = await client.fetch(`${forms}?mine=true`);
     if (response.ok) setList((await response.json()).results);
   }, []);
 

@@ -69,7 +69,7 @@ export class App {
   }
 
   async load(): Promise<void> {
-    const response = await this.client.fetch(forms);
+    const response = await this.client.fetch(`${forms}?mine=true`);
     if (response.ok) this.list.set((await response.json()).results);
   }
 
