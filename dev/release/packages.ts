@@ -24,6 +24,7 @@ const lockSchema = z.object({
       peer: z.boolean().optional(),
       devOptional: z.boolean().optional(),
       link: z.boolean().optional(),
+      dependencies: z.record(z.string(), z.string()).optional(),
       devDependencies: z.record(z.string(), z.string()).optional(),
     }),
   ),
@@ -39,17 +40,34 @@ export function imagePackages(lockFile: string): Package[] {
   return unique(installed.map(([path, entry]) => toPackage(path, entry)));
 }
 
-/** Returns the packages that the workspace `web` names, because the pages contain their code. */
+/** Builds the pages. Its own dependencies are not in them. */
+const builder = 'vite';
+
+/** Returns the packages that the workspace `web` names, and their dependencies, because the pages contain their code. */
 export function pagePackages(lockFile: string): Package[] {
   const { packages } = lockSchema.parse(JSON.parse(lockFile));
-  const names = Object.keys(packages.web?.devDependencies ?? {}).filter((name) => !name.startsWith('@types/'));
-  return unique(
-    names.map((name) => {
-      const path = [`web/node_modules/${name}`, `node_modules/${name}`].find((one) => packages[one]);
-      if (path === undefined) throw new Error(`package-lock.json has no ${name}`);
-      return toPackage(path, packages[path] as Entry);
-    }),
-  );
+  const found = new Map<string, Entry>();
+  const visit = (name: string, from: string) => {
+    if (name.startsWith('@types/')) return;
+    const path = locate(packages, name, from);
+    const entry = packages[path] as Entry;
+    if (found.has(path)) return;
+    found.set(path, entry);
+    if (name !== builder) for (const dependency of Object.keys(entry.dependencies ?? {})) visit(dependency, path);
+  };
+  for (const name of Object.keys(packages.web?.devDependencies ?? {})) visit(name, 'web');
+  return unique([...found].map(([path, entry]) => toPackage(path, entry)));
+}
+
+/** Finds the package that a module in the folder `from` imports: the nearest one in this folder or above. */
+function locate(packages: Record<string, Entry>, name: string, from: string): string {
+  const own = `${from}/node_modules/${name}`;
+  if (packages[own]) return own;
+  const above = from.includes('/node_modules/') ? from.slice(0, from.lastIndexOf('/node_modules/')) : '';
+  if (above !== '') return locate(packages, name, above);
+  const path = `node_modules/${name}`;
+  if (!packages[path]) throw new Error(`package-lock.json has no ${name}`);
+  return path;
 }
 
 type Entry = z.infer<typeof lockSchema>['packages'][string];

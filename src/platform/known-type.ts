@@ -36,7 +36,8 @@ const retryAfter = 30;
 type State = 'missing' | 'outdated' | 'current';
 
 const messages: Record<State, string> = {
-  missing: 'registration unknown to the service: codes and notices wait until it is restarted or reads it by itself',
+  missing:
+    'registration unknown to the service: codes fail and notices wait until it is restarted or reads it by itself',
   outdated:
     'registration outdated at the service: some notices are not sent until it is restarted or reads it by itself',
   current: 'registration known to the service',

@@ -39,7 +39,8 @@ ${networkFaults.map(({ name, about }) => `  ${name.padEnd(16)} ${about}`).join('
 Topologies:
 ${topologyNames.map((name) => `  ${name.padEnd(16)} ${topologies[name].about}`).join('\n')}
 
-The run begins with test/faults/seeds.json. A failing seed is added to that file: commit it with the fix.
+Without --seed and --topology, the run begins with test/faults/seeds.json. A failing seed is added to that file, which
+keeps the last three: commit it with the fix.
 `;
 
 async function main(): Promise<number> {
