@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { checkLogFile } from '../test/support/output-check.ts';
 import { createSiteBrowser } from '../test/support/site-browser.ts';
-import { listen } from './listen.ts';
+import { findFreePort, listen } from './listen.ts';
 
 const longestStart = 60_000;
 let directory: string;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'formgate-start-'));
   // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(directory, 0o755);
-  port = await findQuietPort();
+  port = await findFreePort();
 });
 afterEach(async () => {
   await running?.end('SIGTERM');
@@ -36,16 +36,6 @@ afterEach(async () => {
     expect(await checkLogFile(join(logs, name)), name).toEqual([]);
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
-
-/** Returns a free port outside the range of ephemeral ports, so that no other program takes it between two starts. */
-async function findQuietPort(): Promise<number> {
-  for (;;) {
-    const listening = await listen(() => undefined, 20_000 + Math.floor(Math.random() * 10_000)).catch(() => undefined);
-    if (!listening) continue;
-    await listening.close();
-    return listening.port;
-  }
-}
 
 function run(script: string, args: string[] = [], env: Record<string, string> = {}, flags: string[] = []): Started {
   const child = spawn(process.execPath, [...flags, join(import.meta.dirname, script), ...args], {
@@ -206,7 +196,8 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     process.kill(Number(backend), 'SIGKILL');
     await until(async () => isGone(Number(backend)), started.output, longestStart);
     await until(async () => (await ask('/health')).status === 200, started.output, longestStart);
-    expect((await demo()).code).toBe(0);
+    // The health of a service says nothing of its database, which may still recover.
+    await until(async () => (await demo()).code === 0, started.output, longestStart);
     expect(await mail()).toBeGreaterThan(before);
     expect(exitsIn(started)).toEqual(restarts);
     expect(started.child.exitCode).toBeNull();

