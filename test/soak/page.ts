@@ -20,11 +20,12 @@ export function soakPage(facts: RunFacts): string {
 \`npm run soak -- --minutes ${minutes} --seed ${seed} --page\` wrote this page, at commit ${commit}, on ${machine}.
 
 Two replicas of each process serve the [honest users](limits.md) of \`npm run test:adversary\`, and besides them saves and
-proxied requests at half the rate that they served at most (${rate.toFixed(0)} of ${capacity.toFixed(0)} requests per second). At the same time, faults
-happen in networks and stores (as in [faults](faults.md), but none of the identity provider: a refresh whose outcome is unknown ends
-its session, and nobody here signs in again), second replicas are replaced as in a rollout, and the reconciler
-locks and deletes overdue drafts. The key ring is rotated before and after the measured time. The first replica of each
-process runs through the whole time, and is measured every 5 s; what is alive after a garbage collection every minute.
+proxied requests at half the rate that they served at most (${rate.toFixed(0)} of ${capacity.toFixed(0)} requests per second).
+At the same time, faults happen in networks and stores, as in [faults](faults.md). None of them is a fault of the identity
+provider: a refresh whose outcome is unknown ends its session, and nobody here signs in again. Second replicas are replaced
+as in a rollout, and the reconciler locks and deletes overdue drafts. The key ring is rotated before and after the measured
+time. The first replica of each process runs through the whole time. It is measured every 5 s, and its memory is measured
+after a garbage collection every minute.
 
 | | |
 | --- | --- |

@@ -1,15 +1,36 @@
-// Runs commands of documents, which call the product with curl.
+// Runs commands of documents, many of which call the product with curl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Runs commands in a shell that ends at the first one that fails. Returns its exit code and all that it prints. */
-export async function runCommands(
-  commands: string,
-  { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
-): Promise<{ code: number | null; text: string }> {
-  const shell = spawn('bash', ['-euo', 'pipefail', '-c', commands], { cwd, env });
-  let text = '';
-  for (const stream of [shell.stdout, shell.stderr]) stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  const [code] = (await once(shell, 'close')) as [number | null];
-  return { code, text };
+export interface ShellOptions {
+  cwd?: string;
+  env: NodeJS.ProcessEnv;
+}
+
+export interface ShellResult {
+  /** The exit code; null if a signal ended the shell. */
+  code: number | null;
+  stdout: string;
+  /** Standard output and standard error together. */
+  text: string;
+}
+
+/** Runs commands in a shell that ends at the first one that fails. */
+export async function runCommands(commands: string, { cwd, env }: ShellOptions): Promise<ShellResult> {
+  const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', commands], { cwd, env });
+  const result: ShellResult = { code: null, stdout: '', text: '' };
+  shell.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    result.stdout += chunk;
+    result.text += chunk;
+  });
+  shell.stderr.setEncoding('utf8').on('data', (chunk: string) => (result.text += chunk));
+  [result.code] = (await once(shell, 'close')) as [number | null];
+  return result;
+}
+
+/** Returns what the commands write to standard output. Throws an error with all of their output if one of them fails. */
+export async function outputOf(commands: string, options: ShellOptions): Promise<string> {
+  const { code, stdout, text } = await runCommands(commands, options);
+  if (code !== 0) throw new Error(`The commands ended with ${code}:\n${text}`);
+  return stdout;
 }

@@ -1,8 +1,7 @@
 // The commands of the trial in docs/operations.md, and a shell that runs them as they are written there.
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { outputOf } from './curl-shell.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -32,8 +31,8 @@ export function createTrialShell({ cwd, env, programs = [] }: TrialShellOptions)
     // Later steps need the assignments of tokens and the functions again. All other commands must run only once.
     const state = commands.match(/^(?:\w+\(\) \{[\s\S]*?^\}|[A-Z_]+=\$\(token .*\))$/gm) ?? [];
     const options = { cwd, env: { ...process.env, ...env, PATH: path } };
-    const { stdout } = await promisify(execFile)('bash', ['--norc', '-euc', before + commands], options);
+    const output = await outputOf(before + commands, options);
     before += state.map((line) => `${line}\n`).join('');
-    return stdout;
+    return output;
   };
 }

@@ -1,13 +1,12 @@
 // Restores a backup after a day of work, with the commands of docs/operations.md as they are written there. Forms that were
 // deleted after the backup are deleted again, ended sessions stay ended, and consumers recognise every repeated event.
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { promisify } from 'node:util';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { outputOf } from '../support/curl-shell.ts';
 import { call } from '../support/platform.ts';
 import { type SystemPostgres, startSystemPostgres } from '../support/system-postgres.ts';
 import { until } from '../support/until.ts';
@@ -50,8 +49,7 @@ async function documented(text: string, url = ''): Promise<string> {
     ...{ npm_config_prefix: undefined, LOG_LEVEL: 'info' },
   };
   const npm = `npm() { command npm --prefix ${JSON.stringify(root)} "$@"; }\n`;
-  const { stdout } = await promisify(execFile)('bash', ['--norc', '-euc', npm + found[0]], { cwd: folder, env });
-  return stdout.trim();
+  return (await outputOf(npm + found[0], { cwd: folder, env })).trim();
 }
 
 it('the restored installation has forgotten no deletion, no logout and no event', async () => {

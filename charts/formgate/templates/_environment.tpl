@@ -1,7 +1,7 @@
 {{/*
 Environment variables of each process. Variables without secrets are merged in a dict, so that no name occurs twice. The
-schema of values refuses names in `env` that the chart sets itself. Variables with secrets only refer to Secret objects. test/chart compares all
-variables with the config schemas of the processes.
+schema of values refuses names in `env` that the chart sets itself. Variables with secrets only refer to Secret objects.
+test/chart compares all variables with the config schemas of the processes.
 */}}
 
 {{/* Variables of every process that listens: root */}}

@@ -7,7 +7,7 @@ export interface WindowCount {
   total: number;
 }
 
-/** About 20 MiB. A Map of this size, a power of two, is rebuilt least often while keys come and go. */
+/** About 16 MiB. A Map of this size, a power of two, is rebuilt least often while keys come and go. */
 const mostKeys = 131_072;
 /** Number of oldest keys that are compared; the least used of them is forgotten. */
 const candidates = 8;

@@ -26,6 +26,7 @@ export interface Sample {
 
 export interface Failure {
   kind: Kind;
+  /** The phases during which the step ran, joined with ` + `: each of them may be the cause. */
   phase: string;
   /** A description without tokens and codes. */
   what: string;
@@ -37,13 +38,14 @@ export interface Failure {
 }
 
 export interface Recorder {
+  /** The phase that a run is in. Requests that are under way when it changes belong to both. */
   phase: string;
   samples: Sample[];
   failures: Failure[];
   /** Runs a step of a user and records its latency or its failure. Rejects after a failure. */
   measure<T>(kind: Kind, step: () => Promise<T>): Promise<T>;
-  /** Records a failure of something that began in the phase `begun`. */
-  fail(failure: Omit<Failure, 'phase'>, begun?: string): void;
+  /** Records a failure. `began` is the reading of `performance.now()` when the step began: now, if it is left out. */
+  fail(failure: Omit<Failure, 'phase'>, began?: number): void;
 }
 
 /** A failed step, which is recorded; the user begins a new round. */
@@ -66,33 +68,43 @@ export function mustSee(holds: boolean, what: string): asserts holds {
 }
 
 export function createRecorder(): Recorder {
-  const recorder: Recorder = {
-    phase: 'start',
-    samples: [],
-    failures: [],
-    fail(failure, begun = recorder.phase) {
-      // If the phase changed meanwhile, either phase may be the cause.
-      const phase = begun === recorder.phase ? begun : `${begun} + ${recorder.phase}`;
-      recorder.failures.push({ ...failure, phase });
+  const phases = [{ name: 'start', from: 0 }];
+  const samples: Sample[] = [];
+  const failures: Failure[] = [];
+  const current = () => phases.at(-1)?.name ?? '';
+
+  function fail(failure: Omit<Failure, 'phase'>, began = performance.now()): void {
+    const first = phases.findLastIndex(({ from }) => from <= began);
+    const names = new Set(phases.slice(Math.max(first, 0)).map(({ name }) => name));
+    failures.push({ ...failure, phase: [...names].join(' + ') });
+  }
+
+  async function measure<T>(kind: Kind, step: () => Promise<T>): Promise<T> {
+    const phase = current();
+    const began = performance.now();
+    const done = () => samples.push({ kind, phase, milliseconds: performance.now() - began });
+    try {
+      const result = await step();
+      done();
+      return result;
+    } catch (error) {
+      done();
+      const unserved = error instanceof Unserved ? error : new Unserved(describe(error));
+      const { message: what, status, hasRetryAfter, isWrong } = unserved;
+      fail({ kind, what, status, hasRetryAfter, isWrong }, began);
+      throw unserved;
+    }
+  }
+
+  return {
+    get phase() {
+      return current();
     },
-    async measure(kind, step) {
-      const { phase } = recorder;
-      const started = performance.now();
-      const done = () => recorder.samples.push({ kind, phase, milliseconds: performance.now() - started });
-      try {
-        const result = await step();
-        done();
-        return result;
-      } catch (error) {
-        done();
-        const unserved = error instanceof Unserved ? error : new Unserved(describe(error));
-        const { message: what, status, hasRetryAfter, isWrong } = unserved;
-        recorder.fail({ kind, what, status, hasRetryAfter, isWrong }, phase);
-        throw unserved;
-      }
+    set phase(name) {
+      phases.push({ name, from: performance.now() });
     },
+    ...{ samples, failures, fail, measure },
   };
-  return recorder;
 }
 
 function describe(error: unknown): string {

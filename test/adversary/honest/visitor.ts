@@ -11,12 +11,12 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
   const { recorder, world } = around;
   const site = world.addresses.fronts['token-handler'];
   await live(around, async () => {
-    const { phase } = recorder;
+    const began = performance.now();
     const person = await signIn(site, email, 'demo', (step) => recorder.measure('sign-in', () => inTime(step()))).catch(
       (error: Error) => {
         // Failed steps are already recorded; other errors are those of the identity provider and its pages.
         if (error instanceof Unserved) throw error;
-        recorder.fail({ kind: 'sign-in', what: error.message, status: 0, hasRetryAfter: false, isWrong: false }, phase);
+        recorder.fail({ kind: 'sign-in', what: error.message, status: 0, hasRetryAfter: false, isWrong: false }, began);
         throw error;
       },
     );
