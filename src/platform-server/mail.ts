@@ -1,6 +1,7 @@
 // Sends mail by SMTP. Errors contain only the error code and the SMTP reply code: errors are written to logs and to the
 // job table, and the text of an SMTP reply could quote addresses.
 import type { Transporter } from 'nodemailer';
+import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { createMailMetrics } from './mail-metrics.ts';
 
@@ -44,7 +45,9 @@ export interface Mailer {
 /** Milliseconds. */
 const sendTimeout = 8_000;
 
-export function createMailer(options: { url: string; from: string; metrics: Metrics }): Mailer {
+export function createMailer(options: { url: string; from: string; log: Logger; metrics: Metrics }): Mailer {
+  if (acceptsAnyCertificate(options.url))
+    options.log.warn({ dependency: 'mail' }, 'SMTP_URL accepts any certificate of the mail server');
   const limits = { connectionTimeout: 5_000, greetingTimeout: 5_000, socketTimeout: 7_000, dnsTimeout: 3_000 };
   const settings = {
     ...limits,
@@ -89,6 +92,9 @@ export function createMailer(options: { url: string; from: string; metrics: Metr
     close: () => void opened?.then((transport) => transport.close()),
   };
 }
+
+/** Nodemailer reads options of TLS from the query of the URL. */
+const acceptsAnyCertificate = (url: string) => new URL(url).searchParams.get('tls.rejectUnauthorized') === 'false';
 
 /** Rejects after the timeout. The message may still arrive. */
 async function withTimeout(sending: Promise<unknown>): Promise<void> {

@@ -84,7 +84,7 @@ export async function startPlatformServer(options: {
   if (seed) await applySeed(pool, seed);
 
   const behaviour = await createBehaviour(reference, { pool, clock, log });
-  const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
+  const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, log, metrics });
   // Limits the jobs of a tenant with slow templates, so that one job slot stays free for other tenants.
   const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
   const base: Base = {

@@ -1,10 +1,10 @@
 // The faults of the scripted incidents. Each begins when it is called, and returns its fix.
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { createCertificate } from '../support/certificate.ts';
 import { refuseFormChanges } from '../support/poison.ts';
 import type { TcpGate } from '../support/tcp-gate.ts';
 import type { Job, World } from './world.ts';
@@ -102,13 +102,7 @@ export const tenMinutesAhead = {
 
 /** Returns settings with which a process trusts an authority that expires tomorrow. */
 export function expiringAuthority({ folder }: World): Record<string, string> {
-  const certificate = join(folder, 'authority.pem');
-  const args = [
-    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=incident', '-days', '1'],
-    ...['-keyout', join(folder, 'authority.key'), '-out', certificate],
-  ];
-  execFileSync('openssl', args, { stdio: 'ignore' });
-  return { NODE_EXTRA_CA_CERTS: certificate };
+  return { NODE_EXTRA_CA_CERTS: createCertificate(folder, { days: 1 }).certificateFile };
 }
 
 /** Makes the token handler's key look as if it was first seen long ago. The fix rotates the key. */

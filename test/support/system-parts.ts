@@ -1,6 +1,5 @@
-// Programs that a machine may lack because npm does not install them: Redis, Chromium, nginx and curl. Test files that need a
-// missing program are skipped, with one line that says so. In CI nothing is skipped, so a missing program fails the
-// run.
+// Programs that a machine may lack because npm does not install them. Test files that need a missing program are skipped,
+// with one line that says so. In CI nothing is skipped, so a missing program fails the run.
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -24,6 +23,7 @@ const parts: SystemPart[] = [
   },
   { name: 'nginx', programs: ['nginx'], support: 'test/support/nginx.ts', install: 'nginx-light' },
   { name: 'curl', programs: ['curl'], support: 'test/support/curl-shell.ts', install: 'curl' },
+  { name: 'OpenSSL', programs: ['openssl'], support: 'test/support/certificate.ts', install: 'openssl' },
 ];
 
 /**

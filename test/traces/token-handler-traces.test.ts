@@ -46,12 +46,14 @@ describe('the trace of', () => {
 
   it('a token refresh, for which a proxied GET waits, is the documented one', async () => {
     const { handle } = world.person;
-    const tokens = new Set<string>();
+    // Each recording uses the token of the refresh before it. A recording may be repeated.
+    const tokens: string[] = [];
     const modules = await recordRequest(recording, get, async () => {
-      tokens.add((await world.stored(handle)).tokens.accessToken);
+      tokens.push((await world.stored(handle)).tokens.accessToken);
       await world.shortenToken(handle, 0);
     });
-    expect(tokens.size).toBe(5);
+    expect(tokens.length).toBeGreaterThanOrEqual(5);
+    expect(new Set(tokens).size).toBe(tokens.length);
     const isOfRefresh = (path: string) => !proxied.includes(path) || /sessions\/sessions?\.ts$/.test(path);
     expectTrace('Token refresh', modules.filter(isRequested).filter(isOfRefresh));
   });

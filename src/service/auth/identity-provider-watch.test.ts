@@ -1,6 +1,5 @@
 // Tests the watch of the identity provider with a real server that fails, hangs and goes away, by http and by https.
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +8,7 @@ import { join } from 'node:path';
 import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { createCertificate } from '../../../test/support/certificate.ts';
 import { createDependencyState } from '../operations/dependency-state.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { watchIdentityProvider } from './identity-provider-watch.ts';
@@ -76,22 +76,12 @@ it('does not report a single failed request', async () => {
 it('asks for the discovery document of the realm core, and reads the certificate', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'formgate-watch-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
-  execFileSync(
-    'openssl',
-    ['req', '-x509', ...curve, '-nodes', '-days', '9', '-keyout', key, '-out', cert, ...subject],
-    {
-      stdio: 'ignore',
-    },
-  );
-  const pem = readFileSync(cert, 'utf8');
+  const { key, certificate } = createCertificate(folder, { days: 9 });
   const trusted = getCACertificates();
-  setDefaultCACertificates([...trusted, pem]);
+  setDefaultCACertificates([...trusted, certificate]);
   onTestFinished(() => setDefaultCACertificates(trusted));
   const paths: (string | undefined)[] = [];
-  const server = createTlsServer({ key: readFileSync(key), cert: pem }, (request, response) => {
+  const server = createTlsServer({ key, cert: certificate }, (request, response) => {
     paths.push(request.url);
     response.end();
   });
@@ -101,7 +91,7 @@ it('asks for the discovery document of the realm core, and reads the certificate
   expect(paths[0]).toBe('/auth/realms/core/.well-known/openid-configuration');
   // A bundle may contain other text. The certificate that expires first counts.
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
-  metrics.certificates.given('extra-ca', `# our authorities\n${rootCertificates[0]}\n${pem}\n${broken}`);
+  metrics.certificates.given('extra-ca', `# our authorities\n${rootCertificates[0]}\n${certificate}\n${broken}`);
   metrics.certificates.given('redis-ca', 'no certificate');
   const text = await metrics.registry.metrics();
   const daysOf = (name: string) => {

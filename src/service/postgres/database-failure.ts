@@ -37,12 +37,34 @@ export function isOutage(error: unknown): boolean {
   return error.message === 'timeout expired' || error.message.startsWith('Connection terminated');
 }
 
-const messages: Readonly<Record<string, string>> = { 'timeout expired': 'its host does not answer' };
+const noTls = 'The server does not support SSL connections';
+/** Errors of pg without a code. */
+const messages: Readonly<Record<string, string>> = {
+  'timeout expired': 'its host does not answer',
+  [noTls]: 'it offers no TLS',
+};
+
+/** Codes of OpenSSL for a certificate that is not accepted (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+const certificateCodes =
+  /^(?:ERR_TLS_CERT_|(?:ERROR_IN_)?(?:CERT|CRL)_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)/;
+const tlsCodes = /^(?:EPROTO$|ERR_TLS_|ERR_SSL_)/;
+const tlsMessages = new Set([noTls, 'There was an error establishing an SSL connection']);
+
+/** True if no connection exists because TLS failed: the certificate, the handshake, or a server without TLS. */
+export function isTlsFailure(error: Error): boolean {
+  if (!('code' in error) || typeof error.code !== 'string') return tlsMessages.has(error.message);
+  return certificateCodes.test(error.code) || tlsCodes.test(error.code);
+}
 
 /** Returns a clause with the code of the failure, such as `it refuses the user or the password (28P01)`. */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
   // An error of Formgate or of the migration tool, or an error of pg without a code.
   if (!('code' in error) || typeof error.code !== 'string') return messages[error.message] ?? error.message;
-  return `${reasons[error.code] ?? 'it rejected a statement'} (${error.code})`;
+  return `${reasons[error.code] ?? otherReason(error, error.code)} (${error.code})`;
+}
+
+function otherReason(error: Error, code: string): string {
+  if (certificateCodes.test(code)) return 'its certificate is not accepted';
+  return isTlsFailure(error) ? 'TLS fails' : 'it rejected a statement';
 }

@@ -9,6 +9,7 @@ import type { Metrics } from '../operations/metrics.ts';
 import { outsideRequests } from '../operations/request-scope.ts';
 import { tracePool, transactionSpan } from '../tracing/database-span.ts';
 import { traced } from '../tracing/tracing.ts';
+import { isTlsFailure } from './database-failure.ts';
 import { endSilentConnections, type SilenceLimits, silenceLimits } from './silent-connections.ts';
 
 /** A pool or a client inside a transaction. */
@@ -28,6 +29,16 @@ export function createPool(options: {
   log: Logger;
   metrics: Metrics;
 }): pg.Pool {
+  let hasWarned = false;
+  const noteCertificate = (stream: TLSSocket) => {
+    options.metrics.certificates.presented('postgres', stream.getPeerCertificate());
+    if (stream.authorized || hasWarned) return;
+    hasWarned = true;
+    const facts = { dependency: 'postgres', reason: String(stream.authorizationError) };
+    outsideRequests(() =>
+      options.log.warn(facts, 'the certificate of Postgres is invalid, but DATABASE_URL accepts any'),
+    );
+  };
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.size ?? 10,
@@ -41,7 +52,7 @@ export function createPool(options: {
   endSilentConnections(pool, options.url, options.silence ?? silenceLimits);
   pool.on('connect', (client) => {
     const { stream } = client.connection;
-    if (stream instanceof TLSSocket) options.metrics.certificates.presented('postgres', stream.getPeerCertificate());
+    if (stream instanceof TLSSocket) noteCertificate(stream);
     // Without a listener, the event would end the process. The next statement on this connection fails anyway.
     client.on('error', () => undefined);
   });
@@ -126,6 +137,7 @@ export function databaseProblem(error: unknown): Problem | undefined {
     endsConnection(error) ||
     unavailableStates.test(code) ||
     unavailableCodes.has(code) ||
+    isTlsFailure(error) ||
     unavailableMessages.test(error.message);
   if (!unavailable) return undefined;
   return new Problem('unavailable', 'The database cannot be reached at the moment.', {

@@ -1,16 +1,15 @@
 // Tests Redis under the conditions of clusters: disconnected, restarted, without tracking, behind Sentinel, as a
 // Cluster, with TLS and ACLs.
 
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { findFreePort } from '../../../dev/listen.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { createCertificate } from '../../../test/support/certificate.ts';
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
 import { startTestCluster } from '../../../test/support/redis-cluster.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
@@ -220,29 +219,13 @@ describe('one server', () => {
 
   it('is reached by TLS with a private certificate authority', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'formgate-tls-'));
-    const run = promisify(execFile);
-    const file = (name: string) => join(folder, name);
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-    await run('openssl', [
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-days',
-      '1',
-      '-keyout',
-      file('key'),
-      '-out',
-      file('cert'),
-      ...subject,
-    ]);
+    const { keyFile, certificateFile, certificate } = createCertificate(folder);
     const tlsPort = await findFreePort();
-    const tls = ['--tls-port', String(tlsPort), '--tls-cert-file', file('cert'), '--tls-key-file', file('key')];
-    await serve({ args: [...tls, '--tls-ca-cert-file', file('cert'), '--tls-auth-clients', 'no'] });
+    const tls = ['--tls-port', String(tlsPort), '--tls-cert-file', certificateFile, '--tls-key-file', keyFile];
+    await serve({ args: [...tls, '--tls-ca-cert-file', certificateFile, '--tls-auth-clients', 'no'] });
     const topology = { kind: 'server', url: `rediss://127.0.0.1:${tlsPort}` } as const;
     const metrics = createMetrics();
-    await exercise(connect({ topology, tls: { ca: await readFile(file('cert'), 'utf8') } }, metrics));
+    await exercise(connect({ topology, tls: { ca: certificate } }, metrics));
     const [, expiry] = /certificate="redis"\} (\d+)/.exec(await metrics.registry.metrics()) ?? [];
     expect(Number(expiry) - Date.now() / 1_000).toBeGreaterThan(80_000);
     const distrusting = connect({ topology, tls: {} });
