@@ -43,12 +43,15 @@ export function imagePackages(lockFile: string): Package[] {
 /** Builds the pages. Its own dependencies are not in them. */
 const builder = 'vite';
 
+/** Packages of the samples, which are not in the image. */
+const ofSamples = new Set(['react', 'react-dom']);
+
 /** Returns the packages that the workspace `web` names, and their dependencies, because the pages contain their code. */
 export function pagePackages(lockFile: string): Package[] {
   const { packages } = lockSchema.parse(JSON.parse(lockFile));
   const found = new Map<string, Entry>();
   const visit = (name: string, from: string) => {
-    if (name.startsWith('@types/')) return;
+    if (name.startsWith('@types/') || ofSamples.has(name)) return;
     const path = locate(packages, name, from);
     const entry = packages[path] as Entry;
     if (found.has(path)) return;

@@ -250,6 +250,10 @@ describe.concurrent('a database error is to the client', () => {
       expect(await problemOf(pool.query(sql))).toBeUndefined();
     expect(databaseProblem(new Error('x'))).toBeUndefined();
     expect(databaseProblem('ECONNREFUSED')).toBeUndefined();
+    // The same error of a file, and of a connection that a network policy forbids.
+    const forbidden = (syscall: string) => Object.assign(new Error('EPERM'), { code: 'EPERM', syscall });
+    expect(databaseProblem(forbidden('open'))).toBeUndefined();
+    expect(databaseProblem(forbidden('connect'))).toMatchObject({ status: 503 });
   });
 });
 

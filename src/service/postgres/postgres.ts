@@ -109,16 +109,10 @@ const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
 // The message of pg-pool for a request that timed out while all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
-const unavailableCodes = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
+/** Codes of open connections that break. */
+const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** System calls of a connection that cannot be opened, for whatever reason: some network policies cause EPERM. */
+const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
 // Messages of pg and pg-pool without a code.
 const unavailableMessages =
   /^(Connection terminated|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
@@ -136,7 +130,8 @@ export function databaseProblem(error: unknown): Problem | undefined {
   const unavailable =
     endsConnection(error) ||
     unavailableStates.test(code) ||
-    unavailableCodes.has(code) ||
+    brokenCodes.has(code) ||
+    ('syscall' in error && connectingCalls.has(error.syscall)) ||
     isTlsFailure(error) ||
     unavailableMessages.test(error.message);
   if (!unavailable) return undefined;
