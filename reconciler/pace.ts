@@ -39,7 +39,7 @@ const growth = 20;
  * than `most`. A longer batch would delay a request that needs one of its forms.
  */
 const quick = { least: 100, most: 250 };
-/** Requests count as served if `busy` of the last `kept` checks found one. Probes and scrapes appear in fewer checks. */
+/** Requests count as served if `busy` or more of the last `kept` checks found one. Probes and scrapes appear in fewer. */
 const checks = { kept: 5, busy: 3 };
 /** Milliseconds after which requests count as over. */
 const quietPeriod = 2_000;

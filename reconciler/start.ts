@@ -62,7 +62,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   try {
     const { directory } = formMigrations;
     await requireSchema({ url: config.DATABASE_URL, directory, owner: 'the form service', log });
-    // Does not wait for the database: the next run does what this one could not.
+    // If the database cannot be reached, fails immediately instead of waiting: the next run does the work.
     if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
     return await run({
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },

@@ -197,7 +197,7 @@ function inexact(source: string, value: number): string | undefined {
   if (!Number.isFinite(value)) return 'is too large a number';
   if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number with too many digits';
   if (Number.isSafeInteger(value) || !/^-?\d+$/.test(source)) return undefined;
-  // JavaScript writes a large double with digits that parse to the same double, so an integer with these digits is kept.
+  // JavaScript writes a large double with digits that parse to the same double. An integer with exactly these digits stays.
   const isKept = source === String(value) || BigInt(source) === BigInt(value);
   return isKept ? undefined : 'is an integer that would be rounded; send it as a string';
 }

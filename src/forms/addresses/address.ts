@@ -12,7 +12,7 @@ export function createAddressHashes(secret: string) {
   const hash = (...parts: string[]) =>
     createHmac('sha256', secret).update(parts.join('\0')).digest().subarray(0, hashBytes);
 
-  /** Differs from the hash that the budgets for codes use for the same address, because their rows outlive a form. */
+  /** The budgets for codes hash the same address differently, because the rows of budgets outlive a form. */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
 

@@ -22,8 +22,8 @@ export interface AddressWalkPace {
   /** Maximum number of forms in a batch. */
   limit: number;
   /**
-   * Time between two walks, by whichever pods. Later walks find the forms that pods of an older version or with another
-   * key created.
+   * Time between two walks, even if different pods make them. Later walks find the forms that were created by pods of an
+   * older version or with another key.
    */
   interval: number;
   /** A walk looks again at forms that were younger than this when the last one ended. */

@@ -115,7 +115,7 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
-    // The form service limits reads without a token by client address. This header names the applicant's, not ours.
+    // The form service limits reads without a token by client address. This header therefore names the applicant's address.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
   };

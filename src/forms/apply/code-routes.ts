@@ -1,5 +1,5 @@
-// Sends a code to the applicant of a form, and opens the form in the browser in which the code is entered. The responses
-// for an unknown form are those for a form that exists.
+// Sends a code to the applicant of a form, and opens the form in the browser in which the code is entered. Responses do
+// not show whether a form exists.
 
 import { z } from 'zod';
 import { type Route, route } from '../../service/http/http-app.ts';

@@ -14,7 +14,7 @@ export interface NoticeTexts {
   remove: Message & { button: string };
   code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };
   removed: Message;
-  /** The other language, in that language. */
+  /** The name of the other language, in the other language. */
   otherLanguage: string;
   /** Precedes the title of a page that reports an error. */
   error: string;

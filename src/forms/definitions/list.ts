@@ -23,7 +23,7 @@ export interface ListedDefinition {
  */
 const largestPage = 32;
 
-/** Includes invalid definitions. Yields a definition that is in both places once, as the form service uses it. */
+/** Includes invalid definitions. If a definition is in both places, yields only the one that the form service uses. */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,
   owner: Owner & { tenantId: string },

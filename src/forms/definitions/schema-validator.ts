@@ -58,7 +58,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     return tooExpensive(definition);
   }
 
-  /** Only compiles the schema if there is no data. */
+  /** Without `data`, compiles the schema and validates nothing. */
   async function run(form: FormOfSchema, definition: FormDefinition, data?: string): Promise<SchemaResult> {
     const { tenantId } = form;
     if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;

@@ -84,7 +84,7 @@ WITH listed AS MATERIALIZED (
 )
 SELECT id FROM gone`;
 
-/** Keeps one entry for each form. Of several exports, only the older ones may have the sequence. */
+/** Keeps one entry for each form, with its sequence if any entry has it: a later export may lack it. */
 export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   const kept = new Map<string, Erasure>();
   for (const erasure of erasures) {

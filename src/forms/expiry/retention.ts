@@ -1,7 +1,6 @@
-// Reads how long the forms of each definition are kept. The default periods hold for a definition that was removed. A
+// Reads how long the forms of each definition are kept. The default periods apply to a definition that was removed. A
 // definition that cannot be read is skipped, with a reason: its forms do not expire, because they may have to be kept
-// for longer. A problem with one definition does not affect other
-// definitions.
+// for longer. A problem with one definition does not affect other definitions.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
@@ -72,7 +71,7 @@ export function policyOf(
   };
   const [warnBefore, lockAfter, deleteAfter] = [period('warnBefore'), period('lockAfter'), period('deleteAfter')];
   if (warnBefore === undefined || lockAfter === undefined || deleteAfter === undefined) return undefined;
-  // Otherwise applicants would get a warning as soon as they create a draft.
+  // With such a period, applicants would get a warning as soon as they create a draft.
   const ignoresWarning = warnBefore >= lockAfter && warnBefore > 0;
   const retention = { warnBefore: ignoresWarning ? 0 : warnBefore, lockAfter, deleteAfter };
   return { ...key, retention, ...(ignoresWarning && { ignoresWarning }) };

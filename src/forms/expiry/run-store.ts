@@ -36,7 +36,7 @@ export interface RunHistory {
   clientsSuccess: Date | null;
   /** From the last run that read the resources. */
   conditions: Record<string, number> | null;
-  /** From the last run that succeeded in the expiry or measured it. */
+  /** From the last run whose expiry succeeded, or that measured this time. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
   /** From the last run that counted the forms. */
@@ -44,8 +44,8 @@ export interface RunHistory {
 }
 
 /**
- * Number of runs to search for a part. If none of them included the part, it was turned off: without this limit, its
- * last success would seem late forever.
+ * Number of runs to search for a part. If none of them included the part, the part counts as turned off. Without this
+ * limit, the last success of such a part would seem late forever.
  */
 const lastRuns = 20;
 

@@ -1,6 +1,6 @@
-// The routes of a single form share this. It finds the form in the caller's tenant, and gets the caller's role on the form
-// from the policy. For an intake application, two statements of the data routes check the policy themselves (decision
-// 0019).
+// Decides on access for all routes of a single form: finds the form in the caller's tenant, and gets the caller's role on
+// the form from the policy. For an intake application, two statements of the data routes check the policy themselves
+// (decision 0019).
 import type { Request, Response } from 'express';
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';

@@ -24,8 +24,8 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
 }
 
 /**
- * Inserts or updates one row for each address ($17) that may get a mail now ($9). Mails with codes and about other
- * created drafts count. An existing row is locked, so that only one of several concurrent creates sends a mail.
+ * Inserts or updates one row for each address ($17) that may get a mail now ($9). The limits count mails with codes, and
+ * mails about other created drafts. An existing row is locked, so that only one of several concurrent creates sends a mail.
  */
 const noticeSql = `
 INSERT INTO created_notices AS known (address_hash, latest, sent)

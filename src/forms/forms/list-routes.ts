@@ -87,7 +87,7 @@ function totalOf(total: number | undefined) {
 
 const isAdministrator = role(adminRole);
 
-/** Without form-admin, people may list only their own forms, without form data, and not search for addresses. */
+/** Without the role form-admin, people may list only their own forms, without form data and without a search by address. */
 const mayList: Guard = {
   name: 'mayList',
   check(request, response) {

@@ -49,7 +49,7 @@ function textOf(name: NoticeName, language: Language): NoticeText {
   return text;
 }
 
-/** A template that renders in the language of the form. Handlebars compares no texts, so the event has a flag. */
+/** A template that renders in the language of the form. Handlebars cannot compare texts, so the event has a flag. */
 function inBoth(name: NoticeName): NoticeTemplates {
   return templatesOf(
     (of) =>

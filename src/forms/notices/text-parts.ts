@@ -23,7 +23,7 @@ export const reference = '{{event.payload.form.reference}}';
 
 /**
  * A preposition and a date, if the event has the date. `options` are those of our platform server. The public platform
- * ignores them and knows only `format`, in tokens of Luxon and always in English.
+ * uses only `format`, which has tokens of Luxon, ignores the other options, and always writes in English.
  */
 export const onDate = (path: string, before: string, options: string) =>
   `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;

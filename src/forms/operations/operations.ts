@@ -34,7 +34,7 @@ export interface OperationsOptions {
 }
 
 const day = 86_400_000;
-/** Runs are some hours apart at most, so a form that has been due for less is no sign of a fault. */
+/** Runs are at most some hours apart, so a form that has been due for a shorter time than this is no sign of a fault. */
 const lockGrace = day / 4;
 const shownRuns = 10;
 /** The key of all tenants in the cache. */

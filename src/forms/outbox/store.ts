@@ -3,7 +3,7 @@
 //
 // Order per form: transactions that insert rows of a form lock the form, so the sequences of its rows are in the order
 // of the commits. A row is due only if all older rows of its form are accepted or quarantined. A claim that began
-// before an older row was accepted still sees it as open, so it does not claim a later row. Quarantined rows have
+// before an older row was accepted still sees that row as open, so the claim takes no later row. Quarantined rows have
 // `not_before` infinity, so claims skip them.
 import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';

@@ -14,9 +14,9 @@ export function noticeEntry(
   return { kind: `${stage}-notice`, item: formId, tenantId, about: { formId, ...facts }, ...cause };
 }
 
-// Outbox rows of a form must be written in the order of its changes, so the form is locked here. The lock skips a
-// locked form instead of waiting: a deletion locks the form before the entry, and a release the entry before the form,
-// so waiting could deadlock.
+// Outbox rows of a form must be written in the order of its changes, so the form's row is locked here. If another
+// transaction holds that lock, the form is skipped. Waiting could deadlock: a deletion locks the form before the entry,
+// and a release locks the entry before the form.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
 /** $1 the entry, $2 now, $3 the trace, $4 the request. The event's timestamp is the time of the change (`first_seen`). */

@@ -1,5 +1,5 @@
-// Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. So a
-// create adds the definition, which makes the register exist, in its last step, and a delete removes it first.
+// Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. A register
+// does not exist without its definition. A create therefore adds the definition last, and a delete removes it first.
 import { Problem } from '../../service/http/problem.ts';
 import { fitsIntoBody, type Parts, type Register, registerOf, toRegister } from './register.ts';
 import type { HoldRegister, RegisterLock } from './register-lock.ts';

@@ -42,9 +42,9 @@ function indexOfKey(entries: readonly unknown[], key: string, keyField: string):
 }
 
 /**
- * Replaces the entry that has the key, or appends the entry if no entry has the key. The new entry may have another key
- * than the replaced one. Throws Problem `conflict` if a third entry already has that key. Throws `not-found` if no
- * entry has the key and the new entry has another one.
+ * Replaces the entry whose key is `key`. If there is none, appends the new entry, or throws Problem `not-found` if the new
+ * entry has a different key. When an entry is replaced, its key may change; throws Problem `conflict` if another entry
+ * already has the new key.
  */
 export function putEntry(entries: readonly unknown[], key: string, entry: unknown, keyField: string) {
   const index = indexOfKey(entries, key, keyField);

@@ -1,4 +1,4 @@
-// Applies a CSV table to the entries of a register. A table that `toCsv` wrote changes nothing.
+// Applies a CSV table to the entries of a register. If `toCsv` wrote the table from these entries, nothing changes.
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';

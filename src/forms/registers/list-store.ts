@@ -29,7 +29,7 @@ export function createRegisterList(
     const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
     let [started, running] = [0, 0];
-    // One register more than the page has shows whether another page follows. A slow read holds up no other.
+    // Reads one register more than the page has, to find out whether another page follows. A slow read delays no other.
     const isMissing = () => started < names.length && !page.isFull() && page.size() + running <= top;
     const readSome = async () => {
       while (isMissing()) {

@@ -34,7 +34,8 @@ interface Kept {
 export function createRegisterPage({ definitions, after = '', top, maxBytes }: PageOptions) {
   let page: Kept[] = [];
   /**
-   * The first name that was cut off. The page must not contain a later name: the next page would begin after that name.
+   * The first name that was cut off. The page must not contain a later name: the next page would begin after the later
+   * name, and would lack this one.
    */
   let cutAt: string | undefined;
 

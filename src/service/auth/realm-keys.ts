@@ -9,11 +9,11 @@ import type { KeySet } from './key-set.ts';
 export interface KeyPace {
   /** Between the starts of two downloads of one realm. */
   spacing: number;
-  /** After a download that lacked a key: time from its start in which tokens with this key cause no other download. */
+  /** Time after the start of a download that lacked a key. In this time, tokens with this key cause no other download. */
   missed: number;
   /** Age of keys from which they are downloaded again in the background. */
   fresh: number;
-  /** Age of keys from which verification waits for a download. A key that the provider removed is refused then. */
+  /** Age of keys from which verification waits for a download, so that a key that the provider removed is refused. */
   removed: number;
   /** Age up to which keys are used while they cannot be downloaded. */
   oldest: number;

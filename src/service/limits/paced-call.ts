@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface PacedCall<T> {
   /**
-   * Starts a call as soon as the pace permits. Callers that ask before it starts share it. A call that runs already is
-   * not shared, because it may not see what the caller has just learned.
+   * Starts a call as soon as the pace permits. Callers that ask before the call starts share it. A call that is already
+   * running is not shared, because it may have begun before the change for which the caller asks.
    */
   next(): Promise<T>;
   /** As `next`, without waiting. */
@@ -48,7 +48,7 @@ export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): Pac
 
 /**
  * Returns a function that reserves the next start within a budget of `perSecond`, and returns the milliseconds until
- * this start. Up to a second's budget may be used at once. Starts are granted in the order of the reservations.
+ * this start. The budget of one second may be used in a burst. Starts are granted in the order of the reservations.
  */
 export function startBudget(perSecond: number, now: () => number): () => number {
   const interval = 1_000 / perSecond;

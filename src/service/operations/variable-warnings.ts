@@ -40,8 +40,8 @@ export function doubtfulVariables(processes: readonly ProcessSettings[], env: No
 }
 
 /**
- * Returns the nearest variable of a platform service. Every other `DIR_…` name may be that of a tenant's service, and a
- * platform service may have APIs that Formgate does not call.
+ * Returns the nearest variable of a platform service. Undefined for a `DIR_…` name that resembles none of them, which may
+ * be that of a tenant's service, and for an unknown API of a platform service, which Formgate may simply not call.
  */
 function nearestService(name: string, variables: readonly string[]): string | undefined {
   const [service = '', api = ''] = name.split(/(_V\d+)$/);

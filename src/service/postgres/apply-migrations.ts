@@ -45,8 +45,8 @@ export async function applyPending(options: ApplyOptions): Promise<void> {
 }
 
 /**
- * Requests queue behind a migration that waits for the lock of a table, so it gives up soon. Every fourth attempt waits
- * for more than a second: an autovacuum gives way only then.
+ * Requests queue behind a migration that waits for the lock of a table, so the migration gives up soon. Every fourth
+ * attempt waits for more than a second: an autovacuum gives way only then.
  */
 const lockTimeout = (attempt: number) => (attempt % 4 === 0 ? '1200ms' : '300ms');
 

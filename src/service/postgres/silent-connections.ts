@@ -1,4 +1,4 @@
-// Ends the connections of a pool that are dead although neither end knows, because a network drops packets or a node failed.
+// Ends connections of a pool that are dead without either end knowing it, because a network drops packets or a node failed.
 // A statement on such a connection would wait for minutes. Silence alone proves nothing, because a statement may run for
 // 15 s (see migrate). So Postgres is asked over a new connection whether it still works on the statement.
 import type { Socket } from 'node:net';

@@ -161,7 +161,7 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
   };
 }
 
-/** Milliseconds for which only tracked reads may fail before that is logged, such as after an outage of both connections. */
+/** Milliseconds before a failure of tracked reads alone is logged. After an outage, their connection may come back later. */
 const trackingPause = 5_000;
 
 /** Logs once if Redis is up but the connection of tracked reads stays down. Every request then reads its session. */

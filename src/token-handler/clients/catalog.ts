@@ -58,7 +58,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const latest = (place: { core: true } | { tenantId: string }, read: Lookup = permission) =>
     configuration.latest(clientsNamespace, clientsName, place, read);
 
-  /** Proxied requests read the cached document without promises. */
+  /** Returns the document if it is cached, without a promise, because every proxied request reads it. */
   const peek = (place: { core: true } | { tenantId: string }) =>
     configuration.peekLatest(clientsNamespace, clientsName, place, permission);
 

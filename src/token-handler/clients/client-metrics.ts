@@ -1,4 +1,4 @@
-// Defines the metrics of clients and their registrations. Each pod counts what it found in configurations.
+// Defines the metrics of clients and their registrations. Each pod counts the invalid entries that it finds itself.
 import prom from 'prom-client';
 
 export interface CatalogMetrics {

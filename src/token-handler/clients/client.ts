@@ -112,8 +112,8 @@ function unknownTargetFields({ targets }: RawEntry): string[] {
 }
 
 /**
- * Omits invalid redirect URIs instead of the client: they are only used for a new registration, and people must be able
- * to use a client whose configuration is older than a rule.
+ * Omits invalid redirect URIs instead of the client: they are only used for a new registration, and a client that was
+ * configured before a rule existed must stay usable.
  */
 function usableRedirectUris(uris: readonly string[], rules: RedirectUriRules) {
   const parsed = uris.map((uri) => parseRedirectUri(uri, rules));

@@ -120,8 +120,8 @@ async function attempt(
   }
 }
 
-// Keycloak sends unauthorized_client for a wrong secret, and Auth0 access_denied. An authenticated client that gets
-// unauthorized_client may not use codes, so nobody could sign in with it.
+// Keycloak sends unauthorized_client for a wrong secret, and Auth0 access_denied. A client that is authenticated
+// but gets unauthorized_client is not allowed to use codes, so nobody could sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

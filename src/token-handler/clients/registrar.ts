@@ -89,7 +89,10 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
   };
 }
 
-/** If an attempt cannot be settled, upkeep records it later. The only consequence is that the record may be unnecessary. */
+/**
+ * Ignores errors: an attempt that is not settled stays stored, and upkeep later records it as a leftover, perhaps without
+ * need.
+ */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
   const mayExist = outcome.kind === 'failed' && outcome.mayExist;
@@ -98,8 +101,8 @@ async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId:
 }
 
 /**
- * Deletes leftovers of our own attempts, if the token permits it. In Keycloak, the token of an administrator does. An
- * initial access token does not; a refusal is therefore expected, and the leftover stays recorded. Never fails.
+ * Deletes leftovers of earlier attempts, if the token permits it. In Keycloak, an administrator's token permits it, and
+ * an initial access token does not. A refusal is therefore expected; the leftover then stays recorded. Never fails.
  */
 async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
   const { leftovers, provider, log } = options;

@@ -120,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // Waits for a commit of `replace` whose result was lost. `replace` holds this lock while it runs.
+        // `replace` holds this lock while it runs. If its result was lost, its commit may still be running: waits for it.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
@@ -142,7 +142,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
-/** Adds `step` to the revision: 0 if only the key changes. Does nothing if the stored revision is different. */
+/** Stores a registration, and adds `step` to its revision (0 if only the key changes). Skips a row of another revision. */
 export async function saveRegistration(
   client: Queryable,
   keys: KeyRing,

@@ -1,5 +1,5 @@
 // Reads what operators set for the pages: texts, a name, a line about support, a logo and colours (SIGN_IN_PAGES).
-// Reports every problem at once, by its place in the JSON text, and never quotes a value.
+// Reports all problems together, each with its path in the JSON, and never quotes a value.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors } from '../../service/http/problem.ts';

@@ -144,7 +144,7 @@ export const defaultTexts: PageTexts = {
 
 /** The words that all pages share. */
 export interface SharedWords {
-  /** The language's own name for "in this language". */
+  /** "In", and the name of this language in the language itself, such as "En français". */
   inThisLanguage: string;
   signInAgain: string;
   tryAgain: string;

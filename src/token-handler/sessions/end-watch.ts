@@ -20,7 +20,7 @@ interface Watched {
 const interval = 500;
 /** Milliseconds between reads of a session while the store does not track changes. */
 const readInterval = 1_000;
-/** The first check after this many milliseconds without confirmation treats the session as ended: after 4 s at most. */
+/** Milliseconds without confirmation after which the next check treats the session as ended, so after 4 s at most. */
 const longestSilence = 3_500;
 
 export class EndWatch {

@@ -1,7 +1,7 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
 // `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. While the key
 // `{sess:<handle>}:alive` exists, the attempt to refresh the session is running. The scripts change a session
-// atomically. Times are milliseconds of the caller's clock, except those of a refresh intent. The indexes
+// atomically. Times are milliseconds: by Redis' clock for a refresh intent, by the caller's clock otherwise. The indexes
 // `{sessions:open:<n>}` contain all sessions with their expiry, so that they can be counted (decision 0060).
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
@@ -117,7 +117,7 @@ end
 `;
 
 // Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. Uses the time of Redis if the pod's
-// clock is ahead of it. Otherwise the pod could end a session early, while another pod refreshes it.
+// clock is ahead of Redis. By its own clock, such a pod could end a session early, while another pod refreshes it.
 const expire = `${time}
 local function expire(asked, idle)
   local now = math.min(asked, time())

@@ -1,6 +1,6 @@
 // One attempt to refresh the tokens of a session: wait for a slot, write the intent, send the refresh token once, store
-// the outcome. The intent stays if the process dies, so no replica sends the token again. An attempt that was paused
-// cannot change the session any more if another attempt has replaced it: each write names the intent.
+// the outcome. The intent stays if the process dies, so no replica sends the token again. If another attempt replaces
+// one whose process was paused, the late writes of the paused one change nothing: each write names its intent.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -45,7 +45,7 @@ const backoff = { first: 100, cap: 1_000 };
 export class RefreshAttempts {
   readonly #options: AttemptOptions;
   readonly #stop = new AbortController();
-  /** Sessions whose intent this replica tried to write, and the store did not confirm. No refresh token was sent. */
+  /** Sessions for which the store did not confirm an intent that this replica wrote. No refresh token was sent. */
   readonly #unconfirmed = new Set<string>();
 
   constructor(options: AttemptOptions) {

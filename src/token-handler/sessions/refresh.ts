@@ -1,5 +1,5 @@
-// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Of all
-// replicas' attempts, only one presents a refresh token. A token that may have been used is never presented again,
+// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Only one
+// attempt of all replicas presents a refresh token. A token that may have been used is never presented again,
 // because the identity provider may treat a reused token as stolen (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';

@@ -1,5 +1,5 @@
-// The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts in it. A
-// session exists only while its tokens exist. No change creates them again, so an ended session stays ended.
+// The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts that it holds. A
+// session exists only while its tokens exist. No change creates the tokens again, so an ended session stays ended.
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';

@@ -109,7 +109,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/** The request may replace the client's prompt, which a person could also remove from the authorization URL. */
+/** A request may replace the client's prompt: a person could also remove the prompt from the authorization URL. */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {

@@ -78,7 +78,7 @@ export function isHarmless(path: string): boolean {
 const deepest = 8;
 
 function isHarmlessEncoded(path: string): boolean {
-  // As written, the path must be printable ASCII without backslash, fragment, and invalid encoding such as `%u002f`.
+  // As written, the path must be printable ASCII, without backslashes, a fragment or invalid encoding such as `%u002f`.
   if (/[^\x21-\x7e]|[\\#]|%(?![\da-f]{2})/i.test(path) || hasDotSegment(path)) return false;
   const slashes = count(path, '/');
   let text = path;
@@ -89,7 +89,7 @@ function isHarmlessEncoded(path: string): boolean {
     if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
     if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
     const bytes = bytesOf(decoded);
-    // Only the first level must be UTF-8: at deeper levels, a percent sign may not be meant as encoding.
+    // Only the first level must be UTF-8: at deeper levels, a percent sign may be part of the text and encode nothing.
     if (level === 0 && !isUtf8(bytes)) return false;
     const folded = foldHarmless(bytes, slashes);
     if (folded === undefined) return false;
