@@ -1,5 +1,5 @@
 // The version from which upgrades are tested: its commit, and a copy of its code with its own packages. The copy is made from
-// the history of this repository once, and kept in node_modules/.cache.
+// the history of this repository once, and kept in .formgate: Node runs no TypeScript below a node_modules folder.
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ export function missingHistory(folder = project): string | undefined {
 export async function checkOutOldVersion(): Promise<string> {
   const given = process.env.FORMGATE_OLD_CHECKOUT;
   if (given) return given;
-  const folder = join(project, 'node_modules/.cache', `formgate-${oldVersion}-${oldCommit.slice(0, 7)}`);
+  const folder = join(project, '.formgate', `version-${oldVersion}-${oldCommit.slice(0, 7)}`);
   if (existsSync(folder)) return folder;
   // The folder is renamed last, so that an interrupted copy is made again.
   const unfinished = `${folder}.unfinished`;
