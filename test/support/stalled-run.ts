@@ -75,7 +75,7 @@ class StalledRun implements Reporter {
       const place = within(whereItIs(worker), answerTime, new Error('does not answer'));
       process.stderr.write(await place.catch((error: unknown) => `Worker ${worker}: ${error}\n`));
       kill(worker);
-      await delay(100);
+      await debuggerPortIsFree();
     }
     this.#lastSign = performance.now();
   }
@@ -127,10 +127,28 @@ async function whereItIs(worker: number): Promise<string> {
 /** The default port of Node's debugger. All workers can use it, because they are asked one after the other. */
 const debuggerPort = 9229;
 
+/** Resolves when nothing listens on the port: a worker that was killed keeps it until the system has cleaned up. */
+async function debuggerPortIsFree(): Promise<void> {
+  const end = performance.now() + answerTime;
+  while (performance.now() < end && (await askDebugger().catch(() => undefined))) await delay(100);
+}
+
+/** Asks until the worker has opened its debugger. The caller limits the time. */
+async function untilItAnswers(): Promise<Response> {
+  for (;;) {
+    const response = await askDebugger().catch(() => undefined);
+    if (response) return response;
+    await delay(100);
+  }
+}
+
+const askDebugger = () =>
+  fetch(`http://127.0.0.1:${debuggerPort}/json/list`, { headers: { connection: 'close' } });
+
 async function openDebugger(worker: number) {
+  await debuggerPortIsFree();
   process.kill(worker, 'SIGUSR1');
-  await delay(1_000);
-  const list = await fetch(`http://127.0.0.1:${debuggerPort}/json/list`);
+  const list = await untilItAnswers();
   const [{ webSocketDebuggerUrl }] = (await list.json()) as [{ webSocketDebuggerUrl: string }];
   const socket = new WebSocket(webSocketDebuggerUrl);
   await new Promise((resolve, reject) => {
