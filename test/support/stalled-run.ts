@@ -142,8 +142,7 @@ async function untilItAnswers(): Promise<Response> {
   }
 }
 
-const askDebugger = () =>
-  fetch(`http://127.0.0.1:${debuggerPort}/json/list`, { headers: { connection: 'close' } });
+const askDebugger = () => fetch(`http://127.0.0.1:${debuggerPort}/json/list`, { headers: { connection: 'close' } });
 
 async function openDebugger(worker: number) {
   await debuggerPortIsFree();
