@@ -25,9 +25,9 @@ export function callbackUrlProblem(text: string, clientId: string): string | und
   return pathOf(text).endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
 }
 
-/** Returns the path as written, without normalization. */
+/** Returns the path of a valid URL as written, without normalization; an empty text if the URL ends with the host. */
 function pathOf(url: string): string {
-  return url.slice(url.indexOf('/', url.indexOf('//') + 2));
+  return absolutePattern.exec(url)?.[2] ?? '';
 }
 
 /** Returns the deprecated fallback: the path of the configured URL, on the host of the request. Allows every path. */
