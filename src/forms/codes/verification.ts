@@ -113,7 +113,10 @@ export function createVerification(options: VerificationOptions) {
   };
 }
 
-/** Returns the allowed kinds of channels that the service says it can use; all allowed kinds if it does not say. */
+/**
+ * Returns the allowed kinds of channels that the service can use. Returns all allowed kinds if the service does not
+ * list any.
+ */
 function usableChannels({ channels, notifications }: VerificationOptions): string[] {
   const served = notifications.codeChannels();
   return channels.filter((kind) => served?.includes(kind) ?? true);

@@ -36,8 +36,8 @@ const keyPattern = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})$/;
 
 /**
  * Reads `kid:base64key,kid2:base64key`; each key has 32 bytes or more. To rotate, add the new key at the end in every
- * pod, then move it to the front, and remove the old key when no text is sealed with it any more. During each step,
- * pods with the old and the new ring can open each other's texts. Throws KeyRingError.
+ * pod, then move it to the front, and remove the old key when it no longer seals any text. During each step, pods with
+ * the old and the new ring can open each other's texts. Throws KeyRingError.
  */
 export function createKeyRing(keys: string): KeyRing {
   const ring = parseKeys(keys);

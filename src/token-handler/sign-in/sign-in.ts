@@ -52,8 +52,8 @@ export function landingUrl(site: string, path: string | undefined): string {
 }
 
 /**
- * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL; default: the root. `error`
- * is a code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
+ * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL; default: the root.
+ * `error` is a code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
  */
 export function refusalUrl(site: string, page: string | undefined, error: string): string {
   const url = new URL(page ?? '/', site);

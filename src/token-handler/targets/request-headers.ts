@@ -1,6 +1,6 @@
 // Selects the request headers that are forwarded to the upstream. Drops cookies, the CSRF token, the tenant header, and
-// every header in which a client could claim an identity or an address. Adds the access token, the client's address, the
-// request id and the trace.
+// every header in which a client could claim an identity or an address. Adds the access token, the client's address,
+// the request id and the trace.
 import type { IncomingMessage } from 'node:http';
 import type { Forwarded } from '../../service/http/client-address.ts';
 import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
@@ -45,7 +45,7 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Greatest number of cached names. Clients send few different names. */
+/** Maximum number of cached names. Clients send few different names. */
 const rememberedNames = 1_000;
 const longestRemembered = 100;
 
