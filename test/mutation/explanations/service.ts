@@ -11,16 +11,6 @@ export const service: readonly Explanation[] = [
   },
   {
     file: 'src/service/keys/key-ring.ts',
-    text: "if (!current) throw new KeyRingError('the key ring is empty');",
-    changes: [
-      ["throw new KeyRingError('the key ring is empty');", ';'],
-      ['!current', 'false'],
-    ],
-    kind: 'equivalent',
-    why: 'a ring without a valid key has been refused before; the check satisfies the type checker.',
-  },
-  {
-    file: 'src/service/keys/key-ring.ts',
     text: "override name = 'KeyRingError';",
     changes: [["'KeyRingError'", '""']],
     kind: 'text for people',
@@ -60,18 +50,6 @@ export const service: readonly Explanation[] = [
     changes: [["'utf8'", '""']],
     kind: 'equivalent',
     why: 'UTF-8 is the default.',
-  },
-  {
-    file: 'src/service/keys/key-ring.ts',
-    text: 'if (!nonce || !text || !tag || parts.length !== 3 || nonce.length !== saltLength + vectorLength)',
-    changes: [
-      ['!nonce || !text || !tag', 'false'],
-      ['!nonce || !text || !tag', '(!nonce || !text) && !tag'],
-      ['!nonce || !text', 'false'],
-      ['!nonce || !text', '!nonce && !text'],
-    ],
-    kind: 'equivalent',
-    why: 'the number of parts is compared too; the checks satisfy the type checker.',
   },
   {
     file: 'src/service/keys/key-ring.ts',
