@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { listenOnLowPort } from '../../../dev/ports.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -15,7 +15,7 @@ interface MailServer {
   close(): Promise<void>;
 }
 
-async function startMailServer(port = 0): Promise<MailServer> {
+async function startMailServer(): Promise<MailServer> {
   const received: ParsedMail[] = [];
   let behaviour: (message: ParsedMail) => Promise<void> | void = () => undefined;
   const server = new SMTPServer({
@@ -33,11 +33,9 @@ async function startMailServer(port = 0): Promise<MailServer> {
     },
   });
   server.on('error', () => undefined);
-  server.listen(port, '127.0.0.1');
-  await once(server.server, 'listening');
-  const address = server.server.address();
+  const port = await listenOnLowPort(server.server);
   return {
-    port: typeof address === 'object' && address ? address.port : 0,
+    port,
     received,
     behave: (answer) => {
       behaviour = answer;
