@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess, testServiceSecret } from '../support/access.ts';
+import { failedStart } from '../support/child-processes.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
@@ -74,7 +75,8 @@ async function start(args: string[], env: Record<string, string>): Promise<{ cpu
     await exit;
     return { cpu: Number(nanoseconds) / 1e6, passed };
   }
-  throw new Error(`it ended before it listened: ${said}`);
+  await exit;
+  throw failedStart('process', child, said);
 }
 
 /** The most that a start may cost, in starts of an empty Node process. */
