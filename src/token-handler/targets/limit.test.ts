@@ -1,6 +1,7 @@
 // Tests the limits of proxied requests, over HTTP and with counts in a real Redis.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 
 describe('target requests', () => {
@@ -8,6 +9,7 @@ describe('target requests', () => {
   beforeAll(async () => {
     const env = { TARGET_SESSION_LIMIT: '20', TARGET_ADDRESS_LIMIT: '50', TARGET_WINDOW: 'PT1H' };
     world = await startTargetWorld({ store: 'redis', env });
+    await roomInWindow(3_600_000, 60_000);
   });
   afterAll(() => world.close());
 
