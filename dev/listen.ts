@@ -1,7 +1,7 @@
 // Opens an HTTP server on a loopback port. Closing the server ends all connections, including idle and upgraded ones.
-import { randomInt } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { listenOnce, listenOnLowPort } from './ports.ts';
 
 export interface Listening {
   server: Server;
@@ -12,12 +12,14 @@ export interface Listening {
 /** Listens on 127.0.0.1. Port 0 means any free port. Rejects with `EADDRINUSE` if the port is taken. */
 export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
   const server = createServer(handle);
+  // Node closes idle connections after 5 s by default, just when a client may send its next request.
+  server.keepAliveTimeout = 65_000;
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((done, fail) => server.once('error', fail).listen(port, '127.0.0.1', done));
+  await listenOnce(server, port);
   const address = server.address();
   if (!address || typeof address === 'string') throw new Error('The server has no port.');
   return {
@@ -32,18 +34,10 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
   };
 }
 
-/**
- * Returns a port that is free now, for a program that needs a port number. The port is below the range that systems use
- * for outgoing connections, so that no such connection takes it before the program starts.
- */
+/** Returns a port that is free now, for a program that needs a port number. */
 export async function findFreePort(): Promise<number> {
-  for (;;) {
-    try {
-      const { port, close } = await listen(() => undefined, randomInt(10_000, 32_000));
-      await close();
-      return port;
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
-    }
-  }
+  const server = createServer();
+  const port = await listenOnLowPort(server);
+  await new Promise((closed) => server.close(closed));
+  return port;
 }

@@ -1,10 +1,10 @@
 // An SMTP server on loopback that stores the messages that it receives and forwards none of them.
 import { randomUUID } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server';
 import type { Clock } from '../../src/service/clock.ts';
+import { listenAt, listenOnLowPort } from '../ports.ts';
 import { type MessageStore, openMessageStore } from './message-store.ts';
 
 export interface Mailbox {
@@ -22,12 +22,14 @@ export interface MailboxOptions {
   directory?: string;
   /** SMTP port; without it, any free port. */
   port?: number;
+  /** Number of messages that are kept, instead of 1000. */
+  limit?: number;
 }
 
 const largestMessage = 10 * 1024 * 1024;
 
 export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
-  const messages = await openMessageStore(options.directory);
+  const messages = await openMessageStore(options.directory, options.limit);
   const listeners = new Set<() => void>();
   const server = new SMTPServer({
     // Any credentials are accepted and none are required, so that clients can use the settings for their real mail
@@ -48,13 +50,10 @@ export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
     },
   });
   server.on('error', () => undefined);
-  await new Promise<void>((done, fail) => {
-    server.server.once('error', fail);
-    server.listen(options.port ?? 0, '127.0.0.1', done);
-  });
-  const address = server.server.address() as AddressInfo;
+  const port = options.port ?? (await listenOnLowPort(server.server));
+  if (options.port !== undefined) await listenAt(server.server, port);
   return {
-    port: address.port,
+    port,
     messages,
     onMessage: (listener) => {
       listeners.add(listener);

@@ -1,6 +1,7 @@
 // Tests the rules that apply to every route of the platform server.
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { platformServerRoutes } from '../../test/rules/route-tables.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
@@ -138,30 +139,21 @@ describe('configuration of the process', () => {
 async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend(): Promise<void> }> {
   const target = new URL(inject('postgresUrl'));
   const sockets = new Set<Socket>();
-  let server: Server | undefined;
-  let port = 0;
-  const listen = () =>
-    new Promise<void>((resolve) => {
-      server = createServer((near) => {
-        const far = connect(Number(target.port), target.hostname);
-        for (const socket of [near, far]) {
-          sockets.add(socket);
-          socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
-        }
-        near.pipe(far).pipe(near);
-      }).listen(port, '127.0.0.1', () => {
-        const address = server?.address();
-        port = typeof address === 'object' && address ? address.port : 0;
-        resolve();
-      });
-    });
-  await listen();
+  const server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
+    }
+    near.pipe(far).pipe(near);
+  });
+  const port = await listenOnLowPort(server);
   return {
     url: `127.0.0.1:${port}`,
-    mend: listen,
+    mend: () => listenAt(server, port),
     cut: () =>
       new Promise((resolve) => {
-        server?.close(() => resolve());
+        server.close(() => resolve());
         for (const socket of sockets) socket.resetAndDestroy();
       }),
   };

@@ -34,10 +34,20 @@ const sent = () => {
   return { method, path: url.pathname, query: Object.fromEntries(url.searchParams), body: body && JSON.parse(body) };
 };
 
-beforeEach(async () => {
-  calls = createPlatformCalls();
-  server = await startFaultServer(answerJson({}));
+function connect(options: Parameters<typeof createPlatformCalls>[0] = {}): void {
+  calls = createPlatformCalls(options);
   notifications = createNotifications(calls.client('notifications', server.url), createKnownType(calls.options));
+}
+
+/** Replaces the client by one that soon gives up. */
+async function connectHastily(): Promise<void> {
+  await calls.close();
+  connect({ timeoutMs: 500 });
+}
+
+beforeEach(async () => {
+  server = await startFaultServer(answerJson({}));
+  connect();
 });
 
 afterEach(async () => {
@@ -198,6 +208,7 @@ describe('checking a code', () => {
     ['hangs', hang, true],
   ])('if the service %s, its outcome is unknown: $2', async (_, fault, isUnknown) => {
     server.behave(fault);
+    if (fault === hang) await connectHastily();
     const error = await notifications.checkCode(code).catch((thrown: unknown) => thrown);
     expect(isUndecided(error, 'notifications')).toBe(isUnknown);
   });
@@ -229,6 +240,7 @@ describe('checking a code', () => {
     ['hangs', hang, 'timeout'],
   ])('is an error, and not a wrong code, if the service %s', async (_, fault, kind) => {
     server.behave(fault);
+    if (fault === hang) await connectHastily();
     await expect(notifications.checkCode(code)).rejects.toMatchObject({ kind });
     expect(server.requests).toHaveLength(1);
   });

@@ -82,9 +82,7 @@ beforeEach(async () => {
     },
   };
   running = [];
-  // The platform checks schemas when they are written. On a busy machine this takes longer than the 500 ms of other
-  // tests.
-  calls = createPlatformCalls({ timeoutMs: 10_000 });
+  calls = createPlatformCalls();
   door = await startFaultServer(forward);
   configuration = createConfiguration({ ...calls.options, client: calls.client('configuration', door.url) });
 });

@@ -1,6 +1,7 @@
 // A TCP proxy with network faults: latency, jitter, a limited rate, resets, refused connections, lost packets, and
 // half-open connections, of which one end does not know that the other has closed. It knows no protocol.
-import { type AddressInfo, createServer, type Socket, connect as toPort } from 'node:net';
+import { createServer, type Socket, connect as toPort } from 'node:net';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { resetSocket } from '../../src/service/http/reset-socket.ts';
 import { createFlow, type Flow } from './flow.ts';
 
@@ -81,9 +82,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
   }
 
   const server = createServer({ noDelay: true, allowHalfOpen: true }, accept);
-  const listen = (port: number) => new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLowPort(server);
   const living = () => [...pairs].filter(({ isStranded }) => !isStranded);
   const wake = () => {
     for (const { flows } of living()) for (const flow of flows) flow.wake();
@@ -114,7 +113,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     },
     async heal() {
       conditions = {};
-      if (!server.listening) await listen(port);
+      if (!server.listening) await listenAt(server, port);
       wake();
     },
     connections: () => living().length,

@@ -7,6 +7,7 @@ import type { RunningService } from '../../src/service/operations/serve.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
 import { sizeOf } from '../support/sizes.ts';
+import { startStopwatch } from '../support/stopwatch.ts';
 import { type Person, startTargetWorld, type TargetWorld } from '../support/targets.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
 
@@ -106,7 +107,7 @@ describe('an outage of Redis under load', () => {
     await redisGate.open();
 
     const late = responses.filter(({ sentAt }) => sentAt - started > 4_000);
-    expect(late.length).toBeGreaterThan(50);
+    expect(late.length).toBeGreaterThan(people.length);
     expect(statuses(late)).toEqual([503]);
     // Until the token handler notices the outage, it uses cached sessions.
     expect(statuses(responses).toSorted()).toEqual([200, 503]);
@@ -159,10 +160,10 @@ describe('a replica that loses Redis', () => {
         redirect: 'manual',
       });
       expect(logOut.status).toBe(302);
-      const revoked = performance.now();
+      const stopwatch = startStopwatch();
       await expect.poll(() => open, { timeout: 70_000 }).toBe(0);
       // 4 s, and some time for a slow machine.
-      expect(performance.now() - revoked).toBeLessThan(6_000);
+      expect(stopwatch.stop()).toBeLessThan(6_000);
     },
   );
 });

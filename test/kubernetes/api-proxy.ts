@@ -1,9 +1,10 @@
 // A proxy in front of a real API server: forwards requests with the caller's token, and breaks chosen calls. It neither
 // interprets nor stores anything.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { createHttpServer } from '../support/http-server.ts';
 
 export interface ApiCall {
   method: string;
@@ -30,7 +31,7 @@ export interface ApiProxy {
 export async function startApiProxy(target: { server: string; ca: string | undefined }): Promise<ApiProxy> {
   const calls: ApiCall[] = [];
   let faultOf: ((call: ApiCall) => ApiFault | undefined) | undefined;
-  const server = createServer((incoming, response) => {
+  const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
 

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../dev/listen.ts';
+import { endWithThisProcess, failedStart, hasEnded } from '../support/child-processes.ts';
 
 const missingPrometheus =
   'prometheus is not installed: this test needs it. `apt-get install prometheus` brings it, as .ci/run does.';
-const longestStart = 30_000;
+const longestStart = 60_000;
 
 export interface Sample {
   metric: Record<string, string>;
@@ -38,9 +39,7 @@ export async function startPrometheus(files: Record<string, string>): Promise<Pr
     '--log.level=warn',
   ];
   const child = spawn('prometheus', options, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
-  // Kills the server if the worker is ended in the middle of a test.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
+  endWithThisProcess(child);
   const base = `http://127.0.0.1:${port}`;
   await untilReady(child, base);
   const get = (path: string, parameters: Record<string, string> = {}) => ask(base, path, parameters);
@@ -54,9 +53,8 @@ export async function startPrometheus(files: Record<string, string>): Promise<Pr
     },
     async close() {
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      kill();
-      process.off('exit', kill);
-      if (child.exitCode === null && child.signalCode === null) await ended;
+      child.kill('SIGKILL');
+      if (!hasEnded(child)) await ended;
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -74,8 +72,8 @@ async function untilReady(child: ChildProcess, base: string): Promise<void> {
       () => false,
     );
   for (const deadline = Date.now() + longestStart; !(await isReady()); await delay(100)) {
-    const hasEnded = child.pid === undefined || child.exitCode !== null;
-    if (hasEnded || Date.now() > deadline) throw new Error(problem || 'prometheus did not start');
+    if (child.pid === undefined || hasEnded(child) || Date.now() > deadline)
+      throw failedStart('Prometheus server', child, problem);
   }
 }
 

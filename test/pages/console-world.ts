@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { listen } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/listen.ts';
 import { noticeLogs } from '../support/captured-log.ts';
 import { launchChromium } from '../support/chromium.ts';
 
@@ -43,7 +43,7 @@ export async function startConsoleWorld(onContext?: (context: BrowserContext) =>
   const directory = await mkdtemp(join(tmpdir(), 'formgate-console-'));
   // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(directory, 0o755);
-  const port = await findQuietPort();
+  const port = await findFreePort();
   const [child, browser] = await Promise.all([startFormgate(directory, port), launchChromium(['--disable-lcd-text'])]);
   const url = `http://localhost:${port}`;
   const complaints: string[] = [];
@@ -77,16 +77,6 @@ export async function startConsoleWorld(onContext?: (context: BrowserContext) =>
       await rm(directory, { recursive: true, force: true });
     },
   };
-}
-
-/** Returns a free port outside the range of ephemeral ports. */
-async function findQuietPort(): Promise<number> {
-  for (;;) {
-    const listening = await listen(() => undefined, 20_000 + Math.floor(Math.random() * 10_000)).catch(() => undefined);
-    if (!listening) continue;
-    await listening.close();
-    return listening.port;
-  }
 }
 
 async function startFormgate(directory: string, port: number): Promise<ChildProcess> {

@@ -1,9 +1,10 @@
 // A collector of traces: an HTTP server that decodes OTLP (protobuf) and keeps the spans. Tests may make it slow, or
 // make it respond with an error.
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listenOnLowPort } from '../../dev/ports.ts';
 import { noticeOutput } from './captured-log.ts';
+import { createHttpServer } from './http-server.ts';
 
 export interface CollectedSpan {
   service: string;
@@ -31,14 +32,14 @@ export interface Collector {
   status: number;
   /** Delay of each response, in milliseconds. */
   delay: number;
-  /** Waits until `enough` accepts the spans, and returns them. Throws after 15 s. */
+  /** Waits until `enough` accepts the spans, and returns them. Throws after a minute. */
   until(enough: (spans: CollectedSpan[]) => boolean): Promise<CollectedSpan[]>;
   close(): Promise<void>;
 }
 
-export async function openCollector(port = 0): Promise<Collector> {
+export async function openCollector(): Promise<Collector> {
   const bodies: Buffer[] = [];
-  const server: Server = createServer(async (request, response) => {
+  const server: Server = createHttpServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     await sleep(collector.delay, undefined, { ref: false });
@@ -51,13 +52,13 @@ export async function openCollector(port = 0): Promise<Collector> {
     }
     response.writeHead(collector.status, { 'Content-Type': 'application/x-protobuf' }).end();
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const port = await listenOnLowPort(server);
   const collector: Collector = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     ...{ spans: [], requests: [], status: 200, delay: 0 },
     raw: () => Buffer.concat(bodies).toString('latin1'),
     async until(enough) {
-      for (const deadline = Date.now() + 15_000; !enough(collector.spans); await sleep(20)) {
+      for (const deadline = Date.now() + 60_000; !enough(collector.spans); await sleep(20)) {
         const names = collector.spans.map(({ service, name }) => `${service}: ${name}`).join('\n');
         if (Date.now() > deadline) throw new Error(`the collector got only these spans:\n${names}`);
       }

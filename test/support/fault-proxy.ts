@@ -1,9 +1,10 @@
 // A proxy between a real client and a real HTTP service that breaks chosen calls, each in one way. It forwards all
 // other calls unchanged, and knows nothing of their contract.
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
+import { createHttpServer } from './http-server.ts';
 
 /**
  * - `refused`: nothing listens any more
@@ -59,12 +60,10 @@ export async function startFaultProxy(
   const scripted: ScriptedAnswer = options.scripted ?? (async () => undefined);
   const calls: string[] = [];
   let plan: Plan | undefined;
-  const server = createServer((incoming, response) => {
+  const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLowPort(server);
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const number = uncounted(incoming.url ?? '') ? 0 : calls.push(`${incoming.method} ${incoming.url}`);
@@ -121,7 +120,7 @@ export async function startFaultProxy(
       plan = undefined;
       server.closeAllConnections();
       calls.length = 0;
-      if (!server.listening) await listen(port);
+      if (!server.listening) await listenAt(server, port);
     },
     close: () =>
       new Promise((resolve) => {

@@ -1,8 +1,9 @@
 // A real HTTP server on loopback that misbehaves as the test chooses: it hangs, resets connections, stops halfway, or
 // announces a wrong length. It knows no contract and does not stand in for a platform service.
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
+import { createHttpServer } from './http-server.ts';
 
 export interface ReceivedRequest {
   method: string;
@@ -61,7 +62,8 @@ export function inTurn(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
   };
 }
 
-export async function startFaultServer(initial: Behaviour, port = 0): Promise<FaultServer> {
+/** Listens on a free port, or on `port`. To simulate an outage, close a server and start another on the same port. */
+export async function startFaultServer(initial: Behaviour, port?: number): Promise<FaultServer> {
   let behaviour = initial;
   let count = 0;
   const requests: ReceivedRequest[] = [];
@@ -76,11 +78,11 @@ export async function startFaultServer(initial: Behaviour, port = 0): Promise<Fa
     count += 1;
     await behaviour(response, received, count);
   };
-  const server = createServer((request, response) => {
+  const server = createHttpServer((request, response) => {
     handle(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const { port: listening } = server.address() as AddressInfo;
+  const listening = port ?? (await listenOnLowPort(server));
+  if (port !== undefined) await listenAt(server, port);
   return {
     url: `http://127.0.0.1:${listening}`,
     port: listening,

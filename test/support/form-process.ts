@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { noticeStream } from './captured-log.ts';
+import { endWithThisProcess } from './child-processes.ts';
 
 const main = join(import.meta.dirname, '../../src/forms/main.ts');
 const crashPoints = import.meta.resolve('./crash-points.ts');
@@ -28,6 +29,7 @@ export function launchForms(env: Record<string, string>): Launched {
       ...env,
     },
   });
+  endWithThisProcess(child);
   let text = '';
   noticeStream(child.stdout);
   noticeStream(child.stderr);

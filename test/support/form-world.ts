@@ -11,6 +11,7 @@ import { parseConfig } from '../../src/service/operations/config.ts';
 import type { StartupPace } from '../../src/service/operations/startup-check.ts';
 import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
+import { failedStart } from './child-processes.ts';
 import { type Launched, launchForms } from './form-process.ts';
 import { anonymous, configure, permit } from './forms.ts';
 import { type HttpTap, startHttpTap } from './http-tap.ts';
@@ -206,13 +207,13 @@ async function startReplica(
 
 async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<FormProcess> {
   const { child, kill, ...launched } = launchForms(env);
-  const { ended, logText } = launched;
+  const { logText } = launched;
   const { port, metricsPort } = await new Promise<{ port: string; metricsPort: string }>((resolve, reject) => {
     child.stdout?.on('data', () => {
       const { port, metricsPort } = listening.exec(logText())?.groups ?? {};
       if (port && metricsPort) resolve({ port, metricsPort });
     });
-    void ended.then((how) => reject(new Error(`The form service ended before it listened (${how}): ${logText()}`)));
+    child.once('close', () => reject(failedStart('form service', child, logText())));
   });
   const url = `http://127.0.0.1:${port}`;
   const metricsUrl = `http://127.0.0.1:${metricsPort}`;

@@ -1,8 +1,9 @@
 // A proxy between a real client and a real HTTP service that forwards every call unchanged and records it. A test can
 // shut it, like a service that is stopped, and open it again. It knows no contract and causes no other faults.
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
+import { createHttpServer } from './http-server.ts';
 
 export interface Exchange {
   method: string;
@@ -28,18 +29,16 @@ export interface HttpTap {
 
 export async function startHttpTap(target: string): Promise<HttpTap> {
   const exchanges: Exchange[] = [];
-  const server = createServer((incoming, response) => {
+  const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   const shut = () =>
     new Promise<void>((resolve) => {
       if (server.listening) server.close(() => resolve());
       else resolve();
       server.closeAllConnections();
     });
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLowPort(server);
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await buffer(incoming);
@@ -57,7 +56,7 @@ export async function startHttpTap(target: string): Promise<HttpTap> {
     url: `http://127.0.0.1:${port}`,
     exchanges,
     shut,
-    open: () => (server.listening ? Promise.resolve() : listen(port)),
+    open: () => (server.listening ? Promise.resolve() : listenAt(server, port)),
     close: shut,
   };
 }

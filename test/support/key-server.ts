@@ -1,5 +1,5 @@
 // Publishes the keys of realms over real HTTP on loopback. A test can sign any token with them, and withdraw them.
-import { createServer, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   exportJWK,
@@ -10,6 +10,7 @@ import {
   type JWTPayload,
   SignJWT,
 } from 'jose';
+import { createHttpServer } from './http-server.ts';
 
 export interface RealmKey extends GenerateKeyPairResult {
   kid: string;
@@ -65,7 +66,7 @@ export async function startKeyServer(): Promise<KeyServer> {
   const asked: string[] = [];
   const held = new Map<string, Promise<void>>();
   let made = 0;
-  const server = createServer(async (request, response) => {
+  const server = createHttpServer(async (request, response) => {
     asked.push(request.url ?? '');
     if (keyServer.mode !== 'up') return void faults[keyServer.mode](response);
     const realm = /^\/auth\/realms\/([^/]+)\/protocol\/openid-connect\/certs$/.exec(request.url ?? '')?.[1] ?? '';

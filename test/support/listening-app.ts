@@ -1,9 +1,9 @@
 // Starts an app of src/service on its own port, and gives access to its log and metrics.
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHttpApp, type HttpAppOptions, type Route } from '../../src/service/http/http-app.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
+import { createHttpServer } from './http-server.ts';
 
 export interface ListeningApp extends CapturedLog {
   url: string;
@@ -26,7 +26,7 @@ export async function startApp(routes: Route[], overrides: Partial<HttpAppOption
     bodyLimit: 1_048_576,
     ...overrides,
   });
-  const server = createServer(app);
+  const server = createHttpServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {

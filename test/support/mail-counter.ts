@@ -1,8 +1,8 @@
 // A mail server that keeps the recipient, subject and Message-ID of every message, but no text, and that can be shut
 // and opened again.
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 
 export interface CountedMail {
   to: string;
@@ -42,9 +42,7 @@ export async function startMailCounter(): Promise<MailCounter> {
     return server;
   };
   let server = create();
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  await listen(0);
-  const { port } = server.server.address() as AddressInfo;
+  const port = await listenOnLowPort(server.server);
   const shut = () => new Promise<void>((resolve) => server.close(() => resolve()));
   return {
     url: `smtp://127.0.0.1:${port}`,
@@ -52,7 +50,7 @@ export async function startMailCounter(): Promise<MailCounter> {
     shut,
     async open() {
       server = create();
-      await listen(port);
+      await listenAt(server.server, port);
     },
     close: shut,
   };

@@ -18,7 +18,8 @@ export interface TestMailbox {
 
 /** Listens on a free port, or on `port`. To simulate an outage, close a mailbox and start another on the same port. */
 export async function startTestMailbox(options: { port?: number } = {}): Promise<TestMailbox> {
-  const mailbox = await openMailbox({ clock: systemClock, ...options });
+  // Above its usual limit, a mailbox deletes the oldest messages, which tests of long runs count.
+  const mailbox = await openMailbox({ clock: systemClock, limit: 20_000, ...options });
   return {
     port: mailbox.port,
     url: `smtp://127.0.0.1:${mailbox.port}`,

@@ -1,4 +1,6 @@
 // Reads the metrics of a running service, and what a test has added to them.
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { noticeOutput } from './captured-log.ts';
 
 /** Returns the values of the samples whose name is `metric`, by their labels as written. */
@@ -13,7 +15,13 @@ export async function samplesOf(metricsUrl: string, metric: string): Promise<Rec
   return samples;
 }
 
-/** Returns by how much each sample of a metric has grown during `work`. Leaves out samples that have not changed. */
+/** Time in which a service counts a request after its client has the response. */
+const patience = 1_000;
+
+/**
+ * Returns by how much each sample of a metric has grown by `work`. Leaves out samples that have not changed. Reads until
+ * two results are equal, because a service may count a request only after its client has the response.
+ */
 export async function growthOf(
   metricsUrl: string,
   metric: string,
@@ -21,7 +29,13 @@ export async function growthOf(
 ): Promise<Record<string, number>> {
   const before = await samplesOf(metricsUrl, metric);
   await work();
-  const after = await samplesOf(metricsUrl, metric);
-  const growth = Object.entries(after).map(([labels, value]) => [labels, value - (before[labels] ?? 0)] as const);
-  return Object.fromEntries(growth.filter(([, grown]) => grown !== 0));
+  let last: Record<string, number> = {};
+  for (const deadline = performance.now() + patience; ; await delay(50)) {
+    const after = await samplesOf(metricsUrl, metric);
+    const growth = Object.entries(after).map(([labels, value]) => [labels, value - (before[labels] ?? 0)] as const);
+    const next = Object.fromEntries(growth.filter(([, grown]) => grown !== 0));
+    const isSettled = Object.keys(next).length > 0 && isDeepStrictEqual(next, last);
+    if (isSettled || performance.now() > deadline) return next;
+    last = next;
+  }
 }

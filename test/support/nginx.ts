@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { endWithThisProcess, failedStart, hasEnded, keepErrors } from './child-processes.ts';
 
 export interface TestNginx {
   close(): Promise<void>;
@@ -21,12 +22,12 @@ export async function startTestNginx(configuration: string, url: string): Promis
   writeFileSync(file, `daemon off; pid ${folder}/pid; events {} http { ${http} }`);
   const common = ['-p', folder, '-e', 'stderr', '-c', file];
   execFileSync('nginx', ['-t', '-q', ...common]);
-  const child = spawn('nginx', common, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn('nginx', common, { stdio: ['ignore', 'ignore', 'pipe'] });
+  endWithThisProcess(child, 'SIGTERM');
+  const errors = keepErrors(child);
   const exit = once(child, 'exit');
-  for (let waited = 0; !(await isUp(url)); waited += 50) {
-    if (waited > 20_000 || child.exitCode !== null) throw new Error('nginx does not respond');
-    await delay(50);
-  }
+  for (const deadline = performance.now() + 60_000; !(await isUp(url)); await delay(50))
+    if (hasEnded(child) || performance.now() > deadline) throw failedStart('nginx server', child, errors());
   return {
     async close() {
       child.kill('SIGTERM');

@@ -1,9 +1,9 @@
 // What tests of notices share: a mail server whose replies a test decides, and the calls that subscribe and send events.
-import { once } from 'node:events';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import type pg from 'pg';
 import { SMTPServer } from 'smtp-server';
 import { expect } from 'vitest';
+import { listenOnLowPort } from '../../dev/ports.ts';
 import { call, roleToken, type TestPlatform } from './platform.ts';
 
 /** A mail server that stores messages. A test may set another reply to a message. */
@@ -14,7 +14,7 @@ export interface MailServer {
   close(): Promise<void>;
 }
 
-export async function startMailServer(port = 0): Promise<MailServer> {
+export async function startMailServer(): Promise<MailServer> {
   const received: ParsedMail[] = [];
   let behaviour: (message: ParsedMail) => Promise<void> | void = () => undefined;
   const server = new SMTPServer({
@@ -32,11 +32,9 @@ export async function startMailServer(port = 0): Promise<MailServer> {
     },
   });
   server.on('error', () => undefined);
-  server.listen(port, '127.0.0.1');
-  await once(server.server, 'listening');
-  const address = server.server.address();
+  const port = await listenOnLowPort(server.server);
   return {
-    port: typeof address === 'object' && address ? address.port : 0,
+    port,
     received,
     behave: (answer) => {
       behaviour = answer;

@@ -1,12 +1,13 @@
 // Shared by the outbox tests: a database with forms and outbox rows, and a local stand-in for the receiving services
 // that keeps each request. It responds over real HTTP, so the tests use the platform's real clients.
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import pg from 'pg';
 import { inject } from 'vitest';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import type { OutboxKind } from '../../src/forms/outbox/event-catalogue.ts';
 import type { OutboxFacts } from '../../src/forms/outbox/outbox.ts';
+import { createHttpServer } from './http-server.ts';
 import { createTestDatabase } from './postgres.ts';
 
 const formMigrations = new URL('../../src/forms/migrations', import.meta.url).pathname;
@@ -127,10 +128,8 @@ export async function startSink(): Promise<Sink> {
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     listener(request, response).catch(() => response.destroy());
   };
-  let server = createServer(handle);
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  let server = createHttpServer(handle);
+  const port = await listenOnLowPort(server);
   const shut = () =>
     new Promise<void>((resolve) => {
       server.close(() => resolve());
@@ -144,8 +143,8 @@ export async function startSink(): Promise<Sink> {
     },
     down: shut,
     async up() {
-      server = createServer(handle);
-      await listen(port);
+      server = createHttpServer(handle);
+      await listenAt(server, port);
     },
     close: shut,
   };

@@ -1,5 +1,5 @@
 // What a test needs to create a platform client: connections, metrics, a readable log, a clock that it can set, and
-// short waits.
+// short waits between retries.
 import type { Agent } from 'undici';
 import { type CacheTimes, cacheTimes } from '../../src/platform/cache.ts';
 import { createPlatformClient, type PlatformClient } from '../../src/platform/http-client.ts';
@@ -31,7 +31,8 @@ export interface PlatformCalls {
   close(): Promise<void>;
 }
 
-export function createPlatformCalls({ timeoutMs = 500 } = {}): PlatformCalls {
+/** Set `timeoutMs` to test calls that get no response. Healthy services on a busy machine need the usual limit. */
+export function createPlatformCalls({ timeoutMs = 10_000 } = {}): PlatformCalls {
   let now = Date.parse('2026-08-01T00:00:00Z');
   const base = createMetrics();
   const captured = captureLog();

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { noticeStream } from './captured-log.ts';
+import { endWithThisProcess, failedStart, hasEnded, keepErrors } from './child-processes.ts';
 import { behaviourOfRun } from './platform-behaviour.ts';
 
 export interface PlatformProcess {
@@ -21,7 +22,7 @@ const keepCompiled = import.meta.resolve('./keep-compiled.ts');
 /** `env` must contain the addresses of the database, the identity provider and the mail server. */
 export async function startPlatformProcess(env: Record<string, string>): Promise<PlatformProcess> {
   const child = spawn(process.execPath, [`--import=${keepCompiled}`, main], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -35,10 +36,12 @@ export async function startPlatformProcess(env: Record<string, string>): Promise
       ...env,
     },
   });
+  endWithThisProcess(child);
   let output = '';
   noticeStream(child.stdout);
+  const errors = keepErrors(child);
   const { promise, resolve, reject } = Promise.withResolvers<PlatformProcess>();
-  child.once('exit', () => reject(new Error(`the platform server ended: ${output}`)));
+  child.once('close', () => reject(failedStart('platform server', child, output, errors())));
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
     const [, port, metricsPort] = /"port":(\d+),"metricsPort":(\d+)/.exec(output) ?? [];
@@ -55,7 +58,7 @@ export async function startPlatformProcess(env: Record<string, string>): Promise
 }
 
 async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;

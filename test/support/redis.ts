@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@redis/client';
 import { findFreePort } from '../../dev/listen.ts';
+import { endWithThisProcess, failedStart, hasEnded } from './child-processes.ts';
 
 export interface TestRedis {
   url: string;
@@ -37,9 +38,7 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   const port = options.port ?? (await findFreePort());
   if (options.mode === 'sentinel') await writeFile(join(folder, 'sentinel.conf'), '');
   const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['ignore', 'pipe', 'pipe'] });
-  // Kills the server if the worker is ended in the middle of a test.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
+  endWithThisProcess(child);
   await untilReady(child, port);
   const client = createClient({
     socket: { host: '127.0.0.1', port },
@@ -64,9 +63,8 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
     async close() {
       client.destroy();
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      kill();
-      process.off('exit', kill);
-      if (child.exitCode === null && child.signalCode === null) await ended;
+      child.kill('SIGKILL');
+      if (!hasEnded(child)) await ended;
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -94,6 +92,6 @@ function untilReady(child: ChildProcess, port: number): Promise<void> {
     child.once('error', (error: NodeJS.ErrnoException) => {
       reject(error.code === 'ENOENT' ? new Error(missingRedis) : error);
     });
-    child.once('exit', () => reject(new Error(`redis-server on port ${port} ended: ${output}`)));
+    child.once('exit', () => reject(failedStart(`redis-server on port ${port}`, child, output)));
   });
 }

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { findFreePort } from '../../dev/listen.ts';
 import { findUnprivilegedUser } from '../../dev/postgres/unprivileged-user.ts';
+import { endWithThisProcess, failedStart, hasEnded } from './child-processes.ts';
 
 export interface SystemPostgres {
   /** URL of the database `postgres`, with the rights of a superuser. */
@@ -45,13 +46,17 @@ export async function startSystemPostgres(): Promise<SystemPostgres> {
   const server = spawn(
     join(programs, 'postgres'),
     ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
-    { ...options, stdio: 'ignore' },
+    { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
   );
-  // Ends the server if the worker is ended in the middle of a test.
-  const kill = () => void server.kill('SIGQUIT');
-  process.once('exit', kill);
+  endWithThisProcess(server, 'SIGQUIT');
+  let log = '';
+  server.stderr.on('data', (chunk: Buffer) => {
+    log = `${log}${chunk}`.slice(-10_000);
+  });
   const url = `postgres://formgate@127.0.0.1:${port}/postgres`;
-  await untilReady(url);
+  await untilReady(url, () => {
+    if (hasEnded(server)) throw failedStart('Postgres server', server, log);
+  });
   return {
     ...{ url, programs },
     async createDatabase(name) {
@@ -60,9 +65,8 @@ export async function startSystemPostgres(): Promise<SystemPostgres> {
     },
     async close() {
       const ended = once(server, 'exit');
-      kill();
+      server.kill('SIGQUIT');
       await ended;
-      process.off('exit', kill);
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -77,13 +81,15 @@ function findPrograms(): string | undefined {
   return server === '' ? undefined : join(server, '..');
 }
 
-async function untilReady(url: string): Promise<void> {
+/** `check` throws if the server has ended. */
+async function untilReady(url: string, check: () => void): Promise<void> {
   for (const deadline = performance.now() + 60_000; ; await sleep(50)) {
     const isReady = await query(url, 'SELECT').then(
       () => true,
       () => false,
     );
     if (isReady) return;
+    check();
     if (performance.now() > deadline) throw new Error('Postgres did not start within a minute.');
   }
 }

@@ -1,7 +1,8 @@
 // A TCP proxy that simulates outages. Shut: like a stopped server, it closes open connections and refuses new ones.
 // Frozen: it accepts connections but forwards nothing. Stranded: only the connections that are open at that moment
 // hang, as after a firewall has dropped its state.
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { resetSocket } from '../../src/service/http/reset-socket.ts';
 
 export interface TcpGate {
@@ -36,9 +37,7 @@ export async function startTcpGate(target: number): Promise<TcpGate> {
       if (frozen) socket.pause();
     }
   });
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLowPort(server);
   const shut = async () => {
     const closed = server.listening && new Promise((resolve) => server.close(resolve));
     for (const socket of sockets) resetSocket(socket);
@@ -58,7 +57,7 @@ export async function startTcpGate(target: number): Promise<TcpGate> {
       to = moved ?? to;
       frozen = false;
       for (const socket of sockets) socket.resume();
-      if (!server.listening) await listen(port);
+      if (!server.listening) await listenAt(server, port);
     },
     close: shut,
   };

@@ -1,9 +1,10 @@
 // A proxy in front of a real identity provider that treats refreshes as its test chooses and forwards everything else.
 // It records the refresh tokens that clients present.
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createHttpServer } from './http-server.ts';
 
 /**
  * - a number: forwards the request after this many milliseconds
@@ -57,7 +58,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   let isWithoutKeys = false;
   let fate: RefreshFate | ((nth: number) => RefreshFate) = 0;
   let afterCode: (answer: string) => Promise<void> = async () => undefined;
-  const server = createServer((incoming, response) => {
+  const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../dev/listen.ts';
 import { noticeFile, noticeOutput, noticeStream } from './captured-log.ts';
+import { endWithThisProcess, failedStart, hasEnded, keepErrors } from './child-processes.ts';
 
 export interface TokenHandlerProcess {
   url: string;
@@ -65,7 +66,7 @@ export async function startTokenHandlerProcess(options: TokenHandlerProcessOptio
       return metric('nodejs_heap_size_used_bytes');
     },
     async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
+      if (hasEnded(child)) return;
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGTERM');
       await ended;
@@ -87,23 +88,27 @@ async function launch(
   const main = join(checkout, 'src/token-handler/main.ts');
   const child = spawn(process.execPath, [...productionFlags, ...collector, ...nodeFlags, main], {
     env: { ...inheritedEnvironment(), ...env, ...ports },
-    stdio: ['ignore', log?.fd ?? (process.env.VITEST ? 'pipe' : 'ignore'), 'inherit'],
+    stdio: ['ignore', log?.fd ?? (process.env.VITEST ? 'pipe' : 'ignore'), 'pipe'],
   });
   if (child.stdout) noticeStream(child.stdout);
   await log?.close();
-  // Kills the process if the worker is ended in the middle of a test.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  endWithThisProcess(child);
   return child;
 }
 
 async function untilReady(metricsUrl: string, child: ChildProcess): Promise<void> {
-  for (let waited = 0; waited < 60_000; waited += 100) {
-    if (child.exitCode !== null) throw new Error(`the token handler ended with ${child.exitCode}`);
-    const answer = await fetch(`${metricsUrl}/readyz`).catch(() => undefined);
-    if (answer?.ok) return;
-    await delay(100);
-  }
-  throw new Error('the token handler is not ready');
+  const errors = keepErrors(child);
+  let output = '';
+  const read = (chunk: Buffer) => {
+    output = `${output}${chunk}`.slice(-10_000);
+  };
+  child.stdout?.on('data', read);
+  const isReady = () =>
+    fetch(`${metricsUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  for (const deadline = performance.now() + 60_000; !(await isReady()); await delay(100))
+    if (hasEnded(child) || performance.now() > deadline) throw failedStart('token handler', child, output, errors());
+  child.stdout?.off('data', read);
 }

@@ -15,6 +15,8 @@ import { type CapturedLog, captureLog } from './captured-log.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 
+const cacheLifetime = 'PT0.05S';
+
 /** The initial access token of the embedded identity provider's realms. */
 export const registrationToken = 'demo-registration-token';
 
@@ -87,7 +89,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     DIRECTORY_URL: options.directoryUrl ?? platform.directoryUrl,
     CLIENT_SECRET: testServiceSecret(access.urns.service('token-handler')),
     // A short lifetime, so that the service soon reads what a test configures.
-    PLATFORM_CACHE_TTL: 'PT0.05S',
+    PLATFORM_CACHE_TTL: cacheLifetime,
     KEY_RING: `test:${randomBytes(32).toString('base64')}`,
     DRAIN_DEADLINE: 'PT2S',
     ...(options.redis === undefined ? { SESSION_STORE: 'memory' } : { REDIS_URL: options.redis }),
@@ -113,6 +115,23 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
   const api: TestTokenHandler['api'] = (path, request) => call(`${running.url}/token-handler/v1${path}`, request);
   const adminToken = (realm = 'demo') =>
     roleToken(access, { 'token-handler': ['token-handler-admin'] }, { realm, claims: { name: 'Ada Admin' } });
+  /** Makes the service read the configuration until no call that began earlier can have the last word. */
+  async function untilReadAgain(token: string): Promise<void> {
+    // A service with a longer lifetime of its cache reads nothing now; its tests know when it does.
+    if (env.PLATFORM_CACHE_TTL !== cacheLifetime) return;
+    const reads = async () => {
+      const text = await (await fetch(`${running.metricsUrl}/metrics`)).text();
+      const counts = text.matchAll(/^formgate_dependency_calls_total\{dependency="configuration",.*\} (\d+)$/gm);
+      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+    };
+    // Each round reads two documents, of core and of the tenant, and the first one may have begun earlier.
+    const enough = (await reads()) + 4;
+    for (const deadline = performance.now() + 20_000; (await reads()) < enough; await sleep(60)) {
+      if (performance.now() > deadline) throw new Error('The token handler did not read its configuration again.');
+      await api('/clients', { token });
+    }
+  }
+
   return {
     platform,
     tenant,
@@ -125,12 +144,9 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     api,
     adminToken,
     async configure(clients, place = { tenant }) {
-      await configure(platform, clients, place);
-      // The cached entry expires. The next call still gets it, and causes its refresh.
-      await sleep(60);
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
-      await api('/clients', { token });
-      await sleep(60);
+      await configure(platform, clients, place);
+      await untilReadAgain(token);
     },
     async register(clientId, { authCallbackUrl, realm } = {}) {
       const registrationToken = await access.registrationToken(realm ?? 'demo');

@@ -1,9 +1,10 @@
 // An upstream of a target: a real HTTP server that records each request byte for byte, responds as a test sets it, and
 // echoes WebSocket messages. It accepts every request.
 import { hash } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { createHttpServer } from './http-server.ts';
 
 export interface SeenRequest {
   method: string;
@@ -49,13 +50,13 @@ export const answerWhenRead: Answer = (request, response) => {
 
 export async function startUpstream({ port = 0, host = '127.0.0.1' } = {}): Promise<Upstream> {
   const sockets = new Set<Socket>();
-  const server = createServer({ requireHostHeader: false }, (request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     const seen = record(request);
     upstream.seen.push(seen);
     readBody(request, seen);
     upstream.answer(request, response);
-  });
-  server.requestTimeout = 0;
+  };
+  const server = createHttpServer(handle, { requireHostHeader: false, requestTimeout: 0 });
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));

@@ -156,7 +156,7 @@ describe('one request through the proxy', () => {
       const began = performance.now();
       const target = `${url}/token-handler/targets/form-service/form/v1/forms?mine=true`;
       expect((await browser.request(target)).status).toBe(200);
-      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(performance.now() - began).toBeLessThan(8_000);
     }
     Object.assign(collector, { delay: 0, status: 200 });
   });

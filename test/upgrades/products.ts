@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noticeStream } from '../support/captured-log.ts';
+import { endWithThisProcess } from '../support/child-processes.ts';
 
 export type Version = 'old' | 'new';
 export type Service = 'platform-server' | 'forms' | 'token-handler';
@@ -46,10 +47,7 @@ function launch(main: string, { folder, version, shift, env }: Launch, args: str
       },
     },
   );
-  // Kills the process if the worker is ended in the middle of a test.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  endWithThisProcess(child);
   return child;
 }
 

@@ -1,9 +1,10 @@
 // Rules of codes that hold with any implementation of the notification service, and the lifetime and channel of codes.
-import { createServer, request, type Server } from 'node:http';
+import { request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
+import { createHttpServer } from '../../../test/support/http-server.ts';
 import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
 
 const minute = 60_000;
@@ -20,7 +21,7 @@ const calls: string[] = [];
 beforeAll(async () => {
   forms = await startTestForms({
     async env({ url }) {
-      notifications = createServer((incoming, response) => {
+      notifications = createHttpServer((incoming, response) => {
         const { method, headers } = incoming;
         traces.push(headers.traceparent);
         calls.push(incoming.url ?? '');

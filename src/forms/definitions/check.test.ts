@@ -277,9 +277,11 @@ describe('the limits of a check', () => {
 
   it('are 60 checks a minute for each caller', async () => {
     const token = await forms.tokenWith({ roles: ['form-admin'], subject: 'eager' });
-    const statuses = new Set<number>();
-    for (let time = 0; time < 61; time += 1) statuses.add((await ask([], token)).status);
-    expect([...statuses]).toEqual([400, 429]);
+    const statuses: number[] = [];
+    // A minute may end meanwhile; then the second one has more than 60 checks.
+    while (statuses.length < 122 && statuses.at(-1) !== 429) statuses.push((await ask([], token)).status);
+    expect(statuses.length).toBeGreaterThan(60);
+    expect([...new Set(statuses)]).toEqual([400, 429]);
   });
 });
 

@@ -80,7 +80,8 @@ describe('a hostile pattern', () => {
 
 describe('a tenant with a hostile schema', () => {
   it('does not delay the submits of another tenant by more than the limit of one job', async () => {
-    const { validate } = start({ jobMs: 1_000, waitMs: 2_000 });
+    const jobMs = 3_000;
+    const { validate } = start({ jobMs, waitMs: 2 * jobMs });
     await Promise.all(['one', 'two'].map((tenantId) => validate(honest, {}, { tenantId })));
     const hostile = Array.from({ length: 20 }, (_, nth) => outcome(validate(endless, trap, { formId: `form-${nth}` })));
     const times: number[] = [];
@@ -90,7 +91,7 @@ describe('a tenant with a hostile schema', () => {
       times.push(performance.now() - started);
     }
     // Ignores the slowest attempt, because the machine may be busy for a moment.
-    expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(1_000);
+    expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(jobMs);
     const problems = await Promise.all(hostile);
     expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
       new Set(['definition-invalid', 'busy']),
@@ -98,7 +99,7 @@ describe('a tenant with a hostile schema', () => {
   });
 
   it('is told after three forms that the schema is suspended, and since when; a new revision is not suspended', async () => {
-    const { validate, advance, log, metrics } = start({ jobMs: 300 });
+    const { validate, advance, log, metrics } = start({ jobMs: 1_000 });
     for (const formId of ['one', 'one', 'one', 'two'])
       expect(await outcome(validate(endless, trap, { formId }))).not.toHaveProperty('members.suspendedSince');
     await outcome(validate(endless, trap, { formId: 'three' }));
@@ -107,7 +108,7 @@ describe('a tenant with a hostile schema', () => {
       slug: 'definition-invalid',
       detail: expect.stringMatching(/“permit” is suspended since 2/),
     });
-    expect(suspended).toHaveProperty('headers.Retry-After', expect.stringMatching(/^(?:60|59)$/));
+    expect(suspended).toHaveProperty('headers.Retry-After', expect.stringMatching(/^(?:60|5\d)$/));
     expect(log.text()).toContain('data schema suspended');
     expect(await metrics.registry.metrics()).toContain('formgate_schema_suspensions_total 1');
     expect(await validate({ ...endless, title: 'new' }, { a: 'a' })).toMatchObject({ errors: [] });
@@ -116,7 +117,7 @@ describe('a tenant with a hostile schema', () => {
     await outcome(validate(endless, trap, { formId: 'four' }));
     expect(await outcome(validate(endless, trap))).toHaveProperty(
       'headers.Retry-After',
-      expect.stringMatching(/^1(?:20|19)$/),
+      expect.stringMatching(/^1(?:20|1\d)$/),
     );
     advance(121_000);
     expect(await validate(endless, { a: 'a' })).toMatchObject({ errors: [] });
@@ -182,6 +183,7 @@ describe('generated hostile schemas', () => {
         );
       }
     });
-    expect(block).toBeLessThan(own * 3 + 300);
+    // The rest is for a busy machine. A hostile schema would block this process for minutes.
+    expect(block).toBeLessThan(own * 3 + 5_000);
   });
 });

@@ -1,5 +1,6 @@
 // Tests masked addresses, entity tags, and the channel to which codes are sent.
 import { describe, expect, it } from 'vitest';
+import { cpuOf } from '../../../test/support/stopwatch.ts';
 import { codeChannel, maskAddress, normaliseApplicant, parseIfMatch } from './form.ts';
 
 const email = (address: string) => ({ channel: 'email' as const, address });
@@ -54,10 +55,11 @@ describe('parseIfMatch', () => {
   });
 
   it('takes no longer for a hostile header', () => {
-    const started = performance.now();
-    parseIfMatch(`${'"x",'.repeat(20_000)}x`);
-    parseIfMatch(`${' '.repeat(50_000)}x`);
+    const milliseconds = cpuOf(() => {
+      parseIfMatch(`${'"x",'.repeat(20_000)}x`);
+      parseIfMatch(`${' '.repeat(50_000)}x`);
+    });
     // A parser with quadratic time would take a minute.
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(milliseconds).toBeLessThan(10_000);
   });
 });

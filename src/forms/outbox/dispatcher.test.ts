@@ -137,7 +137,7 @@ describe('an invalid definition', () => {
 describe('a crash', () => {
   async function spawnDispatcher(): Promise<ChildProcess> {
     const script = new URL('../../../test/support/outbox-dispatcher.ts', import.meta.url).pathname;
-    const env = { ...process.env, DATABASE_URL: database.url, SINK_URL: sink.url, PACE: '{"lease":500}' };
+    const env = { ...process.env, DATABASE_URL: database.url, SINK_URL: sink.url, PACE: '{"lease":2000}' };
     const child = spawn(process.execPath, [script], { env, stdio: 'inherit' });
     children.push(child);
     return child;
@@ -157,7 +157,7 @@ describe('a crash', () => {
     child = await spawnDispatcher();
     await expect.poll(() => killed).toBe(true);
     expect(await database.undelivered()).toBe(2);
-    start({ pace: { lease: 500 } });
+    start({ pace: { lease: 2_000 } });
     await delivered();
     expect(keys().map(sequenceOf)).toEqual([sequences[0], sequences[0], sequences[1]].map(Number));
     expect(keys()[0]).toBe(keys()[1]);
@@ -182,7 +182,7 @@ describe('a crash', () => {
       child.kill('SIGKILL');
     }
     expect(await database.undelivered()).toBeGreaterThan(0);
-    start({ pace: { lease: 500 } });
+    start({ pace: { lease: 2_000 } });
     await delivered();
     for (const form of forms) {
       const seen = [
@@ -206,9 +206,11 @@ describe('an outage', () => {
     let down = true;
     sink.answer(() => (down ? { status: 503 } : undefined) as undefined);
     start({ write: (line) => lines.push(line), pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
+    const failures = () => lines.filter((line) => line.includes('outbox delivery failed'));
+    await expect.poll(failures).toHaveLength(1);
     await sleep(1_500);
     expect(sink.received.length).toBeLessThan(60);
-    expect(lines.filter((line) => line.includes('outbox delivery failed'))).toHaveLength(1);
+    expect(failures()).toHaveLength(1);
     down = false;
     await delivered();
     expect(new Set(keys()).size).toBe(300);

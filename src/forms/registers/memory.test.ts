@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { testServiceSecret } from '../../../test/support/access.ts';
+import { endWithThisProcess, failedStart, keepErrors } from '../../../test/support/child-processes.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 
@@ -21,7 +22,7 @@ beforeAll(async () => {
   const main = join(import.meta.dirname, '..', 'main.ts');
   // Every Formgate process runs with these flags: docs/decisions/0013-flags-for-memory.md.
   child = spawn(process.execPath, ['--max-semi-space-size=8', '--heap-growing-percent=30', main], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOST: '127.0.0.1',
@@ -34,6 +35,7 @@ beforeAll(async () => {
       CODE_KEY: 'another key of tests with more than 32 characters',
     },
   });
+  endWithThisProcess(child);
   ports = await listening(child);
 });
 
@@ -46,16 +48,21 @@ afterAll(async () => {
   await database?.drop();
 });
 
-async function listening({ stdout }: ChildProcess): Promise<typeof ports> {
+async function listening(child: ChildProcess): Promise<typeof ports> {
+  const { stdout } = child;
   if (!stdout) throw new Error('the child has no output');
-  const lines = createInterface({ input: stdout });
-  for await (const line of lines) {
+  const errors = keepErrors(child);
+  const exit = once(child, 'exit');
+  let output = '';
+  for await (const line of createInterface({ input: stdout })) {
+    output += `${line}\n`;
     const { msg, port, metricsPort } = JSON.parse(line);
     if (msg !== 'listening') continue;
     stdout.resume();
     return { port, metricsPort };
   }
-  throw new Error('the form service did not start');
+  await exit;
+  throw failedStart('form service', child, output, errors());
 }
 
 /** Resident memory of the process in MiB. */

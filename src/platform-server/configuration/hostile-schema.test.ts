@@ -63,9 +63,10 @@ describe('a hostile pattern', () => {
     expect(first).toMatchObject({ status: 400, body: { detail: expect.stringContaining('takes too much time') } });
     // Edits of a document run one at a time, so the later ones may time out.
     for (const { status } of rest) expect([400, 503]).toContain(status);
-    expect(writes).toBeGreaterThan(5);
+    // A write that waited for the hostile one would be the only one.
+    expect(writes).toBeGreaterThan(1);
     // A pattern in the main process would block the event loop for much longer than other load on a busy machine does.
-    expect(delay.max / 1e6).toBeLessThan(1_500);
+    expect(delay.max / 1e6).toBeLessThan(5_000);
   });
 
   it('in the schema of an event rejects the events of that tenant only', async () => {
@@ -104,10 +105,12 @@ describe('a schema that cannot work', () => {
   });
 
   it('is rejected by the schema of definitions in linear time', async () => {
-    const started = performance.now();
+    const before = process.threadCpuUsage();
     const type = Array.from({ length: 30_000 }, (_, nth) => nth);
     expect(await define('quadratic:x', { type })).toMatchObject({ status: 400 });
-    expect(performance.now() - started).toBeLessThan(5_000);
+    const { user, system } = process.threadCpuUsage(before);
+    // Seconds of CPU, which other processes do not lengthen.
+    expect((user + system) / 1e6).toBeLessThan(5);
   });
 });
 

@@ -11,7 +11,8 @@ import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import type { StartupCheck } from '../operations/startup-check.ts';
 import { checkIdentityProvider } from './identity-provider.ts';
 
-const patience = 1_000;
+/** Milliseconds for which a pod waits, in tests where that time passes. */
+const patience = 2_000;
 let access: TestAccess;
 let gate: TcpGate;
 let calls: PlatformCalls;
@@ -36,6 +37,7 @@ interface Settings {
   publicUrl?: string;
   clientId?: string;
   secret?: string;
+  patience?: number;
 }
 
 async function start(settings: Settings = {}): Promise<StartupCheck> {
@@ -45,7 +47,7 @@ async function start(settings: Settings = {}): Promise<StartupCheck> {
   metrics = createMetrics();
   const account = createServiceAccount({ ...calls.options, accessUrl, clientId, clientSecret });
   const config = { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: publicUrl };
-  const pace = { patience, firstRetry: 50, longestRetry: 100 };
+  const pace = { patience: settings.patience ?? patience, firstRetry: 50, longestRetry: 100 };
   check = checkIdentityProvider({ config, account, log: log.log, metrics, pace });
   return check;
 }
@@ -94,7 +96,7 @@ describe('a pod', () => {
   it('becomes ready when its account is repaired at the identity provider', async () => {
     const clientId = `late-${randomUUID()}`;
     const secret = randomUUID();
-    await start({ clientId, secret });
+    await start({ clientId, secret, patience: 60_000 });
     await expect.poll(problem, { interval: 10 }).toContain('rejected');
     await access.addClient('core', { clientId, secret, grants: ['client_credentials'] });
     await expect.poll(problem).toBeUndefined();
@@ -123,7 +125,7 @@ describe('an identity provider that cannot be reached', () => {
   it('makes the pod ready as soon as it recovers', async () => {
     const accessUrl = await throughGate();
     await gate.shut();
-    await start({ accessUrl });
+    await start({ accessUrl, patience: 60_000 });
     await expect.poll(problem, { interval: 10 }).toContain('cannot be reached');
     await gate.open();
     await expect.poll(problem, { interval: 10 }).toBeUndefined();

@@ -12,6 +12,7 @@ import {
   signToken,
   startKeyServer,
 } from '../../../test/support/key-server.ts';
+import { startStopwatch } from '../../../test/support/stopwatch.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { KeysUnavailable } from './realm-keys.ts';
 import { createSigningKeys, isTokenFault, type SigningKeys, type SigningKeysPace } from './signing-keys.ts';
@@ -89,9 +90,9 @@ describe('a new key of a realm', () => {
     expect(await outcomeOf(keys, bogus())).toBe('invalid');
     const rotated = await addKey();
     const token = await tokenOf(rotated);
-    const published = performance.now();
+    const stopwatch = startStopwatch();
     expect(await outcomeOf(keys, token)).toBe('valid');
-    expect(performance.now() - published).toBeLessThan(2_000);
+    expect(stopwatch.stop()).toBeLessThan(2_000);
   });
 
   it('is found if it is published while a download runs, which lacks it', async () => {
@@ -237,7 +238,7 @@ describe('a realm whose keys are slow', () => {
   });
 
   it('makes tokens wait for a limited time', async () => {
-    const keys = create({ patience: 30, timeout: 60 });
+    const keys = create({ patience: 100, timeout: 2_000 });
     const release = server.hold('demo');
     expect(await outcomeOf(keys, await tokenOf(key))).toBe('unknown');
     release();

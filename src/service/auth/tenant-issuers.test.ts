@@ -1,10 +1,11 @@
 // Tests TENANT_ISSUERS, and bearer tokens of issuers that the operator has mapped to tenants.
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pino from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { createHttpServer } from '../../../test/support/http-server.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { accessFields, processRules } from '../operations/process-fields.ts';
@@ -91,7 +92,7 @@ describe('a bearer token of a mapped issuer', () => {
     const pair = await generateKeyPair('RS256');
     key = pair.privateKey;
     const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'RS256', use: 'sig' }] };
-    server = createServer((request, response) => {
+    server = createHttpServer((request, response) => {
       const body = request.url === '/town/keys' ? jwks : document;
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });

@@ -1,6 +1,7 @@
 // Tests that a connection is closed by a reset in every state, and that Node's own function still needs our help.
 import { execFile } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterEach, expect, it } from 'vitest';
 import { resetSocket } from './reset-socket.ts';
@@ -8,9 +9,9 @@ import { resetSocket } from './reset-socket.ts';
 let server: Server;
 afterEach(() => new Promise((closed) => server.close(closed)));
 
-/** Sends `data`, ends the connection and calls `then`. Returns its state 50 ms after the client has closed its side. */
+/** Sends `data`, ends the connection and calls `then`. Returns its state after the client has closed its side. */
 async function end(data: string, then: (socket: Socket) => void): Promise<'closed' | 'open'> {
-  let state: 'closed' | 'open' = 'open';
+  let state = 'open' as 'closed' | 'open';
   server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => undefined);
     socket.on('close', () => {
@@ -24,7 +25,8 @@ async function end(data: string, then: (socket: Socket) => void): Promise<'close
   const client = connect(port, '127.0.0.1');
   client.on('error', () => undefined);
   await new Promise((closed) => client.resume().on('close', closed));
-  await new Promise((later) => setTimeout(later, 50));
+  // The server's end may notice the reset later.
+  for (let waited = 0; state !== 'closed' && waited < 10_000; waited += 50) await delay(50);
   return state;
 }
 

@@ -1,4 +1,6 @@
 // Tests WebSocket handshakes that pass through the app, and the end of upgraded connections when the process stops.
+
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -67,14 +69,14 @@ describe('a WebSocket handshake', () => {
     socket.on('data', (chunk) => {
       text += chunk;
     });
-    await delay(100);
+    const body = () => text.split('\r\n\r\n')[1];
+    await expect.poll(body).toBe('early');
     socket.write(' late');
-    await delay(100);
-    expect(text.split('\r\n\r\n')[1]).toBe('early late');
+    await expect.poll(body).toBe('early late');
     expect(log.lines().filter(({ msg }) => msg === 'request')).toEqual([]);
     socket.destroy();
-    await delay(100);
-    expect(log.lines().find(({ msg }) => msg === 'request')).toMatchObject({ route: '/socket', status: 101 });
+    const line = () => log.lines().find(({ msg }) => msg === 'request');
+    await expect.poll(line).toMatchObject({ route: '/socket', status: 101 });
   });
 
   it('that the route does not take gets a normal response, and the connection closes', async () => {
@@ -105,7 +107,6 @@ describe('a WebSocket handshake', () => {
       await delay(1);
       socket.resetAndDestroy();
     }
-    await delay(50);
     expect((await handshake('/refuse')).status).toBe(200);
   });
 });
@@ -115,7 +116,7 @@ it('an upgraded connection ends at the drain deadline and does not delay the sto
   const closed = new Promise((resolve) => socket.once('close', resolve));
   socket.on('error', () => undefined).resume();
   socket.write('GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
-  await delay(100);
+  await once(socket, 'data');
   const started = performance.now();
   await running.close();
   expect(performance.now() - started).toBeGreaterThan(250);

@@ -5,10 +5,10 @@ import { watchEventLoop } from './event-loop-watch.ts';
 const block = (milliseconds: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
 it('a blocked event loop is reported immediately and for a while afterwards', async () => {
-  const watch = watchEventLoop({ beat: 20, longestDelay: 400, memory: 600 });
+  const watch = watchEventLoop({ beat: 20, longestDelay: 1_000, memory: 3_000 });
   await delay(50);
   expect(watch.problem()).toBeUndefined();
-  block(600);
+  block(1_500);
   expect(watch.problem()).toContain('the event loop was blocked');
   await delay(100);
   expect(watch.problem()).toContain('the event loop was blocked');

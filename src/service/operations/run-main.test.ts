@@ -48,7 +48,7 @@ describe('a process', () => {
   function service(name: string, settings: NodeJS.ProcessEnv, { extra = '', release = "log.info('released')" } = {}) {
     const body = `await runservice.runService('${name}', { schema: z.object(processfields.processFields) }, async ({ config, log }) => {
       const slow = httpapp.route({ method: 'get', path: '/slow', summary: 'x', guards: [httpapp.anonymous], answers: {},
-        handle: async (_i, _q, r) => { await new Promise((f) => setTimeout(f, 600)); r.json('finished'); } });
+        handle: async (_i, _q, r) => { process.stderr.write('begun\\n'); await new Promise((f) => setTimeout(f, 600)); r.json('finished'); } });
       const measured = metrics.createMetrics();
       const app = httpapp.createHttpApp({ log, metrics: measured, routes: [slow], trustedProxies: 0, corsOrigins: [], bodyLimit: 1024 });
       const running = await serve.serve({ app, host: config.HOST, port: config.PORT, metrics: measured, metricsPort: config.METRICS_PORT,
@@ -68,7 +68,7 @@ describe('a process', () => {
       const { child, exited, until } = service(`stops-${signal}`, env);
       const port = /"port":(\d+)/.exec(await until('listening'))?.[1];
       const slow = fetch(`http://127.0.0.1:${port}/slow`);
-      await delay(200);
+      await until('begun');
       child.kill(signal);
       expect(await (await slow).json()).toBe('finished');
       const { code, output } = await exited;
@@ -93,7 +93,7 @@ describe('a process', () => {
     const port = /"port":(\d+)/.exec(await until('listening'))?.[1];
     child.stdout.destroy();
     const slow = fetch(`http://127.0.0.1:${port}/slow`);
-    await delay(200);
+    await until('begun');
     child.kill('SIGTERM');
     expect(await (await slow).json()).toBe('finished');
     const { code, output } = await exited;
@@ -159,10 +159,12 @@ describe('a process', () => {
     ['exception', `throw ${failure};`],
     ['rejection', `void Promise.reject(${failure});`],
   ])('becomes unready after an uncaught %s, finishes running requests and exits 1', async (kind, fail) => {
-    const extra = `setTimeout(() => { ${fail} }, 500);`;
-    const { exited, until } = service(`serving-${kind}`, { ...env, DRAIN_DELAY: 'PT0.3S' }, { extra });
+    const extra = `process.once('SIGUSR2', () => { ${fail} });`;
+    const { child, exited, until } = service(`serving-${kind}`, { ...env, DRAIN_DELAY: 'PT2S' }, { extra });
     const [, port, metricsPort] = /"port":(\d+),"metricsPort":(\d+)/.exec(await until('listening')) ?? [];
     const slow = fetch(`http://127.0.0.1:${port}/slow`);
+    await until('begun');
+    child.kill('SIGUSR2');
     await until('fatal');
     expect((await fetch(`http://127.0.0.1:${metricsPort}/readyz`)).status).toBe(503);
     expect(await (await slow).json()).toBe('finished');
@@ -177,7 +179,7 @@ describe('a process', () => {
 
   it('logs at most ten of the exceptions that are thrown while it drains, and exits 1', async () => {
     const extra = "setInterval(() => { throw new Error('again'); }, 10);";
-    const { exited } = service('throwing', { ...env, DRAIN_DELAY: 'PT1S' }, { extra });
+    const { exited } = service('throwing', { ...env, DRAIN_DELAY: 'PT2S' }, { extra });
     const { code, output } = await exited;
     expect(code).toBe(1);
     expect(fatalLines(output)).toHaveLength(10);

@@ -51,6 +51,8 @@ const pidOf = async (client: pg.PoolClient) =>
   (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0;
 
 describe('a connection that falls silent', () => {
+  /** A statement takes less, even on a busy machine. */
+  const silence = 1_500;
   let gate: TcpGate;
   let gated: pg.Pool;
   beforeAll(async () => {
@@ -58,7 +60,7 @@ describe('a connection that falls silent', () => {
     gate = await startTcpGate(Number(url.port));
     url.port = String(gate.port);
     url.hostname = '127.0.0.1';
-    gated = createPool({ url: url.href, size: 1, silence: { suspicious: 300, longest: 300 }, log, metrics });
+    gated = createPool({ url: url.href, size: 1, silence: { suspicious: silence, longest: silence }, log, metrics });
   });
   afterAll(async () => {
     await gated.end();
@@ -81,13 +83,13 @@ describe('a connection that falls silent', () => {
   it('is kept while it is idle, between the statements of a transaction, and during many of them', async () => {
     const pid = async () => (await gated.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
     const before = await pid();
-    await delay(700);
+    await delay(silence + 400);
     await withTransaction(gated, async (client) => {
       await client.query('SELECT 1');
-      await delay(700);
+      await delay(silence + 400);
       await client.query('SELECT 1');
     });
-    await Promise.all([1, 2, 3].map(() => gated.query('SELECT pg_sleep(0.2)')));
+    await Promise.all([1, 2, 3].map(() => gated.query('SELECT pg_sleep(0.6)')));
     expect(await pid()).toBe(before);
   });
 });
@@ -146,7 +148,7 @@ describe('an idle connection that breaks', () => {
     const pid = await pidOf(client);
     client.release();
     await terminate(pid);
-    await delay(100);
+    await expect.poll(() => lines().map(({ msg }) => msg)).toContain('idle Postgres connection broke');
     expect((await pool.query('SELECT 1')).rowCount).toBe(1);
     expect(await metrics.registry.metrics()).toContain(
       'formgate_dependency_failures_total{dependency="postgres",kind="connection"}',
@@ -216,12 +218,16 @@ describe.concurrent('a database error is to the client', () => {
     expect((await problemOf(client.query("BEGIN READ ONLY; INSERT INTO things VALUES ('x')")))?.status).toBe(503);
     client.release(true);
     holder.release(true);
+    let locked = 0;
+    const bothLocked = Promise.withResolvers<void>();
     const deadlock = Promise.all(
       ['a', 'b'].map((first, index) =>
         withTransaction(pool, async (one) => {
           await one.query("SET LOCAL deadlock_timeout = '50ms'");
           await one.query('SELECT pg_advisory_xact_lock(hashtext($1))', [first]);
-          await delay(100);
+          locked += 1;
+          if (locked === 2) bothLocked.resolve();
+          await bothLocked.promise;
           await one.query('SELECT pg_advisory_xact_lock(hashtext($1))', [['b', 'a'][index]]);
         }),
       ),

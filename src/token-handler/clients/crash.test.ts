@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { endWithThisProcess, failedStart, hasEnded, keepErrors } from '../../../test/support/child-processes.ts';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import {
@@ -73,22 +74,27 @@ afterEach(async () => {
 async function startVictim() {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, [`--import=${keepCompiled}`, join(import.meta.dirname, '../main.ts')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH, NODE_COMPILE_CACHE, ...handler.env, ACCESS_SERVICE_URL: `${proxy.url}/auth` },
   });
-  if (!child.stdout) throw new Error('the child has no output');
+  endWithThisProcess(child);
+  const errors = keepErrors(child);
+  const exit = once(child, 'exit');
+  let output = '';
   for await (const line of createInterface(child.stdout)) {
+    output += `${line}\n`;
     const { msg, port } = JSON.parse(line);
     if (msg !== 'listening') continue;
     child.stdout.resume();
     return { child, url: `http://127.0.0.1:${port}` };
   }
-  throw new Error('the child ended before it listened');
+  await exit;
+  throw failedStart('token handler', child, output, errors());
 }
 
 async function kill(): Promise<void> {
   const { child } = victim;
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   child.kill('SIGKILL');
   await once(child, 'exit');
 }

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { findFreePort } from '../../../dev/listen.ts';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
@@ -233,6 +234,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     const limited = await startSessionWorld({ store, platform, env: { SIGN_IN_LIMIT: '3' } });
     onTestFinished(() => limited.close());
     const statuses: number[] = [];
+    await roomInWindow(300_000, 10_000);
     for (let call = 0; call < 4; call += 1) {
       const url = `${limited.site}/token-handler/v1/clients/web/backchannel-logout`;
       const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({ logout_token: 'x' }) });

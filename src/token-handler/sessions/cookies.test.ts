@@ -4,6 +4,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cpuOf } from '../../../test/support/stopwatch.ts';
 import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { requiresHttps } from './cookie-name.ts';
@@ -52,9 +53,8 @@ describe('the values of a cookie', () => {
 
   it('are found in linear time', () => {
     const header = `${'session;'.repeat(200_000)}session=1`;
-    const started = performance.now();
-    expect(cookieValues(header, name)).toEqual(['1']);
-    expect(performance.now() - started).toBeLessThan(2_000);
+    const milliseconds = cpuOf(() => expect(cookieValues(header, name)).toEqual(['1']));
+    expect(milliseconds).toBeLessThan(10_000);
   });
 });
 

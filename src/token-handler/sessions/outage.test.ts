@@ -1,9 +1,9 @@
 // Tests two replicas of the token handler with one Redis, over HTTP. Checks that neither Redis nor the log contains
 // secrets.
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listen } from '../../../dev/listen.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { roomInWindow } from '../../../test/support/rate-window.ts';
 import {
   cookieName,
   type SessionWorld,
@@ -70,9 +70,8 @@ describe('two replicas', () => {
     const second = await limited.handler.startReplica();
     onTestFinished(() => second.close());
     const statuses: number[] = [];
-    // Windows begin at multiples of five minutes. Waits for the next one if less than 20 s of the window remain.
+    await roomInWindow(300_000, 20_000);
     const left = () => 300 - (Math.floor(Date.now() / 1_000) % 300);
-    if (left() < 20) await delay(left() * 1_000);
     for (let call = 0; call < 12; call += 1) {
       const origin = call % 2 ? second.url : limited.site;
       const url = new URL(limited.authUrl());

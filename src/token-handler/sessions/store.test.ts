@@ -102,13 +102,12 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       const before = await count();
       await put(signedIn());
       // The session has been idle for almost an hour.
-      await store.tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now - hour + 400);
+      await store.tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now - hour + 2_000);
       await change(before, 1);
-      await store.tokens.touch(handle, now - hour + 900, 100);
-      await delay(500);
+      await store.tokens.touch(handle, now - hour + 4_000, 100);
+      await delay(now + 2_100 - Date.now());
       expect(await count()).toBe(before + 1);
-      await delay(500);
-      expect(await count()).toBe(before);
+      await change(before, 0);
     });
 
     it('once, although their tokens are refreshed', async () => {
@@ -266,10 +265,9 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
     });
 
     it('a session and its record expire at its limit', async () => {
-      await start(now + 150);
+      await start(now + 1_500);
       expect(await store.tokens.load(handle)).toBeDefined();
-      await delay(250);
-      expect(await store.tokens.load(handle)).toBeUndefined();
+      await expect.poll(() => store.tokens.load(handle)).toBeUndefined();
       expect(await get()).toBeFalsy();
     });
 
@@ -286,7 +284,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
         await store.tokens.load(handle);
         reported.length = 0;
         await change();
-        for (let waited = 0; !reported.includes(handle) && waited < 1_000; waited += 5) await delay(5);
+        for (let waited = 0; !reported.includes(handle) && waited < 60_000; waited += 5) await delay(5);
         expect(reported).toContain(handle);
       }
     });
@@ -315,16 +313,15 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
     it('keeps the greatest value of a mark until it expires', async () => {
       const name = `mark ${serial}`;
       expect(await store.marks.value(name)).toBeUndefined();
-      await store.marks.raise(name, 5, 200);
-      await store.marks.raise(name, 3, 200);
+      await store.marks.raise(name, 5, 2_000);
+      await store.marks.raise(name, 3, 2_000);
       expect(await store.marks.value(name)).toBe(5);
-      await delay(300);
-      expect(await store.marks.value(name)).toBeUndefined();
+      await expect.poll(() => store.marks.value(name)).toBeUndefined();
     });
 
     it('gives a mark to one of many callers, until it expires', async () => {
       const name = `claimed mark ${serial}`;
-      const claims = await Promise.all(Array.from({ length: 5 }, () => store.marks.claim(name, 200)));
+      const claims = await Promise.all(Array.from({ length: 5 }, () => store.marks.claim(name, 2_000)));
       expect(claims.filter((isFirst) => isFirst)).toHaveLength(1);
       await expect.poll(() => store.marks.claim(name, 60_000), { interval: 50 }).toBe(true);
       expect(await store.marks.claim(name, 60_000)).toBe(false);

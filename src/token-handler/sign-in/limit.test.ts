@@ -1,6 +1,7 @@
 // Tests the limit of sign-ins for each client address, counted in Redis and in memory.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 
@@ -19,7 +20,8 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     world = await startSessionWorld({ store, platform, env: { SIGN_IN_LIMIT: String(most), TRUSTED_PROXIES: '1' } });
   });
   afterAll(() => world.close());
-  beforeEach(() => {
+  beforeEach(async () => {
+    await roomInWindow(300_000, 20_000);
     nth += 1;
     address = `203.0.113.${nth}`;
   });

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
+import { until as untilTrue } from '../../../test/support/until.ts';
 import { answerWhenRead } from '../../../test/support/upstream.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
 
@@ -28,12 +29,14 @@ beforeEach(() => {
 
 const nextData = (stream: IncomingMessage) =>
   new Promise<string>((resolve) => stream.once('data', (chunk: Buffer) => resolve(chunk.toString())));
-const until = async (condition: () => boolean, milliseconds = 60_000) => {
-  for (let waited = 0; !condition(); waited += 10) {
-    if (waited > milliseconds) throw new Error('it did not come to pass');
-    await delay(10);
-  }
-};
+const until = (holds: () => boolean) => untilTrue(`${holds}`, holds, { interval: 10 });
+
+/** Waits until the count stays the same for 300 ms, and returns it. */
+async function untilStuck(count: () => number): Promise<number> {
+  let last = -1;
+  for (; last !== count(); await delay(300)) last = count();
+  return last;
+}
 
 describe('a request body', () => {
   it.each([0, 1, 7, 16_384, 65_536, 1_000_000, 5_000_000])('of %s bytes arrives as it was sent', async (bytes) => {
@@ -91,10 +94,7 @@ describe('a request body', () => {
     };
     pump();
     await until(() => paused !== undefined);
-    await delay(500);
-    const stuck = written;
-    await delay(300);
-    expect(written).toBe(stuck);
+    const stuck = await untilStuck(() => written);
     // Only as much was written as fits into the buffers of the sockets.
     expect(stuck).toBeLessThan(64);
     request.destroy();
@@ -255,11 +255,7 @@ describe('an answer', () => {
     request.end();
     const incoming = await head;
     incoming.pause();
-    await delay(500);
-    const stuck = written;
-    await delay(300);
-    expect(written).toBe(stuck);
-    expect(stuck).toBeLessThan(64);
+    expect(await untilStuck(() => written)).toBeLessThan(64);
     incoming.destroy();
   });
 

@@ -1,5 +1,4 @@
 // Tests over HTTP how proxied requests are counted: by outcome, by rejection, by target if the operator asks for it.
-import { setTimeout as delay } from 'node:timers/promises';
 import prom from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { growthOf, samplesOf } from '../../../test/support/metric-growth.ts';
@@ -57,12 +56,14 @@ describe('a proxied request is counted as', () => {
       response.write('some');
       begun.resolve();
     };
+    const abandoned = () => world.handler.log.lines().filter(({ status }) => status === 499).length;
     const leave = async () => {
+      const before = abandoned();
       const { request, answer } = world.start();
       request.end();
       (await answer).on('error', () => undefined);
       request.destroy();
-      await delay(200);
+      await expect.poll(abandoned).toBe(before + 1);
     };
     expect(await counted(leave)).toEqual(outcome('aborted'));
   });

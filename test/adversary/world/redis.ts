@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../../dev/listen.ts';
+import { endWithThisProcess } from '../../support/child-processes.ts';
 import { missingRedis } from '../../support/redis.ts';
 
 export interface RestartingRedis {
@@ -26,13 +27,13 @@ export async function startRestartingRedis({ appendfsync = 'everysec' } = {}): P
   let stopping = false;
   let child: ChildProcess | undefined;
   const kill = () => void child?.kill('SIGKILL');
-  process.once('exit', kill);
 
   async function keepRunning(): Promise<void> {
     const options = { port, bind: '127.0.0.1', dir: folder, save: '', appendonly: 'yes', appendfsync };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
     while (!stopping) {
       const started = spawn('redis-server', args, { stdio: 'ignore' });
+      endWithThisProcess(started);
       child = started;
       await new Promise((done) => started.once('exit', done).once('error', done));
       await delay(500);
@@ -48,7 +49,6 @@ export async function startRestartingRedis({ appendfsync = 'everysec' } = {}): P
     async close() {
       stopping = true;
       kill();
-      process.off('exit', kill);
       await running;
       await rm(folder, { recursive: true, force: true });
     },

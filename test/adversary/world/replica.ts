@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { endWithThisProcess } from '../../support/child-processes.ts';
 import { collector, productionFlags } from '../../support/token-handler-process.ts';
 
 export type Service = 'forms' | 'token-handler' | 'platform-server';
@@ -138,10 +139,7 @@ async function launch({ place, env, logFile }: ReplicaOptions): Promise<ChildPro
     stdio: ['ignore', log.fd, log.fd],
   });
   await log.close();
-  // Leaves no process behind if the run is ended early.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  endWithThisProcess(child);
   return child;
 }
 

@@ -1,0 +1,50 @@
+// Ports for servers that a test or `npm start` closes and opens again, and for programs that need a port number. These
+// ports are below the range that systems use for outgoing connections, so that no such connection takes one meanwhile.
+import { randomInt } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A server of `node:net`, `node:http` or `node:https`. */
+export interface PortServer {
+  listen(port: number, host: string, listening: () => void): unknown;
+  once(event: 'error', listener: (error: Error) => void): unknown;
+  off(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** Milliseconds for which a process that ends may keep the port of its server. */
+const patience = 10_000;
+
+/** Listens on 127.0.0.1. Rejects with `EADDRINUSE` if the port is taken. */
+export async function listenOnce(server: PortServer, port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen(port, '127.0.0.1', resolve);
+  await promise.finally(() => server.off('error', reject));
+}
+
+/** Listens on a free port of 127.0.0.1, and returns it. */
+export async function listenOnLowPort(server: PortServer): Promise<number> {
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    try {
+      await listenOnce(server, port);
+      return port;
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+    }
+  }
+}
+
+/** Listens on this port of 127.0.0.1 as soon as it is free. Rejects with `EADDRINUSE` after 10 s. */
+export async function listenAt(server: PortServer, port: number): Promise<void> {
+  for (const deadline = performance.now() + patience; ; await delay(50)) {
+    try {
+      return await listenOnce(server, port);
+    } catch (error) {
+      if (!isTaken(error) || performance.now() > deadline) throw error;
+    }
+  }
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+}

@@ -1,0 +1,41 @@
+// Measures durations on a machine that other processes keep busy.
+import { performance } from 'node:perf_hooks';
+
+const tick = 10;
+/** A tick that took longer than this was a stall: the machine ran something else. */
+const longestTick = 3 * tick;
+
+export interface Stopwatch {
+  /** Returns the milliseconds since the start, and stops. */
+  stop(): number;
+}
+
+/**
+ * Starts a stopwatch that hardly counts the time in which this process waited for a processor. For limits on waits for
+ * timers, sockets and other processes; it does not see work that blocks the event loop.
+ */
+export function startStopwatch(): Stopwatch {
+  let counted = 0;
+  let last = performance.now();
+  const count = () => {
+    const now = performance.now();
+    counted += Math.min(now - last, longestTick);
+    last = now;
+  };
+  const timer = setInterval(count, tick).unref();
+  return {
+    stop() {
+      clearInterval(timer);
+      count();
+      return counted;
+    },
+  };
+}
+
+/** Returns the milliseconds of CPU that the work takes on this thread, which do not depend on other processes. */
+export function cpuOf(work: () => void): number {
+  const before = process.threadCpuUsage();
+  work();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000;
+}
