@@ -67,6 +67,14 @@ export const shards: Readonly<Record<string, Shard>> = {
     tests: ['src/service/clients/redirect-uri.test.ts', 'src/token-handler/clients/client.test.ts'],
   },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  'session-rules': {
+    modules: [`${sessions}/session.ts`, `${sessions}/session-indexes.ts`],
+    tests: [`${sessions}/session-rules.test.ts`],
+  },
+  'session-store': {
+    modules: [`${sessions}/records.ts`, `${sessions}/memory-store.ts`],
+    tests: [`${sessions}/records.test.ts`, `${sessions}/memory-store.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
