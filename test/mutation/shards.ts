@@ -75,6 +75,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${sessions}/records.ts`, `${sessions}/memory-store.ts`],
     tests: [`${sessions}/records.test.ts`, `${sessions}/memory-store.test.ts`],
   },
+  sessions: {
+    modules: [`${sessions}/sessions.ts`, `${sessions}/end-watch.ts`],
+    tests: [`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`, `${sessions}/end-watch.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };

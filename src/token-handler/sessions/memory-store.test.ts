@@ -203,7 +203,8 @@ describe('a list of sessions in memory', () => {
     await enter('d', 300);
     await enter('c', 200);
     await enter('b', 200);
-    expect(await store.index.entries('list', 10)).toEqual(['d', 'c', 'b', 'a']);
+    await enter('e', 200);
+    expect(await store.index.entries('list', 10)).toEqual(['d', 'e', 'c', 'b', 'a']);
     expect(await store.index.entries('other list', 10)).toEqual([]);
   });
 

@@ -170,6 +170,13 @@ describe('a refresh', () => {
     }
   });
 
+  it('is not due exactly at the threshold', () => {
+    for (const handle of handles) {
+      const left = 60_000 * factorOf(handle);
+      expect(isRefreshDue(set({ accessIssued: left - 3_600_000, accessExpiry: left }), handle, 0)).toBe(false);
+    }
+  });
+
   it('is due after the end of the token', () => {
     expect(isDue(300_000, 0, 'any')).toBe(true);
     expect(isDue(300_000, -1_000, 'any')).toBe(true);
