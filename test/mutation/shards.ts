@@ -79,6 +79,14 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${sessions}/sessions.ts`, `${sessions}/end-watch.ts`],
     tests: [`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`, `${sessions}/end-watch.test.ts`],
   },
+  refreshes: {
+    modules: [`${sessions}/refresh-queue.ts`, `${sessions}/refresh-attempt.ts`, `${sessions}/refresh.ts`],
+    tests: [
+      `${sessions}/refresh-queue-rules.test.ts`,
+      `${sessions}/refresh-attempt.test.ts`,
+      `${sessions}/refresh-rules.test.ts`,
+    ],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
