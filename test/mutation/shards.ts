@@ -15,6 +15,7 @@ export interface Shard {
 const targets = 'src/token-handler/targets';
 const sessions = 'src/token-handler/sessions';
 const signIn = 'src/token-handler/sign-in';
+const logout = 'src/token-handler/logout';
 const auth = 'src/service/auth';
 
 export const shards: Readonly<Record<string, Shard>> = {
@@ -87,6 +88,10 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${sessions}/refresh-rules.test.ts`,
     ],
   },
+  logout: {
+    modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
+    tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
@@ -98,7 +103,7 @@ const criticalFolders = [
   signIn,
   auth,
   'src/token-handler/clients',
-  'src/token-handler/logout',
+  logout,
   'src/service/clients',
   'src/service/keys',
   'src/forms/codes',

@@ -107,6 +107,27 @@ describe('the listeners of a session', () => {
     expect(ended).toEqual(['second']);
   });
 
+  it('are called once if the store answers only after a silence', async () => {
+    const slow = Promise.withResolvers<undefined>();
+    read = () => slow.promise;
+    silence();
+    listen();
+    await pass(3_500);
+    expect(ended).toEqual(['a']);
+    slow.resolve(undefined);
+    await turn();
+    expect(ended).toEqual(['a']);
+  });
+
+  it('do not keep the process alive', () => {
+    vi.useRealTimers();
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const before = timers();
+    const real = new EndWatch({ cached: () => undefined, read: async () => undefined }, store);
+    expect(timers()).toBe(before);
+    real.close();
+  });
+
   it('are not called after the watch was closed', async () => {
     listen();
     read = async () => undefined;

@@ -59,8 +59,15 @@ async function openFound(tokens: Partial<TokenSet> = {}): Promise<FoundSession> 
 
 const stored = ({ session }: FoundSession) => world.sessions.read(session.handle);
 
-/** Makes a function of the token store fail for some calls, before or after its work. */
-function fail(name: 'claim' | 'conclude' | 'showLife', options: { times: number; isDone: boolean; error?: Error }) {
+interface Disturbance {
+  times: number;
+  /** True if the store has done its work before the call fails. */
+  isDone: boolean;
+  error?: Error;
+}
+
+/** Makes a function of the token store fail for some calls, before or after its work. Returns the count of its calls. */
+function disturb(name: 'claim' | 'conclude' | 'showLife', options: Disturbance): () => number {
   const { tokens } = world.store;
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;
   let calls = 0;
@@ -213,8 +220,8 @@ describe('the session after a refresh that was', () => {
 
 describe('a store that fails', () => {
   it('before the token is sent fails the attempt, whose intent is withdrawn as soon as the store works again', async () => {
-    fail('claim', { times: 1, isDone: true });
-    const calls = fail('conclude', { times: 1, isDone: false });
+    disturb('claim', { times: 1, isDone: true });
+    const calls = disturb('conclude', { times: 1, isDone: false });
     const found = await openFound();
     await expect(attempts.run(found)).rejects.toMatchObject({ slug: 'unavailable' });
     expect(attempts.isWithdrawing(found.session.handle)).toBe(true);
@@ -226,8 +233,8 @@ describe('a store that fails', () => {
   });
 
   it('with a defect is not asked again, which the log tells', async () => {
-    fail('claim', { times: 1, isDone: false });
-    fail('conclude', { times: 9, isDone: false, error: new TypeError('a defect') });
+    disturb('claim', { times: 1, isDone: false });
+    disturb('conclude', { times: 9, isDone: false, error: new TypeError('a defect') });
     const found = await openFound();
     await expect(attempts.run(found)).rejects.toMatchObject({ slug: 'unavailable' });
     await settle();
@@ -238,7 +245,7 @@ describe('a store that fails', () => {
   });
 
   it('after the token was used is asked until the new tokens are stored', async () => {
-    const calls = fail('conclude', { times: 1, isDone: false });
+    const calls = disturb('conclude', { times: 1, isDone: false });
     const found = await openFound();
     const run = attempts.run(found);
     await settle();
@@ -278,7 +285,7 @@ describe('a store that fails', () => {
   });
 
   it('is asked only once more after the service began to stop', async () => {
-    const calls = fail('conclude', { times: 9, isDone: false });
+    const calls = disturb('conclude', { times: 9, isDone: false });
     const found = await openFound();
     const run = attempts.run(found);
     await settle();
@@ -305,7 +312,7 @@ describe('a running attempt', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const found = await openFound();
-    const signs = fail('showLife', { times: 1, isDone: false });
+    const signs = disturb('showLife', { times: 1, isDone: false });
     const run = attempts.run(found);
     await settle();
     vi.advanceTimersByTime(999);

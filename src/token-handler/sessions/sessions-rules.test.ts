@@ -29,9 +29,11 @@ function watch({ store: { tokens } }: MemorySessions, name: 'load' | 'touch') {
 
 describe('a request', () => {
   it('without a cookie, or with one of no session, has no session', async () => {
-    const { sessions } = createMemorySessions();
-    expect(await sessions.ofRequest(requestWith(undefined))).toBeUndefined();
-    expect(await sessions.see(requestWith('formgate_session=s%3Aforged.signature'))).toBeUndefined();
+    const world = createMemorySessions();
+    const loads = watch(world, 'load');
+    expect(await world.sessions.ofRequest(requestWith(undefined))).toBeUndefined();
+    expect(await world.sessions.see(requestWith('formgate_session=s%3Aforged.signature'))).toBeUndefined();
+    expect(loads).toEqual([]);
   });
 
   it('has the session of its cookie, with the roles of its last tokens', async () => {
@@ -126,6 +128,8 @@ describe('a session', () => {
     for (let requests = 0; requests < 3; requests += 1) await world.sessions.see(request());
     expect(loads).toHaveLength(1);
     expect(world.sessions.cached(session.handle)?.session.handle).toBe(session.handle);
+    // Without a promise, which would cost each request.
+    expect(world.sessions.see(request())).toBe(world.sessions.cached(session.handle));
     await world.store.tokens.touch(session.handle, world.now, 0);
     expect(world.sessions.cached(session.handle)).toBeUndefined();
     expect(await world.sessions.see(request())).toBeDefined();
@@ -139,6 +143,26 @@ describe('a session', () => {
     const loads = watch(world, 'load');
     for (let requests = 0; requests < 3; requests += 1) expect(await world.sessions.see(request())).toBeDefined();
     expect(loads).toHaveLength(3);
+  });
+
+  it('is not kept unless the store tracked its changes during the whole read', async () => {
+    const { world } = createReporting();
+    const { session } = await world.open();
+    const { tokens } = world.store;
+    const load = tokens.load;
+    for (const [before, after] of [
+      [false, true],
+      [true, false],
+    ]) {
+      Object.assign(tokens, { isTracked: before });
+      tokens.load = async (handle) => {
+        const stored = await load(handle);
+        Object.assign(tokens, { isTracked: after });
+        return stored;
+      };
+      expect(await world.sessions.read(session.handle)).toBeDefined();
+      expect(world.sessions.cached(session.handle)).toBeUndefined();
+    }
   });
 
   it('is not kept if it changed, or anything may have changed, while it was read', async () => {
