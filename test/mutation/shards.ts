@@ -15,6 +15,7 @@ export interface Shard {
 const targets = 'src/token-handler/targets';
 const sessions = 'src/token-handler/sessions';
 const signIn = 'src/token-handler/sign-in';
+const logout = 'src/token-handler/logout';
 const auth = 'src/service/auth';
 
 export const shards: Readonly<Record<string, Shard>> = {
@@ -67,6 +68,30 @@ export const shards: Readonly<Record<string, Shard>> = {
     tests: ['src/service/clients/redirect-uri.test.ts', 'src/token-handler/clients/client.test.ts'],
   },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  'session-rules': {
+    modules: [`${sessions}/session.ts`, `${sessions}/session-indexes.ts`],
+    tests: [`${sessions}/session-rules.test.ts`],
+  },
+  'session-store': {
+    modules: [`${sessions}/records.ts`, `${sessions}/memory-store.ts`],
+    tests: [`${sessions}/records.test.ts`, `${sessions}/memory-store.test.ts`],
+  },
+  sessions: {
+    modules: [`${sessions}/sessions.ts`, `${sessions}/end-watch.ts`],
+    tests: [`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`, `${sessions}/end-watch.test.ts`],
+  },
+  refreshes: {
+    modules: [`${sessions}/refresh-queue.ts`, `${sessions}/refresh-attempt.ts`, `${sessions}/refresh.ts`],
+    tests: [
+      `${sessions}/refresh-queue-rules.test.ts`,
+      `${sessions}/refresh-attempt.test.ts`,
+      `${sessions}/refresh-rules.test.ts`,
+    ],
+  },
+  logout: {
+    modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
+    tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
@@ -78,7 +103,7 @@ const criticalFolders = [
   signIn,
   auth,
   'src/token-handler/clients',
-  'src/token-handler/logout',
+  logout,
   'src/service/clients',
   'src/service/keys',
   'src/forms/codes',
