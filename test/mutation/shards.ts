@@ -16,6 +16,7 @@ const targets = 'src/token-handler/targets';
 const sessions = 'src/token-handler/sessions';
 const signIn = 'src/token-handler/sign-in';
 const auth = 'src/service/auth';
+const clients = 'src/token-handler/clients';
 
 export const shards: Readonly<Record<string, Shard>> = {
   keys: { modules: ['src/service/keys/key-ring.ts'], tests: ['src/service/keys/key-ring.test.ts'] },
@@ -44,29 +45,36 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/upstream-policy.test.ts`,
     ],
   },
-  identity: {
-    modules: [
-      `${auth}/identity.ts`,
-      `${auth}/key-set.ts`,
-      `${auth}/realm-keys.ts`,
-      `${auth}/signing-keys.ts`,
-      `${auth}/tenant-issuers.ts`,
-    ],
-    tests: [`${auth}/identity.test.ts`, `${auth}/signing-keys.test.ts`, `${auth}/tenant-issuers.test.ts`],
-  },
   'sign-in': {
     modules: [`${signIn}/id-token.ts`, `${signIn}/sign-in.ts`, `${signIn}/failing-clients.ts`],
     tests: [`${signIn}/id-token.test.ts`, `${signIn}/sign-in.test.ts`, `${signIn}/failing-clients.test.ts`],
   },
+  codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  identity: {
+    modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
+    tests: [`${auth}/tenant-issuers.test.ts`, `${auth}/identity.test.ts`],
+  },
+  'realm-keys': {
+    modules: [`${auth}/realm-keys.ts`, `${auth}/key-set.ts`, `${auth}/signing-keys.ts`],
+    tests: [`${auth}/realm-keys.test.ts`, `${auth}/key-set.test.ts`, `${auth}/signing-key-limits.test.ts`],
+  },
   clients: {
     modules: [
+      'src/service/clients/client-entries.ts',
       'src/service/clients/client-rules.ts',
+      'src/service/clients/client-url-rules.ts',
       'src/service/clients/redirect-uri.ts',
-      'src/token-handler/clients/client.ts',
+      `${clients}/client-metadata.ts`,
+      `${clients}/client-path.ts`,
+      `${clients}/client.ts`,
     ],
-    tests: ['src/service/clients/redirect-uri.test.ts', 'src/token-handler/clients/client.test.ts'],
+    tests: [
+      'src/service/clients/client-rules.test.ts',
+      'src/service/clients/redirect-uri.test.ts',
+      `${clients}/client-metadata.test.ts`,
+      `${clients}/client.test.ts`,
+    ],
   },
-  codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
@@ -77,7 +85,7 @@ const criticalFolders = [
   sessions,
   signIn,
   auth,
-  'src/token-handler/clients',
+  clients,
   'src/token-handler/logout',
   'src/service/clients',
   'src/service/keys',
