@@ -58,22 +58,21 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${auth}/realm-keys.ts`, `${auth}/key-set.ts`, `${auth}/signing-keys.ts`],
     tests: [`${auth}/realm-keys.test.ts`, `${auth}/key-set.test.ts`, `${auth}/signing-key-limits.test.ts`],
   },
-  clients: {
+  'client-rules': {
     modules: [
       'src/service/clients/client-entries.ts',
       'src/service/clients/client-rules.ts',
       'src/service/clients/client-url-rules.ts',
-      'src/service/clients/redirect-uri.ts',
-      `${clients}/client-metadata.ts`,
-      `${clients}/client-path.ts`,
-      `${clients}/client.ts`,
     ],
-    tests: [
-      'src/service/clients/client-rules.test.ts',
-      'src/service/clients/redirect-uri.test.ts',
-      `${clients}/client-metadata.test.ts`,
-      `${clients}/client.test.ts`,
-    ],
+    tests: ['src/service/clients/client-rules.test.ts'],
+  },
+  'redirect-uri': {
+    modules: ['src/service/clients/redirect-uri.ts'],
+    tests: ['src/service/clients/redirect-uri.test.ts'],
+  },
+  client: {
+    modules: [`${clients}/client-metadata.ts`, `${clients}/client-path.ts`, `${clients}/client.ts`],
+    tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`],
   },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },

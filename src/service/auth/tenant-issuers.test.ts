@@ -88,9 +88,9 @@ describe('a bearer token of a mapped issuer', () => {
   let key: CryptoKey;
 
   beforeAll(async () => {
-    const pair = await generateKeyPair('RS256');
+    const pair = await generateKeyPair('ES256');
     key = pair.privateKey;
-    const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'RS256', use: 'sig' }] };
+    const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'ES256', use: 'sig' }] };
     server = createServer((request, response) => {
       const body = request.url === '/town/keys' ? jwks : document;
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -109,14 +109,17 @@ describe('a bearer token of a mapped issuer', () => {
     const tenantIssuers = createTenantIssuers([['town', issuer]]);
     const common = { log: pino({ level: 'silent' }), metrics: createMetrics() };
     return createBearerVerifier({
-      signingKeys: createSigningKeys({ urlOf: createKeysUrl(accessUrl, tenantIssuers), ...common }),
+      signingKeys: createSigningKeys({
+        ...{ urlOf: createKeysUrl(accessUrl, tenantIssuers), pace: { spacing: 20 } },
+        ...common,
+      }),
       ...{ accessPublicUrl: accessUrl, tenantIssuers, clientId: audience },
       tenants: { byRealm: async (realm) => (realm === 'town' ? town : undefined) },
     });
   };
   const bearer = async (iss = issuer) =>
     `Bearer ${await new SignJWT({ sub: 'alice', aud: audience })
-      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k' })
       .setIssuer(iss)
       .setExpirationTime('5m')
       .sign(key)}`;

@@ -7,7 +7,6 @@ import { createUrns } from '../urn.ts';
 import { clientEntries } from './client-entries.ts';
 import { clientIdPattern, clientsName, clientsNamespace, maintainedClients, upstreamUrn } from './client-rules.ts';
 import { clientUrlRules } from './client-url-rules.ts';
-import { redirectUriRules } from './redirect-uri.ts';
 
 const urns = createUrns('urn:example');
 const upstream = (id: string) => ({ id, upstream: `urn:example:platform:${id}` });
@@ -180,12 +179,4 @@ describe('the URL of an application', () => {
       ['CONSOLE_URL', 'ALLOW_INSECURE_REDIRECT_URIS'],
     ]);
   });
-});
-
-it('the operator decides by two settings which redirect URIs are allowed', () => {
-  for (const insecure of [true, false])
-    for (const wildcard of [true, false])
-      expect(
-        redirectUriRules({ ALLOW_INSECURE_REDIRECT_URIS: insecure, ALLOW_WILDCARD_REDIRECT_PATHS: wildcard }),
-      ).toEqual({ allowInsecure: insecure, allowWildcardPaths: wildcard });
 });

@@ -1,7 +1,7 @@
 // Tests the validation and normalisation of redirect URIs.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseRedirectUri, rootsOf } from './redirect-uri.ts';
+import { parseRedirectUri, redirectUriRules, redirectUriSchema, rootsOf } from './redirect-uri.ts';
 
 const strict = { allowInsecure: false, allowWildcardPaths: false };
 const lenient = { allowInsecure: true, allowWildcardPaths: true };
@@ -237,4 +237,20 @@ it('a logout may return to the roots of the hosts', () => {
     'http://localhost:4200/',
   ]);
   expect(rootsOf([])).toEqual([]);
+});
+
+it('the operator decides by two settings which redirect URIs are allowed', () => {
+  for (const insecure of [true, false])
+    for (const wildcard of [true, false])
+      expect(
+        redirectUriRules({ ALLOW_INSECURE_REDIRECT_URIS: insecure, ALLOW_WILDCARD_REDIRECT_PATHS: wildcard }),
+      ).toEqual({ allowInsecure: insecure, allowWildcardPaths: wildcard });
+});
+
+it('a redirect URI in a request is stored normalised, or refused with the problem', () => {
+  const schema = redirectUriSchema(strict);
+  expect(schema.parse('HTTPS://Permits.example.org:443')).toBe('https://permits.example.org/');
+  const { error } = schema.safeParse('http://permits.example.org/cb');
+  expect(error?.issues.map(({ message }) => message)).toEqual([problemOf('http://permits.example.org/cb')]);
+  expect(schema.safeParse(7).success).toBe(false);
 });
