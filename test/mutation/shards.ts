@@ -54,10 +54,9 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
     tests: [`${auth}/tenant-issuers.test.ts`, `${auth}/identity.test.ts`],
   },
-  'realm-keys': {
-    modules: [`${auth}/realm-keys.ts`, `${auth}/key-set.ts`, `${auth}/signing-keys.ts`],
-    tests: [`${auth}/realm-keys.test.ts`, `${auth}/key-set.test.ts`, `${auth}/signing-key-limits.test.ts`],
-  },
+  'realm-keys': { modules: [`${auth}/realm-keys.ts`], tests: [`${auth}/realm-keys.test.ts`] },
+  'key-set': { modules: [`${auth}/key-set.ts`], tests: [`${auth}/key-set.test.ts`] },
+  'signing-keys': { modules: [`${auth}/signing-keys.ts`], tests: [`${auth}/signing-key-limits.test.ts`] },
   'client-rules': {
     modules: [
       'src/service/clients/client-entries.ts',

@@ -332,7 +332,9 @@ describe('a token is rejected with 401', () => {
     expect(await reasonOf(' ')).toBe('The request has no bearer token.');
     expect(await reasonOf('x')).toBe('The token is not a JWT.');
     expect(await reasonOf(await token({ iss: 'https://evil.example' }))).toBe('The token is from another issuer.');
-    expect(await reasonOf(await token({ iss: server.issuer('x') }))).toBe('The realm of the token belongs to no tenant.');
+    expect(await reasonOf(await token({ iss: server.issuer('x') }))).toBe(
+      'The realm of the token belongs to no tenant.',
+    );
     expect(await reasonOf(await signToken(otherKey, claims()))).toBe('The token is not valid.');
     expect(await reasonOf(await token({ typ: 'ID' }))).toBe('The token is not an access token.');
     expect(await reasonOf(await token(), ['another'])).toBe('The token is for another audience.');

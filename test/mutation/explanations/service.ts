@@ -87,4 +87,72 @@ export const service: readonly Explanation[] = [
     kind: 'text for people',
     why: 'the cause is only logged.',
   },
+  {
+    file: 'src/service/clients/client-url-rules.ts',
+    text: "problem: 'must be https, except for localhost, 127.0.0.1 and [::1], unless ALLOW_INSECURE_REDIRECT_URIS is true',",
+    changes: [
+      ["'must be https, except for localhost, 127.0.0.1 and [::1], unless ALLOW_INSECURE_REDIRECT_URIS is true'", '""'],
+    ],
+    kind: 'text for people',
+    why: 'says how to correct the setting.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: "const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];",
+    changes: [
+      ["''", '"Stryker was here!"'],
+      ['[]', '["Stryker was here"]'],
+    ],
+    kind: 'equivalent',
+    why: 'defaults for a text that did not match: its authority is still undefined, so it is refused.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: 'const [, path, query] = (/^([^?]*)(.*)$/s.exec(given) ?? []).map(decode);',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ['/^([^?]*)(.*)$/s', '/([^?]*)(.*)$/s'],
+      ['/^([^?]*)(.*)$/s', '/^([^?]*)(.*)/s'],
+    ],
+    kind: 'equivalent',
+    why: 'the pattern matches every text from its beginning to its end, also without the anchors.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: 'for (let depth = 0; decoded !== undefined && depth < 5; depth += 1) {',
+    changes: [['depth < 5', 'depth <= 5']],
+    kind: 'second barrier',
+    why: 'one more decoding refuses a few more texts, which are encoded seven times; no proxy decodes that often.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: '} catch {',
+    changes: [['{ return undefined; }', '{}']],
+    kind: 'equivalent',
+    why: 'a function without a return statement returns undefined.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: 'const given = z.string().meta({ examples: [example] });',
+    changes: [
+      ['{ examples: [example] }', '{}'],
+      ['[example]', '[]'],
+    ],
+    kind: 'text for people',
+    why: 'an example in the OpenAPI document.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: "const example = 'https://permits.example.org/token-handler/clients/permits-web/callback';",
+    changes: [["'https://permits.example.org/token-handler/clients/permits-web/callback'", '""']],
+    kind: 'text for people',
+    why: 'an example in the OpenAPI document.',
+  },
+  {
+    file: 'src/service/clients/redirect-uri.ts',
+    text: "return uri ?? '';",
+    changes: [["''", '"Stryker was here!"']],
+    kind: 'equivalent',
+    why: 'the result of a schema that has reported an issue is not used.',
+  },
 ];
