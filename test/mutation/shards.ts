@@ -57,6 +57,11 @@ export const shards: Readonly<Record<string, Shard>> = {
   'realm-keys': { modules: [`${auth}/realm-keys.ts`], tests: [`${auth}/realm-keys.test.ts`] },
   'key-set': { modules: [`${auth}/key-set.ts`], tests: [`${auth}/key-set.test.ts`] },
   'signing-keys': { modules: [`${auth}/signing-keys.ts`], tests: [`${auth}/signing-key-limits.test.ts`] },
+  guards: { modules: [`${auth}/bearer-guards.ts`], tests: [`${auth}/bearer-guard-rules.test.ts`] },
+  'identity-provider': {
+    modules: [`${auth}/identity-provider.ts`, `${auth}/identity-provider-watch.ts`],
+    tests: [`${auth}/identity-provider-rules.test.ts`],
+  },
   'client-rules': {
     modules: [
       'src/service/clients/client-entries.ts',

@@ -101,6 +101,7 @@ describe('a response that is no key set', () => {
   it.each([
     ['an error', 500, 'the identity provider responded with 500'],
     ['another success', 203, 'the identity provider responded with 203'],
+    ['no content', 204, 'the identity provider responded with 204'],
     ['a redirect', 302, 'the identity provider responded with 302'],
   ])('(%s) is a failure, even with keys', async (_, status, message) => {
     const text = JSON.stringify({ keys: [ec] });
@@ -157,6 +158,19 @@ describe('a published key', () => {
     expect(await usable()).toBe(false);
     publish(null, 7, 'x', { ...ec, kid: 'a', ...changes }, { ...ec, kid: 'b' });
     expect([await finds('ES256', 'a'), await finds('ES256', 'b')]).toEqual([false, true]);
+  });
+
+  it('that is a complete private key does not verify signatures', async () => {
+    publish(await exportJWK((await generateKeyPair('ES256', { extractable: true })).privateKey));
+    expect(await usable()).toBe(false);
+  });
+
+  it('that is valid, but of an algorithm that is not accepted, does not verify signatures', async () => {
+    const rsa = await publicKey('RS256');
+    publish({ ...rsa, alg: 'PS256' });
+    expect(await usable()).toBe(false);
+    publish({ ...rsa, alg: 'RS256' });
+    expect(await usable()).toBe(true);
   });
 
   it('that is symmetric does not verify signatures', async () => {

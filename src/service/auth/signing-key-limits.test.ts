@@ -109,11 +109,18 @@ describe('tokens that wait for the keys of a realm', () => {
     const all = Array.from({ length: 251 }, async () => outcomes.push(await outcomeOf(keys, bogus())));
     await settle();
     expect(outcomes).toEqual(['unknown']);
+    // Without a source, a key is looked for on behalf of a caller.
+    await expect(jwtVerify(bogus(), keys.ofRealm('demo'))).rejects.toThrow('too many tokens');
     release();
     await Promise.all(all);
     expect(outcomes.slice(1)).toEqual(Array.from({ length: 250 }, () => 'invalid'));
-    // Those that waited are not counted any more.
-    expect(await outcomeOf(keys, await tokenOf())).toBe('valid');
+  });
+
+  it('are not counted after their wait', async () => {
+    const keys = create(hasty);
+    await Promise.all(Array.from({ length: 250 }, () => outcomeOf(keys, bogus())));
+    const rotated = await server.addKey('demo', 'ES256');
+    expect(await outcomeOf(keys, await signToken(rotated, { sub: 'somebody' }))).toBe('valid');
   });
 
   it('do not keep ID tokens from waiting, of which there may be 250 too', async () => {
@@ -143,7 +150,8 @@ describe('tokens that wait for the keys of a realm', () => {
     release();
     expect(await idToken).toBe('valid');
     await Promise.all(all);
-    expect(await outcomeOf(keys, await tokenOf())).toBe('valid');
+    const otherKey = await server.addKey('other', 'ES256');
+    expect(await outcomeOf(keys, await signToken(otherKey, { sub: 'somebody' }), 'other')).toBe('valid');
   });
 });
 
@@ -198,6 +206,15 @@ describe('downloads', () => {
 });
 
 describe('by default', () => {
+  it('time is read from the clock of the process', async () => {
+    const keys = createSigningKeys({ urlOf: createKeysUrl(server.url), log, metrics });
+    expect([await outcomeOf(keys, await tokenOf()), await outcomeOf(keys, await tokenOf())]).toEqual([
+      'valid',
+      'valid',
+    ]);
+    expect(server.asked).toHaveLength(1);
+  });
+
   it('keys are used for 5 minutes without a download, for 10 while one runs, and for 10 hours while they fail', async () => {
     const keys = create(undefined);
     const token = await tokenOf();
