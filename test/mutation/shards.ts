@@ -17,6 +17,7 @@ const sessions = 'src/token-handler/sessions';
 const signIn = 'src/token-handler/sign-in';
 const logout = 'src/token-handler/logout';
 const auth = 'src/service/auth';
+const clients = 'src/token-handler/clients';
 
 export const shards: Readonly<Record<string, Shard>> = {
   keys: { modules: ['src/service/keys/key-ring.ts'], tests: ['src/service/keys/key-ring.test.ts'] },
@@ -45,27 +46,9 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/upstream-policy.test.ts`,
     ],
   },
-  identity: {
-    modules: [
-      `${auth}/identity.ts`,
-      `${auth}/key-set.ts`,
-      `${auth}/realm-keys.ts`,
-      `${auth}/signing-keys.ts`,
-      `${auth}/tenant-issuers.ts`,
-    ],
-    tests: [`${auth}/identity.test.ts`, `${auth}/signing-keys.test.ts`, `${auth}/tenant-issuers.test.ts`],
-  },
   'sign-in': {
     modules: [`${signIn}/id-token.ts`, `${signIn}/sign-in.ts`, `${signIn}/failing-clients.ts`],
     tests: [`${signIn}/id-token.test.ts`, `${signIn}/sign-in.test.ts`, `${signIn}/failing-clients.test.ts`],
-  },
-  clients: {
-    modules: [
-      'src/service/clients/client-rules.ts',
-      'src/service/clients/redirect-uri.ts',
-      'src/token-handler/clients/client.ts',
-    ],
-    tests: ['src/service/clients/redirect-uri.test.ts', 'src/token-handler/clients/client.test.ts'],
   },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
   'session-rules': {
@@ -92,6 +75,34 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
     tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
   },
+  identity: {
+    modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
+    tests: [`${auth}/tenant-issuers.test.ts`, `${auth}/identity.test.ts`],
+  },
+  'realm-keys': { modules: [`${auth}/realm-keys.ts`], tests: [`${auth}/realm-keys.test.ts`] },
+  'key-set': { modules: [`${auth}/key-set.ts`], tests: [`${auth}/key-set.test.ts`] },
+  'signing-keys': { modules: [`${auth}/signing-keys.ts`], tests: [`${auth}/signing-key-limits.test.ts`] },
+  guards: { modules: [`${auth}/bearer-guards.ts`], tests: [`${auth}/bearer-guard-rules.test.ts`] },
+  'identity-provider': {
+    modules: [`${auth}/identity-provider.ts`, `${auth}/identity-provider-watch.ts`],
+    tests: [`${auth}/identity-provider-rules.test.ts`],
+  },
+  'client-rules': {
+    modules: [
+      'src/service/clients/client-entries.ts',
+      'src/service/clients/client-rules.ts',
+      'src/service/clients/client-url-rules.ts',
+    ],
+    tests: ['src/service/clients/client-rules.test.ts'],
+  },
+  'redirect-uri': {
+    modules: ['src/service/clients/redirect-uri.ts'],
+    tests: ['src/service/clients/redirect-uri.test.ts'],
+  },
+  client: {
+    modules: [`${clients}/client-metadata.ts`, `${clients}/client-path.ts`, `${clients}/client.ts`],
+    tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
@@ -102,7 +113,7 @@ const criticalFolders = [
   sessions,
   signIn,
   auth,
-  'src/token-handler/clients',
+  clients,
   logout,
   'src/service/clients',
   'src/service/keys',
