@@ -103,6 +103,23 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${clients}/client-metadata.ts`, `${clients}/client-path.ts`, `${clients}/client.ts`],
     tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`],
   },
+  access: {
+    modules: [
+      'src/forms/forms/access.ts',
+      'src/forms/registers/policy.ts',
+      'src/platform-server/configuration/policy.ts',
+      'src/platform-server/notifications/policy.ts',
+      'src/platform-server/tenants/policy.ts',
+    ],
+    tests: [
+      'src/forms/forms/access.test.ts',
+      'src/forms/forms/request-rules.test.ts',
+      'src/forms/registers/policy.test.ts',
+      'src/platform-server/configuration/policy.test.ts',
+      'src/platform-server/notifications/policy.test.ts',
+      'src/platform-server/tenants/policy.test.ts',
+    ],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
