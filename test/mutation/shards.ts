@@ -92,6 +92,23 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
     tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
   },
+  attempts: {
+    modules: [`${signIn}/attempts.ts`, `${signIn}/attempt-cookies.ts`],
+    tests: [`${signIn}/attempt-rules.test.ts`],
+  },
+  'token-checks': {
+    modules: [
+      `${signIn}/failures.ts`,
+      `${signIn}/redeem-code.ts`,
+      `${signIn}/refreshed-tokens.ts`,
+      `${signIn}/sign-in-outcomes.ts`,
+    ],
+    tests: [
+      `${signIn}/redeem-code.test.ts`,
+      `${signIn}/refreshed-tokens.test.ts`,
+      `${signIn}/counted-outcomes.test.ts`,
+    ],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
