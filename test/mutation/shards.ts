@@ -109,6 +109,7 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${signIn}/counted-outcomes.test.ts`,
     ],
   },
+  'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`${signIn}/token-refresh.test.ts`] },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
