@@ -104,7 +104,7 @@ describe('a logout token', () => {
     ['with an empty person', { sub: '' }, {}],
     ['with an empty session', { sid: '' }, {}],
     ['of the type of an access token', {}, { typ: 'at+jwt' }],
-    ['of a type that ends like the right one', {}, { typ: 'x-application/logout+jwt' }],
+    ['of a type with a prefix in its middle', {}, { typ: 'logoutapplication/+jwt' }],
     ['signed with another key', {}, { key: () => foreign.privateKey }],
     ['signed with an algorithm that is not accepted', {}, { alg: 'RS512', key: () => rsa.privateKey }],
   ])('is refused %s', async (_what, changes, signing) => {
@@ -134,5 +134,16 @@ describe('a logout token', () => {
     const failure = { name: 'LogoutRefusal', cause: { code: 'ERR_JWT_EXPIRED' } };
     await expect(verify({ exp: seconds - 5 })).rejects.toMatchObject(failure);
     await expect(createVerifier()('opaque', 'web')).rejects.toMatchObject({ cause: { name: 'JWTInvalid' } });
+  });
+
+  it.each<[string, Record<string, unknown>, Signing, string]>([
+    ['unknown issuer', { iss: 'https://evil.example.org' }, {}, 'web'],
+    ['the issuer belongs to no tenant', { iss: 'https://id.example.org/auth/realms/other' }, {}, 'web'],
+    ['the client is not registered', {}, {}, 'other'],
+    ['the token is not valid', { aud: 'oidc-other' }, {}, 'web'],
+    ['the token has another type', {}, { typ: 'at+jwt' }, 'web'],
+    ['the claims of a logout token are missing or invalid', { nonce: 'x' }, {}, 'web'],
+  ])('is refused because %s', async (message, changes, signing, clientId) => {
+    await expect(verify(changes, signing, clientId)).rejects.toThrow(message);
   });
 });

@@ -77,6 +77,11 @@ describe('a logout at the identity provider', () => {
     expect(await logouts.end(given)).toBe(1);
   });
 
+  it('is not taken for another whose tenant and token would read the same in one text', async () => {
+    expect(await logouts.end(logout({ jti: 'x1', sub: 'ana' }))).toBe(0);
+    expect(await logouts.end(logout({ tenantId: `${tenantId}x`, jti: '1', sub: 'ana' }))).toBe(0);
+  });
+
   it('that failed can be repeated', async () => {
     await world.open();
     const { end } = world.store.tokens;

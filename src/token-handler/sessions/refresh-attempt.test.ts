@@ -326,4 +326,15 @@ describe('a running attempt', () => {
     vi.advanceTimersByTime(5_000);
     expect(signs()).toBe(3);
   });
+
+  it('does not keep the process alive by its signs', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const found = await openFound();
+    const before = timers();
+    const run = attempts.run(found);
+    await settle();
+    expect(timers()).toBe(before);
+    respond(refreshed);
+    await run;
+  });
 });

@@ -85,9 +85,23 @@ describe('a refresh in the background', () => {
       return claim(...given);
     };
     refresher.begin({ ...found, tokens: rest });
+    await settle();
     refresher.begin({ ...found, state: { ...found.state, intent: 'of another' } });
     await settle();
     expect(claims).toBe(0);
+  });
+
+  it('that another replica has begun in the meantime is left to that replica, and may begin here afterwards', async () => {
+    const found = await openFound();
+    const { handle } = found.session;
+    await world.store.tokens.claim(handle, 1, 'of another');
+    refresher.begin(found);
+    await settle();
+    expect([world.presented, lines()]).toEqual([[], []]);
+    await world.store.tokens.conclude(handle, 'of another', world.now);
+    refresher.begin(found);
+    await settle();
+    expect(world.presented).toHaveLength(1);
   });
 
   it.each<[string, RefreshOutcome, number]>([
@@ -109,7 +123,7 @@ describe('a refresh in the background', () => {
   });
 
   it('that could not start is logged, and repeated after 5 s', async () => {
-    const found = await openFound();
+    const found = await openFound(expired());
     const { claim, conclude } = world.store.tokens;
     world.store.tokens.claim = () => Promise.reject(new Problem('unavailable'));
     world.store.tokens.conclude = async () => false;
@@ -119,6 +133,9 @@ describe('a refresh in the background', () => {
       { msg: 'token refresh could not start', session: found.session.handle, err: { type: 'Problem' } },
     ]);
     Object.assign(world.store.tokens, { claim, conclude });
+    await expect(refresher.accessToken(found)).rejects.toMatchObject({
+      detail: expect.stringMatching(/cannot be reached/),
+    });
     world.now += 4_999;
     refresher.begin(found);
     await settle();
@@ -392,7 +409,12 @@ describe('the end of the process', () => {
 
   it('is immediate without refreshes', async () => {
     const began = performance.now();
-    await refresher.close();
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const before = timers();
+    const closing = refresher.close();
+    // The limit of the wait does not keep the process alive.
+    expect(timers()).toBe(before);
+    await closing;
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 });
