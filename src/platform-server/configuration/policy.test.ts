@@ -14,9 +14,10 @@ import { actorOf, type ConfigurationGuards, createConfigurationGuards, scopeOf }
 const urns = createUrns('urn:example');
 const demo: Tenant = { id: urns.tenant('65f0c2a9e4b0a1d2c3f4a5b6'), name: 'Demo', realm: 'demo' };
 const tenants = {
-  byId: async (id: string) => (id === demo.id ? demo : undefined),
+  // Like the store of tenants, these fail for anything but text.
+  byId: async (id: string) => (id.startsWith('urn:') && id === demo.id ? demo : undefined),
   byRealm: async (realm: string) => (realm === demo.realm ? demo : undefined),
-  byName: async (name: string) => (name === demo.name ? demo : undefined),
+  byName: async (name: string) => (name.toLowerCase() === 'demo' ? demo : undefined),
 };
 
 const person = { subject: 'carla', name: 'Carla', issuer: 'https://access.example.org', clientId: 'app' };
