@@ -139,7 +139,10 @@ describe('behind a pooler that uses another connection for each transaction', ()
     await world.run();
     const ids = await Promise.all(Array.from({ length: 9 }, () => world.add({ age: 16 * day })));
     // Opens both server connections, so that the following statements alternate between them.
-    await Promise.all([1, 2].map(() => pool.query('SELECT pg_sleep(0.1)')));
+    const clients = [await pool.connect(), await pool.connect()];
+    for (const client of clients) await client.query('BEGIN');
+    for (const client of clients) await client.query('COMMIT');
+    for (const client of clients) client.release();
     expect(await world.run({ pool, batchSize: 2 })).toMatchObject({ outcome: 'succeeded', counts: { locked: 9 } });
     for (const id of ids) expect(await world.form(id)).toMatchObject({ status: 'Locked' });
     expect(pooler.switches()).toBeGreaterThan(0);

@@ -36,7 +36,7 @@ export async function startApp(routes: Route[], overrides: Partial<HttpAppOption
     url: `http://127.0.0.1:${port}`,
     async requestLines(count) {
       const lines = () => captured.lines().filter(({ msg }) => String(msg).startsWith('request'));
-      for (let waited = 0; lines().length < count && waited < 5_000; waited += 10)
+      for (let waited = 0; lines().length < count && waited < 60_000; waited += 10)
         await new Promise((resolve) => setTimeout(resolve, 10));
       return lines();
     },

@@ -44,7 +44,7 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
  * raises an error that nothing handles.
  */
 async function untilLeft(client: pg.Client, name: string): Promise<void> {
-  for (let tries = 0; tries < 40; tries += 1) {
+  for (let tries = 0; tries < 400; tries += 1) {
     const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name]);
     if (rowCount === 0) return;
     await sleep(25);

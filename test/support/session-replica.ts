@@ -111,7 +111,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const topology = options.redisUrl === undefined ? undefined : ({ kind: 'server', url: options.redisUrl } as const);
   const redis = topology && createRedis({ settings: { topology }, log, metrics });
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
-  if (redis) for (let waited = 0; !redis.tracked.isLive && waited < 5_000; waited += 10) await delay(10);
+  if (redis) for (let waited = 0; !redis.tracked.isLive && waited < 60_000; waited += 10) await delay(10);
   const addresses = createProviderAddresses({
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,

@@ -123,7 +123,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
     sessions: (browser, headers = {}) => browser.request(`${site}/token-handler/sessions`, { headers }),
     async stored(handle) {
       // The inspector's connection may still be reconnecting to Redis.
-      for (let waited = 0; inspector && !(await inspector.redis.isReachable()) && waited < 10_000; waited += 50)
+      for (let waited = 0; inspector && !(await inspector.redis.isReachable()) && waited < 60_000; waited += 50)
         await delay(50);
       const found = await inspector?.sessions.read(handle);
       if (!found) throw new Error('there is no such session in Redis');

@@ -15,6 +15,7 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import type { RunningService } from '../../src/service/operations/serve.ts';
 import { createPool } from '../../src/service/postgres/postgres.ts';
 import { captureLog } from './captured-log.ts';
+import { readAgain } from './read-again.ts';
 import { cookieName, type SessionWorld, type SessionWorldOptions, startSessionWorld } from './sessions.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -89,10 +90,9 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
   const directory = openDirectory(sessions.handler.platform.databaseUrl);
   const direct = async (service: string, url: string) => {
     await directory.save({ namespace, service, url });
-    // The cached entry expires. The next request still gets it, and causes its refresh.
-    await new Promise((resolve) => setTimeout(resolve, 60));
-    await send(world, { target: `/token-handler/v1/targets/${service.split(':', 1)[0]}/warm-up` });
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    const ask = () => send(world, { target: `/token-handler/v1/targets/${service.split(':', 1)[0]}/warm-up` });
+    // The first call may have begun earlier.
+    await readAgain({ metricsUrl: sessions.handler.metricsUrl, dependency: 'directory', calls: 2, ask });
     upstream.forget();
   };
   const enter = async (email?: string): Promise<Person> => {
@@ -108,7 +108,7 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
     direct,
     async replica(env = {}) {
       const running = await sessions.handler.startReplica({ env });
-      for (let waited = 0; waited < 5_000; waited += 50) {
+      for (let waited = 0; waited < 60_000; waited += 50) {
         if ((await fetch(`${running.metricsUrl}/readyz`)).ok) return running;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }

@@ -1,7 +1,6 @@
 // A whole token handler for a test: a platform with a real identity provider, a database, and the service in this
 // process, composed as its main would.
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';
@@ -14,8 +13,9 @@ import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
+import { readAgain } from './read-again.ts';
 
-const cacheLifetime = 'PT0.05S';
+export const cacheLifetime = 'PT0.05S';
 
 /** The initial access token of the embedded identity provider's realms. */
 export const registrationToken = 'demo-registration-token';
@@ -115,23 +115,6 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
   const api: TestTokenHandler['api'] = (path, request) => call(`${running.url}/token-handler/v1${path}`, request);
   const adminToken = (realm = 'demo') =>
     roleToken(access, { 'token-handler': ['token-handler-admin'] }, { realm, claims: { name: 'Ada Admin' } });
-  /** Makes the service read the configuration until no call that began earlier can have the last word. */
-  async function untilReadAgain(token: string): Promise<void> {
-    // A service with a longer lifetime of its cache reads nothing now; its tests know when it does.
-    if (env.PLATFORM_CACHE_TTL !== cacheLifetime) return;
-    const reads = async () => {
-      const text = await (await fetch(`${running.metricsUrl}/metrics`)).text();
-      const counts = text.matchAll(/^formgate_dependency_calls_total\{dependency="configuration",.*\} (\d+)$/gm);
-      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
-    };
-    // Each round reads two documents, of core and of the tenant, and the first one may have begun earlier.
-    const enough = (await reads()) + 4;
-    for (const deadline = performance.now() + 20_000; (await reads()) < enough; await sleep(60)) {
-      if (performance.now() > deadline) throw new Error('The token handler did not read its configuration again.');
-      await api('/clients', { token });
-    }
-  }
-
   return {
     platform,
     tenant,
@@ -146,7 +129,11 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     async configure(clients, place = { tenant }) {
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
       await configure(platform, clients, place);
-      await untilReadAgain(token);
+      // A service with a longer lifetime of its cache reads nothing now; its tests know when it does.
+      if (env.PLATFORM_CACHE_TTL !== cacheLifetime) return;
+      // Each request reads two documents, of core and of the tenant, and the first two calls may have begun earlier.
+      const ask = () => api('/clients', { token });
+      await readAgain({ metricsUrl: running.metricsUrl, dependency: 'configuration', calls: 4, ask });
     },
     async register(clientId, { authCallbackUrl, realm } = {}) {
       const registrationToken = await access.registrationToken(realm ?? 'demo');

@@ -33,7 +33,7 @@ export interface Upstream {
   onUpgrade: ((request: IncomingMessage, socket: Duplex) => void) | undefined;
   /** Number of open connections. */
   connections(): number;
-  /** Waits until `count` requests have been seen, or fails after 5 s. */
+  /** Waits until `count` requests have been seen, or fails after a minute. */
   waitFor(count: number): Promise<SeenRequest[]>;
   /** Returns the latest request; throws if there is none. */
   last(): SeenRequest;
@@ -76,7 +76,7 @@ export async function startUpstream({ port = 0, host = '127.0.0.1' } = {}): Prom
     connections: () => sockets.size,
     async waitFor(count) {
       for (let waited = 0; upstream.seen.length < count; waited += 10) {
-        if (waited > 5_000) throw new Error(`${upstream.seen.length} of ${count} requests came`);
+        if (waited > 60_000) throw new Error(`${upstream.seen.length} of ${count} requests came`);
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
       return upstream.seen;

@@ -134,7 +134,7 @@ async function hold(table: string): Promise<{ release(): Promise<void> }> {
 async function waitsFor(table: string, run: ReconcilerProcess): Promise<void> {
   const sql = `SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE NOT granted AND relation = $1::regclass AND query LIKE '%page AS MATERIALIZED%'`;
-  for (let waited = 0; waited < 20_000; waited += 20) {
+  for (let waited = 0; waited < 60_000; waited += 20) {
     if ((await world.pool.query(sql, [table])).rowCount) return;
     await sleep(20);
   }

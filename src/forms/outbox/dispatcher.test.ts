@@ -272,14 +272,18 @@ it('a stop waits until the running delivery has ended and is settled', async () 
 });
 
 it('a nudge delivers a row immediately that would otherwise wait for the next poll', async () => {
-  const dispatcher = start({ pace: { poll: { min: 60_000, max: 60_000 } } });
-  await sleep(300);
   const form = await database.addForm();
   await database.addRow(form, 'form-created');
+  const dispatcher = start({ pace: { poll: { min: 60_000, max: 60_000 } } });
+  await delivered();
+  // Leaves time for the poll that follows a delivery.
+  await sleep(500);
+  await database.addRow(form, 'form-submitted');
   await sleep(200);
-  expect(events()).toEqual([]);
+  expect(events()).toHaveLength(1);
   dispatcher.nudge();
   await delivered();
+  expect(events()).toHaveLength(2);
 });
 
 it('depth, lag and failing rows are exported by kind, without removals that are not due', async () => {

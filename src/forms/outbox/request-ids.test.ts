@@ -37,7 +37,7 @@ it('sends the id of the request with every delivery, also with those that follow
   const removed = await replica.ask('DELETE', `/${id}`, admin);
   expect(removed.status).toBe(204);
   const kinds = async () => (await rowsOf(id)).map(({ kind }) => kind);
-  await expect.poll(kinds, { timeout: 20_000 }).toContain('remove-subscriber');
+  await expect.poll(kinds).toContain('remove-subscriber');
   await drained(world.pool);
 
   const rows = await rowsOf(id);

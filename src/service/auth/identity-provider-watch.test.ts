@@ -13,7 +13,7 @@ import { createDependencyState } from '../operations/dependency-state.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { watchIdentityProvider } from './identity-provider-watch.ts';
 
-const pace = { interval: 40, retry: 20, timeout: 300 };
+const pace = { interval: 40, retry: 20, timeout: 2_000 };
 
 async function listen(server: Server, port = 0): Promise<number> {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
@@ -49,7 +49,7 @@ it('logs one line when the identity provider fails and one when it is back, howe
   ];
   for (const fail of failures) {
     answer = fail;
-    await expect.poll(() => state.status, { timeout: 3_000 }).toBe('unreachable');
+    await expect.poll(() => state.status).toBe('unreachable');
     expect(await metrics.registry.metrics()).toContain('formgate_dependency_up{dependency="identity-provider"} 0');
     answer = works;
     await expect.poll(() => state.status).toBe('up');

@@ -38,7 +38,7 @@ beforeEach(async () => {
       DIRECTORY_URL: test.directoryUrl,
       CLIENT_SECRET: testServiceSecret(urns.service('token-handler')),
       PLATFORM_CACHE_TTL: 60_000,
-      PLATFORM_TIMEOUT: 2_000,
+      PLATFORM_TIMEOUT: 10_000,
     },
     service: 'token-handler',
     urns,

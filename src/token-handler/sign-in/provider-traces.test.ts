@@ -45,7 +45,7 @@ it('are spans with method, operation and status', async () => {
     collector.spans
       .filter(({ attributes }) => attributes['service.peer.name'] === 'identity-provider')
       .map(({ name, attributes }) => [name, attributes['formgate.operation'], attributes['http.response.status_code']]);
-  await expect.poll(operations, { timeout: 30_000 }).toEqual(
+  await expect.poll(operations).toEqual(
     expect.arrayContaining([
       ['GET identity-provider', 'discovery', 200],
       ['POST identity-provider', 'token', 200],

@@ -87,7 +87,7 @@ describe('a response of an upstream is a 502, and its request is not repeated, i
     upstream.answer = { pieces: Array(150).fill(hints) };
     const client = connect(Number(new URL(world.site).port), '127.0.0.1').pause();
     client.write(`GET /token-handler/v1/targets/root/x HTTP/1.1\r\nHost: a\r\nCookie: ${world.person.cookie}\r\n\r\n`);
-    for (let waited = 0; !upstream.isCut && waited < 10_000; waited += 20) await delay(20);
+    for (let waited = 0; !upstream.isCut && waited < 60_000; waited += 20) await delay(20);
     client.destroy();
     expect(upstream.isCut).toBe(true);
     expect(world.handler.log.lines().some(({ status }) => status === 502)).toBe(true);

@@ -56,7 +56,7 @@ export async function startRestartingRedis({ appendfsync = 'everysec' } = {}): P
 }
 
 async function untilListening(port: number): Promise<void> {
-  for (let waited = 0; waited < 10_000; waited += 50) {
+  for (let waited = 0; waited < 60_000; waited += 50) {
     const isOpen = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
       socket.once('connect', () => socket.destroy());

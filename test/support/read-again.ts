@@ -1,0 +1,27 @@
+// Makes a running service read what a test has changed at a platform service, although it caches what it reads.
+import { setTimeout as delay } from 'node:timers/promises';
+import { samplesOf } from './metric-growth.ts';
+
+export interface ReadAgain {
+  metricsUrl: string;
+  /** The platform service, as in the metrics. */
+  dependency: string;
+  /** Number of calls after which no call that began earlier can have the last word. */
+  calls: number;
+  /** Sends a request for which the service needs the value. */
+  ask(): Promise<unknown>;
+}
+
+/** Asks until the service has made these calls. The lifetime of its cache must be shorter than 60 ms. */
+export async function readAgain({ metricsUrl, dependency, calls, ask }: ReadAgain): Promise<void> {
+  const made = async () => {
+    const samples = Object.entries(await samplesOf(metricsUrl, 'formgate_dependency_calls_total'));
+    const own = samples.filter(([labels]) => labels.includes(`dependency="${dependency}"`));
+    return own.reduce((sum, [, count]) => sum + count, 0);
+  };
+  const enough = (await made()) + calls;
+  for (const deadline = performance.now() + 60_000; (await made()) < enough; await delay(60)) {
+    if (performance.now() > deadline) throw new Error(`The service did not read from ${dependency} again.`);
+    await ask();
+  }
+}
