@@ -120,7 +120,8 @@ export const shards: Readonly<Record<string, Shard>> = {
       'src/platform-server/tenants/policy.test.ts',
     ],
   },
-  },
+  policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
+  retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
   attempts: {
     modules: [`${signIn}/attempts.ts`, `${signIn}/attempt-cookies.ts`],
     tests: [`${signIn}/attempt-rules.test.ts`],
@@ -133,13 +134,12 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${signIn}/sign-in-outcomes.ts`,
     ],
     tests: [
-      `$signIn/redeem-code.test.ts`,
+      `${signIn}/redeem-code.test.ts`,
       `${signIn}/refreshed-tokens.test.ts`,
       `${signIn}/counted-outcomes.test.ts`,
     ],
   },
-  'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`$signIn/token-refresh.test.ts`] },modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] ,
-  retention: modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] ,
+  'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`${signIn}/token-refresh.test.ts`] },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */
