@@ -9,7 +9,7 @@ import { checkLogFile } from '../test/support/output-check.ts';
 import { createSiteBrowser } from '../test/support/site-browser.ts';
 import { findFreePort, listen } from './listen.ts';
 
-const longestStart = 60_000;
+const longestStart = 120_000;
 let directory: string;
 let port: number;
 let running: Started | undefined;
@@ -140,7 +140,7 @@ async function helmTest(
 /** Returns the messages about processes that ended. */
 const exitsIn = ({ output }: Started) => output().match(/The [a-z ]+ exited \([^)]*\)/g) ?? [];
 
-describe('npm start', { timeout: 2 * longestStart }, () => {
+describe('npm start', { timeout: 3 * longestStart }, () => {
   it('starts from nothing, prints where everything is, leads a draft through its whole life, a person through a sign-in, and a reconciler through a run', async () => {
     const started = await start();
     for (const text of [

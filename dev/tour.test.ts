@@ -27,8 +27,8 @@ beforeAll(async () => {
   product = spawn(process.execPath, [join(root, 'dev/main.ts')], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [product.stdout, product.stderr])
     stream?.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  await until('npm start', () => output.includes('Formgate is ready'));
-}, 90_000);
+  await until('npm start', () => output.includes('Formgate is ready'), { patience: 180_000 });
+}, 240_000);
 afterAll(async () => {
   product.kill('SIGTERM');
   if (product.exitCode === null && product.signalCode === null) await once(product, 'close');

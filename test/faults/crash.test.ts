@@ -12,7 +12,7 @@ import { seedOfRun, sizeOf } from '../support/sizes.ts';
 import { until } from '../support/until.ts';
 
 /** Milliseconds. Each crash costs a start, which takes half a second on an idle machine. */
-const timeout = 180_000;
+const timeout = 400_000;
 
 let world: FormWorld;
 let forms: FormProcess;

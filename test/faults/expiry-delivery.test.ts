@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../support/outbox.ts';
 import { startTestDispatcher, type TestDispatcher, type TestDispatcherOptions } from '../support/outbox-dispatcher.ts';
 
-const patience = 30_000;
+const patience = 60_000;
 let database: OutboxDatabase;
 let sink: Sink;
 let dispatcher: TestDispatcher | undefined;

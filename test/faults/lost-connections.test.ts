@@ -16,7 +16,7 @@ import { reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
 
-const longest = 120_000;
+const longest = 300_000;
 let folder: string;
 let postgres: EmbeddedPostgres;
 let world: FormWorld;

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { createRedis } from '../redis/redis.ts';
@@ -10,8 +11,10 @@ import { createRateLimits } from './rate-limit.ts';
 // Concurrent, because these tests wait more than they compute.
 describe.concurrent('a local rate limit among replicas', () => {
   let redis: TestRedis;
+  const window = 100 * 60_000;
   beforeAll(async () => {
     redis = await startTestRedis();
+    await roomInWindow(window, 60_000);
   });
   afterAll(() => redis.close());
 
@@ -20,7 +23,6 @@ describe.concurrent('a local rate limit among replicas', () => {
     const topology = { kind: 'server', url } as const;
     const connection = createRedis({ settings: { topology }, log, metrics: createMetrics() });
     const limits = createRateLimits({ redis: connection, clock: () => new Date(), log, metrics: createMetrics() });
-    const window = 100 * 60_000;
     return {
       session: limits.local({ name: 'session', most: 100, window }),
       address: limits.local({ name: 'address', most: 100, window }),
@@ -92,7 +94,7 @@ describe.concurrent('a local rate limit among replicas', () => {
       metrics: createMetrics(),
     });
     const limits = createRateLimits({ redis: connection, clock: () => new Date(), log, metrics: createMetrics() });
-    const limit = limits.local({ name: 'session', most: 1_000, window: 3_600_000 });
+    const limit = limits.local({ name: 'session', most: 1_000, window });
     for (let index = 0; index < 5_000; index += 1) limit.count(`flood ${index}`);
     for (let times = 0; times < 50; times += 1) limit.count('person');
     await untilTold('person', 50, server);
