@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const timeout = 60_000;
+const timeout = 120_000;
 
 /** Adds drafts of a configured definition that were not opened for a month. */
 async function addOverdue(count: number): Promise<void> {

@@ -8,12 +8,22 @@ const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 const missing =
   'Chromium is not installed: these tests need it. `apt-get install chromium` brings it, as .ci/run does; CHROMIUM may name another.';
 
+/** Milliseconds for a start, a navigation or an action. The default of 30 s is short on a busy machine. */
+const patience = 90_000;
+
 /** The caller closes the browser. `more` are further switches of the program. */
 export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
   if (executablePath === undefined) throw new Error(missing);
   const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', ...more];
-  return chromium.launch({ executablePath, args });
+  const browser = await chromium.launch({ executablePath, args, timeout: patience });
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(patience);
+    return context;
+  };
+  return browser;
 }
 
 /** Returns the violations that axe finds in a page, as texts. Create the page's context with `bypassCSP`. */

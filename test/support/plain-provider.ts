@@ -10,6 +10,7 @@ import { createMemoryEntityStore } from '../../dev/access/entity-store.ts';
 import { loadOidcLibrary } from '../../dev/access/oidc-library.ts';
 import { createRealm } from '../../dev/access/realm.ts';
 import { systemClock } from '../../src/service/clock.ts';
+import { createHttpServer } from './http-server.ts';
 
 export interface PlainProvider {
   issuer: string;
@@ -45,7 +46,7 @@ export async function startPlainProvider(options: PlainProviderOptions): Promise
     else next();
   });
   const server = await new Promise<Server>((resolve) => {
-    const listening = app.listen(0, '127.0.0.1', () => resolve(listening));
+    const listening = createHttpServer(app).listen(0, '127.0.0.1', () => resolve(listening));
   });
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
 

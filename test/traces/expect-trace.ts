@@ -17,6 +17,8 @@ const most = { own: 6, http: 8, lines: 250 };
 /** Modules that timers and connections run, independently of requests. */
 export const watchers = [
   'src/service/operations/event-loop-watch.ts',
+  'src/service/operations/process-readiness.ts',
+  'src/service/operations/dependency-state.ts',
   'src/service/postgres/pool-watch.ts',
   'src/service/postgres/silent-connections.ts',
   'src/service/postgres/pool-check.ts',

@@ -216,12 +216,12 @@ describe('the end of a session', () => {
     const world = await startSessionWorld({
       platform,
       store: 'redis',
-      env: { SESSION_MAX_AGE: 'PT2S', SESSION_IDLE: 'PT2S' },
+      env: { SESSION_MAX_AGE: 'PT4S', SESSION_IDLE: 'PT4S' },
     });
     onTestFinished(() => world.close());
     const { browser } = await world.signIn();
     const statuses: number[] = [];
-    for (let round = 0; round < 24; round += 1) {
+    for (let round = 0; round < 44; round += 1) {
       statuses.push((await world.sessions(browser)).status);
       await delay(100);
     }

@@ -98,7 +98,7 @@ describe('sign-ins that a browser starts concurrently', () => {
       await page.locator('[name=username]').fill('alice@example.com');
       await page.locator('[name=password]').fill('alice');
       await page.locator('[name=password]').press('Enter');
-      await page.waitForURL(landing, { timeout: 60_000 });
+      await page.waitForURL(landing);
     }
     const names = (await context.cookies(callbackUrl())).map(({ name }) => name);
     expect(names.sort()).toEqual(['XSRF-TOKEN', cookieName]);

@@ -79,8 +79,8 @@ describe('a document that comes through a target', () => {
 
   it('would run them as HTML without the token handler between', async () => {
     const own = html.replace('/token-handler/v1/targets/api/ran', '/ran');
-    expect(await runs(type('text/html'), own, world.upstream.url)).toBe(true);
-    expect(await runs(type('text/html xxx'), own, world.upstream.url)).toBe(true);
+    await expect.poll(() => runs(type('text/html'), own, world.upstream.url)).toBe(true);
+    await expect.poll(() => runs(type('text/html xxx'), own, world.upstream.url)).toBe(true);
   });
 
   it('cannot be the script of a service worker', async () => {

@@ -346,7 +346,7 @@ describe('the session of a stream', () => {
   });
 
   it('is not kept alive by an open stream', async () => {
-    const short = await world.replica({ SESSION_IDLE: 'PT2S' });
+    const short = await world.replica({ SESSION_IDLE: 'PT4S' });
     onTestFinished(() => short.close());
     world.upstream.answer = (_request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });

@@ -1,7 +1,8 @@
 // The service behind the honest target: returns the caller, headers and path that it received, and sends and receives
 // bodies. It verifies nothing, so its responses show what the proxy forwarded.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createHttpServer } from '../../support/http-server.ts';
 import { acceptWebSocket } from '../../support/upstream.ts';
 
 /** The response to `GET /base/v1/whoami` and to most other requests. */
@@ -32,8 +33,7 @@ export const downloadOf = (bytes: number) => Buffer.alloc(bytes, pattern);
 const piece = downloadOf(3_200 * pattern.length);
 
 export async function startHonestUpstream(): Promise<number> {
-  const server = createServer({ requireHostHeader: false }, respond);
-  server.requestTimeout = 0;
+  const server = createHttpServer(respond, { requireHostHeader: false, requestTimeout: 0 });
   server.on('upgrade', (request, socket) => acceptWebSocket(request, socket));
   server.on('clientError', (_error, socket) => socket.destroy());
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
