@@ -36,8 +36,10 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/response-headers.ts`,
       `${targets}/untrusted-headers.ts`,
       `${targets}/upstream-policy.ts`,
+      `${targets}/remembered.ts`,
     ],
     tests: [
+      `${targets}/remembered.test.ts`,
       `${targets}/header-rules.test.ts`,
       `${targets}/untrusted-headers.test.ts`,
       `${targets}/inert-types.test.ts`,
@@ -67,6 +69,35 @@ export const shards: Readonly<Record<string, Shard>> = {
     tests: ['src/service/clients/redirect-uri.test.ts', 'src/token-handler/clients/client.test.ts'],
   },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  'proxy-rules': {
+    modules: [
+      `${targets}/proxy-failure.ts`,
+      `${targets}/proxy-outcome.ts`,
+      `${targets}/upstreams.ts`,
+      'src/service/http/cross-origin.ts',
+    ],
+    tests: [`${targets}/proxy-rules.test.ts`, `${targets}/upstreams.test.ts`, 'src/service/http/cross-origin.test.ts'],
+  },
+  'proxy-limits': {
+    modules: [`${targets}/streams.ts`, `${targets}/transfer-rate.ts`, `${targets}/request-watch.ts`],
+    tests: [`${targets}/stream-limits.test.ts`, `${targets}/slow-client.test.ts`, `${targets}/request-watch.test.ts`],
+  },
+  connections: {
+    modules: [`${targets}/connections.ts`, `${targets}/connection-lease.ts`],
+    tests: [`${targets}/connection-shares.test.ts`, `${targets}/connection-lease.test.ts`],
+  },
+  bodies: {
+    modules: [`${targets}/bodies.ts`, `${targets}/body-memory.ts`],
+    tests: [`${targets}/request-body.test.ts`, `${targets}/download.test.ts`, `${targets}/body-memory.test.ts`],
+  },
+  tunnels: {
+    modules: [`${targets}/tunnel.ts`, `${targets}/client-socket.ts`],
+    tests: [`${targets}/tunnel.test.ts`],
+  },
+  handler: {
+    modules: [`${targets}/handler.ts`],
+    tests: [`${targets}/handler.test.ts`, `${targets}/handler-rules.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
