@@ -110,6 +110,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     ],
   },
   'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`${signIn}/token-refresh.test.ts`] },
+  'open-session': {
+    modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
+    tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
