@@ -183,6 +183,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     ],
     needsPostgres: true,
   },
+  'open-session': {
+    modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
+    tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
+  },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */
