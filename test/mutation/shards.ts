@@ -78,6 +78,24 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${clients}/client-metadata.ts`, `${clients}/client-path.ts`, `${clients}/client.ts`],
     tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`],
   },
+  catalog: {
+    modules: [
+      `${clients}/background-tasks.ts`,
+      `${clients}/catalog.ts`,
+      `${clients}/maintained-client.ts`,
+      `${clients}/registration.ts`,
+    ],
+    tests: [
+      `${clients}/background-tasks.test.ts`,
+      `${clients}/catalog-rules.test.ts`,
+      `${clients}/maintained-client-rules.test.ts`,
+      `${clients}/registration.test.ts`,
+    ],
+  },
+  registrations: {
+    modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],
+    tests: [`${clients}/provided-client-rules.test.ts`, `${clients}/provider-registration.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
