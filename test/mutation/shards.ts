@@ -187,6 +187,24 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
     tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
   },
+  catalog: {
+    modules: [
+      `${clients}/background-tasks.ts`,
+      `${clients}/catalog.ts`,
+      `${clients}/maintained-client.ts`,
+      `${clients}/registration.ts`,
+    ],
+    tests: [
+      `${clients}/background-tasks.test.ts`,
+      `${clients}/catalog-rules.test.ts`,
+      `${clients}/maintained-client-rules.test.ts`,
+      `${clients}/registration.test.ts`,
+    ],
+  },
+  registrations: {
+    modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],
+    tests: [`${clients}/provided-client-rules.test.ts`, `${clients}/provider-registration.test.ts`],
+  },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */

@@ -155,8 +155,10 @@ describe('a valid token', () => {
     }
   });
 
-  it('has an empty client id without azp', async () => {
-    expect((await verify(await token({ azp: undefined }))).clientId).toBe('');
+  it('has an empty client id without azp, and no email without one', async () => {
+    const caller = await verify(await token({ azp: undefined }));
+    expect(caller.clientId).toBe('');
+    expect(caller).not.toHaveProperty('email');
   });
 
   it('may be written with the scheme in any case', async () => {

@@ -37,6 +37,12 @@ describe('TENANT_ISSUERS', () => {
     expect(issuers.issuerOf('demo')).toBeUndefined();
   });
 
+  it('may have spaces around each part, empty items, and issuers with equals signs', () => {
+    const issuers = parse(' , town = https://login.example.org/a=b/c= , ,city=https://login.example.com');
+    expect(issuers.issuers).toEqual(['https://login.example.org/a=b/c=', 'https://login.example.com']);
+    expect(issuers.issuerOf('town')).toBe('https://login.example.org/a=b/c=');
+  });
+
   it.each([
     '',
     'town=https://login.example.org',
@@ -61,6 +67,7 @@ describe('TENANT_ISSUERS', () => {
     ['town=login.example.org', 'https URL'],
     ['town=http://login.example.org', 'https URL'],
     ['town=javascript:alert(1)', 'https URL'],
+    ['town=ftp://localhost/x', 'https URL'],
     ['town=https://me:pw@login.example.org', 'without credentials'],
     ['town=https://me@login.example.org', 'without credentials'],
     ['town=https://:pw@login.example.org', 'without credentials'],
