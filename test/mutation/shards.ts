@@ -84,6 +84,49 @@ export const shards: Readonly<Record<string, Shard>> = {
       'src/platform-server/tenants/policy.test.ts',
     ],
   },
+  'expiry-dates': {
+    modules: ['src/forms/expiry/dates.ts', 'src/forms/expiry/subscriber-checks.ts'],
+    tests: [
+      'src/forms/expiry/dates.test.ts',
+      'src/forms/expiry/find-policy.test.ts',
+      'src/forms/expiry/subscriber-checks.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  verification: {
+    modules: ['src/forms/codes/verification.ts', 'src/forms/codes/store.ts'],
+    tests: [
+      'src/forms/codes/sending.test.ts',
+      'src/forms/codes/store.test.ts',
+      'src/forms/codes/sends-and-locks.test.ts',
+      'src/forms/codes/verification.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  'expiry-sql': {
+    modules: [
+      'src/forms/expiry/deletion.ts',
+      'src/forms/expiry/expiry.ts',
+      'src/forms/expiry/statements.ts',
+      'src/forms/expiry/store.ts',
+    ],
+    tests: ['src/forms/expiry/lock-and-warn.test.ts', 'src/forms/expiry/deletion.test.ts'],
+    needsPostgres: true,
+  },
+  'expiry-records': {
+    modules: [
+      'src/forms/expiry/count-forms.ts',
+      'src/forms/expiry/erasure-store.ts',
+      'src/forms/expiry/purge-store.ts',
+      'src/forms/expiry/run-store.ts',
+    ],
+    tests: [
+      'src/forms/expiry/erasure-store.test.ts',
+      'src/forms/expiry/purge-rules.test.ts',
+      'src/forms/expiry/run-store.test.ts',
+    ],
+    needsPostgres: true,
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
