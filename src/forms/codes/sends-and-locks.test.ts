@@ -51,6 +51,15 @@ describe('sends', () => {
     expect(await send({ ...form, applicant: emailTo('moved@example.org') })).toEqual({ waitMs: minute });
   });
 
+  it('of a form and sends to its address have separate budgets', async () => {
+    const [form, other] = [await world.addForm(), await world.addForm({ applicant: emailTo('new@example.org') })];
+    for (const each of [form, form, form, other, other]) {
+      expect(await send(each)).toEqual({ id: expect.any(String) });
+      world.advance(minute);
+    }
+    expect(await send({ ...form, applicant: other.applicant })).toEqual({ id: expect.any(String) });
+  });
+
   it('to an address still count after its form was deleted', async () => {
     const applicant = emailTo('deleted@example.org');
     const form = await world.addForm({ applicant });
