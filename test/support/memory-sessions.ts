@@ -93,7 +93,7 @@ export function createMemorySessions(options: MemorySessionsOptions = {}): Memor
 }
 
 /** Stores the record that a sign-in would store. */
-export function putRecord({ records }: Sessions, id: string, content: Partial<SessionData>): Promise<void> {
+function putRecord({ records }: Sessions, id: string, content: Partial<SessionData>): Promise<void> {
   const record = { cookie: { originalMaxAge: null, path: '/' }, ...content } as unknown as SessionData;
   return new Promise((resolve, reject) =>
     records.set(id, record, (error?: unknown) => (error ? reject(error) : resolve())),

@@ -49,7 +49,7 @@ export const template = {
   title: 'Permit',
   body: '<p>Hi {{subscriber.addressAs}}, until {{formatDate event.payload.deleteOn}}.</p>',
 };
-export const types = {
+const types = {
   [typeId]: {
     id: typeId,
     name: 'Updates',

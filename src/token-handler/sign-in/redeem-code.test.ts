@@ -116,7 +116,10 @@ describe('a code', () => {
       undefined,
     ]);
     expect(await judge({ checks: { maxAge: 60 } })).toEqual(['invalid-request', undefined]);
-    expect(await judge({ claims: { auth_time: now() - 90 }, checks: { maxAge: 0 } })).toEqual(['invalid-request', undefined]);
+    expect(await judge({ claims: { auth_time: now() - 90 }, checks: { maxAge: 0 } })).toEqual([
+      'invalid-request',
+      undefined,
+    ]);
   });
 });
 
