@@ -114,6 +114,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
     tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
   },
+  'relying-party': {
+    modules: [`${signIn}/relying-party.ts`, `${signIn}/provider-cache.ts`],
+    tests: [`${signIn}/relying-party.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };

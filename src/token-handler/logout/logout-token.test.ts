@@ -17,7 +17,11 @@ let own: Awaited<ReturnType<typeof generateKeyPair>>;
 let foreign: typeof own;
 let rsa: typeof own;
 beforeAll(async () => {
-  [own, foreign, rsa] = await Promise.all(['ES256', 'ES256', 'RS512'].map((alg) => generateKeyPair(alg)));
+  [own, foreign, rsa] = await Promise.all([
+    generateKeyPair('ES256'),
+    generateKeyPair('ES256'),
+    generateKeyPair('RS512'),
+  ]);
 });
 
 /** Finds the keys of the realm `demo` only. */
