@@ -89,8 +89,18 @@ export const shards: Readonly<Record<string, Shard>> = {
     ],
   },
   logout: {
-    modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
-    tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
+    modules: [
+      `${logout}/logout-token.ts`,
+      `${logout}/provider-logouts.ts`,
+      `${signIn}/open-session.ts`,
+      `${signIn}/browser-session.ts`,
+    ],
+    tests: [
+      `${logout}/logout-token.test.ts`,
+      `${logout}/provider-logouts.test.ts`,
+      `${signIn}/open-session.test.ts`,
+      `${signIn}/open-session-rules.test.ts`,
+    ],
   },
   attempts: {
     modules: [`${signIn}/attempts.ts`, `${signIn}/attempt-cookies.ts`],
@@ -109,14 +119,9 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${signIn}/counted-outcomes.test.ts`,
     ],
   },
-  'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`${signIn}/token-refresh.test.ts`] },
-  'open-session': {
-    modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
-    tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
-  },
-  'relying-party': {
-    modules: [`${signIn}/relying-party.ts`, `${signIn}/provider-cache.ts`],
-    tests: [`${signIn}/relying-party.test.ts`],
+  'token-refresh': {
+    modules: [`${signIn}/token-refresh.ts`, `${signIn}/relying-party.ts`, `${signIn}/provider-cache.ts`],
+    tests: [`${signIn}/token-refresh.test.ts`, `${signIn}/relying-party.test.ts`],
   },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
