@@ -72,8 +72,18 @@ export const shards: Readonly<Record<string, Shard>> = {
     ],
   },
   logout: {
-    modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
-    tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
+    modules: [
+      `${logout}/logout-token.ts`,
+      `${logout}/provider-logouts.ts`,
+      `${signIn}/open-session.ts`,
+      `${signIn}/browser-session.ts`,
+    ],
+    tests: [
+      `${logout}/logout-token.test.ts`,
+      `${logout}/provider-logouts.test.ts`,
+      `${signIn}/open-session.test.ts`,
+      `${signIn}/open-session-rules.test.ts`,
+    ],
   },
   identity: {
     modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
@@ -139,7 +149,10 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${signIn}/counted-outcomes.test.ts`,
     ],
   },
-  'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`${signIn}/token-refresh.test.ts`] },
+  'token-refresh': {
+    modules: [`${signIn}/token-refresh.ts`, `${signIn}/relying-party.ts`, `${signIn}/provider-cache.ts`],
+    tests: [`${signIn}/token-refresh.test.ts`, `${signIn}/relying-party.test.ts`],
+  },
   'expiry-dates': {
     modules: ['src/forms/expiry/dates.ts', 'src/forms/expiry/subscriber-checks.ts'],
     tests: [
@@ -182,10 +195,6 @@ export const shards: Readonly<Record<string, Shard>> = {
       'src/forms/expiry/run-store.test.ts',
     ],
     needsPostgres: true,
-  },
-  'open-session': {
-    modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
-    tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
   },
   catalog: {
     modules: [

@@ -136,6 +136,16 @@ describe('a session', () => {
     expect(loads).toHaveLength(2);
   });
 
+  it.each([
+    ['access token', { accessToken: 'x'.repeat(4_000) }],
+    ['ID token', { idToken: 'x'.repeat(8_000) }],
+  ])('is kept with a long %s, too', async (_which, tokens) => {
+    const world = createMemorySessions();
+    const { request, session } = await world.open({ tokens });
+    expect(await world.sessions.see(request())).toMatchObject({ tokens });
+    expect(world.sessions.cached(session.handle)).toBeDefined();
+  });
+
   it('is read each time from a store that does not track changes', async () => {
     const world = createMemorySessions();
     const { request } = await world.open();

@@ -24,14 +24,17 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     ttl: lifetime,
     allowStale: true,
     noDeleteOnFetchRejection: true,
-    allowStaleOnFetchRejection: true,
     fetchMethod: discover,
   });
+  // Without an older document, the caller must get the failure of the discovery. The cache would replace it by an error
+  // that does not say what failed.
+  const metadataOf = (realm: string) =>
+    providers.forceFetch(realm, { allowStaleOnFetchRejection: providers.peek(realm) !== undefined });
 
   return {
     /** Returns a configuration of openid-client for one call on behalf of one client. */
     async configuration(realm: string, clientId: string, authentication: oidc.ClientAuth) {
-      const metadata = await providers.forceFetch(realm);
+      const metadata = await metadataOf(realm);
       const configuration = new oidc.Configuration(metadata, clientId, { [oidc.clockTolerance]: 5 }, authentication);
       configuration.timeout = timeout / 1_000;
       configuration[oidc.customFetch] = fetch;
@@ -46,7 +49,7 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
      */
     async keysUrl(realm: string): Promise<string> {
       const isMapped = addresses.mappedIssuer(realm) !== undefined;
-      const metadata = isMapped ? await providers.forceFetch(realm) : providers.get(realm);
+      const metadata = isMapped ? await metadataOf(realm) : providers.get(realm);
       const url = metadata ? metadata.jwks_uri : `${addresses.issuer(realm).href}/protocol/openid-connect/certs`;
       if (url === undefined) throw new TypeError('the identity provider publishes no keys');
       return addresses.rebase(url).href;
