@@ -98,6 +98,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${targets}/handler.ts`],
     tests: [`${targets}/handler.test.ts`, `${targets}/handler-rules.test.ts`],
   },
+  proxy: {
+    modules: [`${targets}/proxied-request.ts`],
+    tests: [`${targets}/proxied-request-rules.test.ts`],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
