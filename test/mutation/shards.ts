@@ -214,6 +214,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],
     tests: [`${clients}/provided-client-rules.test.ts`, `${clients}/provider-registration.test.ts`],
   },
+  proxy: {
+    modules: [`${targets}/proxied-request.ts`],
+    tests: [`${targets}/proxied-request-rules.test.ts`],
+  },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */

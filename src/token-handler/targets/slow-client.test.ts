@@ -142,6 +142,26 @@ describe('a body whose client is slow', () => {
     expect(ended).toHaveLength(1);
   });
 
+  it('is judged over a whole window, also after late timers', () => {
+    const slow = body(1_000_000);
+    const { ended } = watched(slow);
+    const now = performance.now.bind(performance);
+    let late = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + late);
+    vi.advanceTimersByTime(1_000);
+    late += 60_000;
+    vi.advanceTimersByTime(1_000);
+    // Three seconds count so far. From now on, the client sends nothing.
+    slow.perSecond = 0;
+    vi.advanceTimersByTime(1_000);
+    late += 60_000;
+    vi.advanceTimersByTime(1_000 + 6_000 + 3_000);
+    expect(ended).toEqual([]);
+    vi.advanceTimersByTime(1_000);
+    clock.mockRestore();
+    expect(ended).toHaveLength(1);
+  });
+
   it('counts only the bytes since it is watched', () => {
     const slow = body(0);
     slow.passed = 1_000_000;

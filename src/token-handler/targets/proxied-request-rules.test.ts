@@ -1,0 +1,458 @@
+// Tests one proxied request between a real client and upstream: what each side sees when the other one fails or leaves.
+import { once } from 'node:events';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ProxyOfTest, type RunningProxy, startProxy } from '../../../test/support/proxy.ts';
+import { sendRaw } from '../../../test/support/raw-http.ts';
+import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.ts';
+
+const timeout = { timeout: 1_500, interval: 5 };
+let proxy: RunningProxy;
+afterEach(async () => {
+  // Every request releases its connection and its session, however it ended.
+  await expect.poll(() => [proxy.held(), proxy.watching()], timeout).toEqual([0, 0]);
+  await proxy.close();
+});
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function start(answer: Answer = answerWhenRead, options?: ProxyOfTest) {
+  proxy = await startProxy(options);
+  proxy.upstream.answer = answer;
+}
+
+async function sent(method = 'GET', headers: OutgoingHttpHeaders = {}, body?: string) {
+  const { request, answer } = proxy.start(method, headers);
+  request.end(body);
+  const incoming = await answer;
+  const content = await text(incoming).catch(() => 'broken off');
+  const problem = /"urn:formgate:problem:([\w-]+)"/.exec(content)?.[1];
+  return { status: incoming.statusCode, content, problem, headers: incoming.headers, trailers: incoming.trailers };
+}
+const seen = () => proxy.upstream.seen.length;
+/** Resolves when a connection is closed, by a reset too. */
+const closed = (socket: Duplex) =>
+  new Promise<void>((resolve) => void socket.on('error', () => undefined).once('close', resolve));
+/** Resolves when the connection of an upstream’s request is closed. */
+const closing = ({ socket }: IncomingMessage) => closed(socket.resume());
+/** An answer that never comes. The promise resolves when the proxy has given up. */
+function silence() {
+  const given = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const answer: Answer = (request) => {
+    asked.resolve();
+    void closing(request).then(() => given.resolve());
+  };
+  return { answer, given: given.promise, asked: asked.promise };
+}
+
+describe('a request', () => {
+  it('arrives with its method, path, headers and body, and its response is passed on', async () => {
+    await start((request, response) => {
+      request.once('end', () => response.writeHead(201, { 'X-Kept': '1', 'Set-Cookie': 'a=b' }).end('done'));
+    });
+    expect(await sent('PUT', { 'X-Own': 'x', Cookie: 'y', 'Content-Length': 4 }, 'body')).toMatchObject({
+      ...{ status: 201, content: 'done' },
+      headers: { 'x-kept': '1', 'x-content-type-options': 'nosniff' },
+    });
+    expect(proxy.upstream.last()).toMatchObject({
+      ...{ method: 'PUT', target: '/base/a?b', body: 'body' },
+      headers: { 'x-own': 'x', authorization: 'Bearer token', 'content-length': '4' },
+    });
+    expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
+    const buckets = await proxy.counts('upstream_duration_seconds_bucket');
+    // The buckets are in seconds, so that the request is in that of a minute.
+    expect([buckets['le=60'], buckets['le=+Inf']]).toEqual([1, 1]);
+  });
+
+  it('streams its body, whatever its framing', async () => {
+    await start();
+    for (const headers of [{ 'Content-Length': 10 }, { 'Transfer-Encoding': 'chunked' }]) {
+      proxy.upstream.forget();
+      const { request, answer } = proxy.start('POST', headers);
+      request.write('begin');
+      await expect.poll(() => proxy.upstream.seen[0]?.body, timeout).toBe('begin');
+      expect(proxy.watching()).toBe(1);
+      request.end('later');
+      expect((await answer).statusCode).toBe(200);
+      (await answer).resume();
+      expect(proxy.upstream.last().body).toBe('beginlater');
+    }
+  });
+
+  it('with a transfer coding that cannot be forwarded is refused', async () => {
+    await start();
+    const { status } = await sendRaw(
+      proxy.port,
+      'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n0\r\n\r\n',
+    );
+    expect([status, seen()]).toEqual([400, 0]);
+  });
+
+  it('keeps the connection of its client open', async () => {
+    await start();
+    const { request, answer } = proxy.start('POST', { 'Content-Length': 4, Connection: 'keep-alive' });
+    request.write('bo');
+    await proxy.upstream.waitFor(1);
+    request.end('dy');
+    expect((await answer).headers.connection).toBe('keep-alive');
+    (await answer).resume();
+  });
+});
+
+describe('a response', () => {
+  it('begins before its body, and comes piece by piece', async () => {
+    let end: (() => void) | undefined;
+    let write: (() => void) | undefined;
+    await start((_request, response) => {
+      response.writeHead(200).flushHeaders();
+      write = () => void response.write('first');
+      end = () => void response.end('last');
+    });
+    const { request, answer } = proxy.start();
+    request.end();
+    const incoming = await answer;
+    expect(proxy.watching()).toBe(1);
+    const first = once(incoming, 'data');
+    write?.();
+    expect(String(await first)).toBe('first');
+    end?.();
+    expect(await text(incoming)).toBe('last');
+  });
+
+  it('has trailers, and informational responses before it', async () => {
+    await start((_request, response) => {
+      response.writeEarlyHints({ link: '</a.css>; rel=preload' }, () => {
+        response.writeHead(200, { Trailer: 'X-Sum' }).write('x');
+        response.addTrailers({ 'X-Sum': '1', 'Set-Cookie': 'a=b' });
+        response.end();
+      });
+    });
+    const { request, answer } = proxy.start();
+    const informed = once(request, 'information');
+    request.end();
+    expect((await informed)[0]).toMatchObject({ statusCode: 103, headers: { link: '</a.css>; rel=preload' } });
+    const incoming = await answer;
+    expect([await text(incoming), incoming.trailers]).toEqual(['x', { 'x-sum': '1' }]);
+    const { text: raw } = await sendRaw(proxy.port, 'GET / HTTP/1.0\r\n\r\n');
+    expect(raw).not.toContain('HTTP/1.1 103');
+    expect(raw).toContain(' 200 OK');
+  });
+
+  it('to HEAD has the length of its body, and no body', async () => {
+    await start((_request, response) => void response.writeHead(200, { 'Content-Length': 5 }).end());
+    const { headers, content } = await sent('HEAD');
+    expect([headers['content-length'], content]).toEqual(['5', '']);
+  });
+
+  it('that needs no more of the body ends the connection of the client', async () => {
+    await start((_request, response) => void response.writeHead(413).end('too large'));
+    const { request, answer } = proxy.start('POST', { 'Content-Length': 1_000 });
+    request.write('some');
+    const incoming = await answer;
+    expect([incoming.statusCode, incoming.headers.connection, await text(incoming)]).toEqual([
+      ...[413, 'close', 'too large'],
+    ]);
+    request.destroy();
+  });
+
+  it('that the upstream breaks off is broken off for the client too', async () => {
+    await start((_request, response) => {
+      response.writeHead(200, { 'Content-Length': 10 }).write('begin');
+      setTimeout(() => response.destroy(), 10);
+    });
+    expect((await sent()).content).toBe('broken off');
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=upstream': 1 });
+    await expect
+      .poll(() => proxy.lines().map(({ msg, status }) => [msg, status]), timeout)
+      .toEqual([['request failed', 500]]);
+  });
+
+  it('that is large arrives completely at a client that reads slowly', async () => {
+    const large = Buffer.alloc(8_000_000, 'x');
+    await start((_request, response) => void response.end(large));
+    const { request, answer } = proxy.start();
+    request.end();
+    const incoming = await answer;
+    await delay(50);
+    // The upstream is done; the rest waits for the client, whose session is still watched.
+    expect(proxy.watching()).toBe(1);
+    expect((await buffer(incoming)).equals(large)).toBe(true);
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({});
+  });
+});
+
+describe('an upstream that closes the connection', () => {
+  const drop: Answer = ({ socket }) => void socket.destroy();
+
+  it.each<[string, OutgoingHttpHeaders, string, number]>([
+    ['GET', {}, '', 2],
+    ['HEAD', {}, '', 2],
+    ['POST', {}, '', 1],
+    ['GET', { 'Content-Length': 4 }, 'body', 1],
+    ['GET', { 'Transfer-Encoding': 'chunked' }, 'body', 1],
+  ])('gets %s %j again only if that is harmless, and once', async (method, headers, body, times) => {
+    await start(drop);
+    expect(await sent(method, headers, body)).toMatchObject({ status: 502 });
+    expect(seen()).toBe(times);
+    expect(await proxy.counts('dependency_failures_total')).toEqual({ 'dependency=upstream,kind=failed': 1 });
+  });
+
+  it('may serve the second try', async () => {
+    await start((request, response) => (seen() === 1 ? request.socket.destroy() : response.end('served')));
+    expect(await sent()).toMatchObject({ status: 200, content: 'served' });
+  });
+
+  it('does not get the request again once its response has begun', async () => {
+    await start(({ socket }) => void socket.end('HTTP/1.1 200 OK\r\nContent-Le'));
+    expect(await sent()).toMatchObject({ status: 502, problem: 'dependency-failed' });
+    expect(seen()).toBe(1);
+  });
+});
+
+describe('an upstream that does not begin its response', () => {
+  it('makes it a 504, and the request is given up', async () => {
+    const { answer, given } = silence();
+    await start(answer, { firstByte: 40 });
+    const began = performance.now();
+    expect(await sent()).toMatchObject({ status: 504, problem: 'dependency-timeout' });
+    expect(performance.now() - began).toBeGreaterThan(39);
+    await given;
+    expect(await proxy.counts('dependency_failures_total')).toEqual({ 'dependency=upstream,kind=timeout': 1 });
+  });
+
+  it('is not blamed for a client that pauses within its body', async () => {
+    await start(answerWhenRead, { firstByte: 40 });
+    const { request, answer } = proxy.start('POST', { 'Content-Length': 6 });
+    request.write('xxx');
+    await delay(120);
+    request.end('yyy');
+    expect((await answer).statusCode).toBe(200);
+    (await answer).resume();
+  });
+
+  it('has its time after each piece of the body', async () => {
+    await start(answerWhenRead, { firstByte: 150 });
+    const { request, answer } = proxy.start('POST', { 'Content-Length': 4 });
+    for (const piece of 'body') {
+      request.write(piece);
+      await delay(60);
+    }
+    expect((await answer).statusCode).toBe(200);
+    (await answer).resume();
+  });
+
+  it('may take any time once it has begun', async () => {
+    await start(
+      (_request, response) => {
+        response.write('a');
+        setTimeout(() => response.end('b'), 120);
+      },
+      { firstByte: 40 },
+    );
+    expect((await sent()).content).toBe('ab');
+  });
+});
+
+describe('a client that leaves', () => {
+  it('before the response ends the request at the upstream', async () => {
+    const { answer, asked, given } = silence();
+    await start(answer);
+    const { request } = proxy.start();
+    request.end();
+    await asked;
+    request.destroy();
+    await given;
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+  });
+
+  it('within its body ends the request at the upstream', async () => {
+    const { answer, asked, given } = silence();
+    await start(answer);
+    const { request } = proxy.start('POST', { 'Content-Length': 100 });
+    request.write('some');
+    await asked;
+    request.destroy();
+    await given;
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+  });
+
+  it('within the response ends the request at the upstream', async () => {
+    const given = Promise.withResolvers<void>();
+    await start((request, response) => {
+      response.write('some');
+      void closing(request).then(() => given.resolve());
+    });
+    const { request, answer } = proxy.start();
+    request.end();
+    (await answer).on('error', () => undefined);
+    request.destroy();
+    await given.promise;
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+  });
+});
+
+describe('the end of the session', () => {
+  const events: Answer = (_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
+  };
+
+  it.each<[string, OutgoingHttpHeaders]>([
+    ['that its client asked for', { Accept: 'text/event-stream' }],
+    ['that its client did not ask for', {}],
+  ])('completes an event stream %s, which counts as one stream', async (_what, headers) => {
+    await start(events, { perSession: 1 });
+    const { request, answer } = proxy.start('GET', headers);
+    request.end();
+    const incoming = await answer;
+    await once(incoming, 'data');
+    expect(await proxy.counts('open_streams')).toEqual({ 'kind=event-stream': 1 });
+    expect(await sent('GET', headers)).toMatchObject({ status: 429 });
+    proxy.endSession();
+    expect([await text(incoming), incoming.complete]).toEqual(['', true]);
+    expect(await proxy.counts('open_streams')).toEqual({});
+    expect((await proxy.counts('proxied_requests_aborted_total'))['side=session']).toBe(1);
+  });
+
+  it('answers a request that has no response yet with 401, and ends it at the upstream', async () => {
+    const { answer, asked, given } = silence();
+    await start(answer);
+    const { request, answer: head } = proxy.start('GET', { Accept: 'text/event-stream' });
+    request.end();
+    await asked;
+    proxy.endSession();
+    const incoming = await head;
+    expect([incoming.statusCode, await text(incoming)]).toEqual([401, expect.stringContaining('unauthenticated')]);
+    await given;
+  });
+
+  it('answers an upload with 401', async () => {
+    const { answer, asked, given } = silence();
+    await start(answer);
+    const { request, answer: head } = proxy.start('POST', { 'Content-Length': 100 });
+    request.write('some');
+    await asked;
+    proxy.endSession();
+    expect((await head).statusCode).toBe(401);
+    await given;
+    request.destroy();
+  });
+
+  it('cuts any other response, so that it does not seem complete', async () => {
+    await start((_request, response) => void response.write('some'));
+    const { request, answer } = proxy.start();
+    request.end();
+    const incoming = await answer;
+    await once(incoming, 'data');
+    proxy.endSession();
+    await expect(text(incoming)).rejects.toThrow();
+    expect(incoming.complete).toBe(false);
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
+  });
+
+  it('closes a WebSocket', async () => {
+    await start();
+    const socket = await upgraded();
+    expect(await proxy.counts('open_streams')).toEqual({ 'kind=websocket': 1 });
+    const isClosed = closed(socket);
+    proxy.endSession();
+    await isClosed;
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
+  });
+});
+
+const handshake =
+  'GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n';
+
+/** Opens a WebSocket, and returns its connection. */
+async function upgraded() {
+  const socket = connect(proxy.port, '127.0.0.1').on('error', () => undefined);
+  socket.write(handshake);
+  const [head] = await once(socket, 'data');
+  expect(String(head)).toMatch(/^HTTP\/1.1 101 /);
+  return socket.resume();
+}
+
+describe('a WebSocket', () => {
+  it('is joined with one at the upstream, and ends with it', async () => {
+    await start();
+    proxy.upstream.onUpgrade = (request, socket) => {
+      acceptWebSocket(request, socket);
+      socket.once('data', (chunk: Buffer) => socket.end(`got ${chunk}`));
+    };
+    const socket = await upgraded();
+    const got = once(socket, 'data');
+    socket.write('mine');
+    expect(String(await got)).toBe('got mine');
+    expect(proxy.upstream.last().headers).toMatchObject({ upgrade: 'websocket', authorization: 'Bearer token' });
+    socket.end();
+    await closed(socket);
+    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({});
+  });
+
+  it('outlives the time in which an upstream must begin its response', async () => {
+    await start(undefined, { firstByte: 40 });
+    const socket = await upgraded();
+    await delay(100);
+    expect([socket.destroyed, await proxy.counts('dependency_failures_total')]).toEqual([false, {}]);
+    socket.resetAndDestroy();
+  });
+
+  it('that the upstream refuses has the upstream’s own response', async () => {
+    await start();
+    proxy.upstream.onUpgrade = (_request, socket) =>
+      void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\nnot me');
+    const { status, body } = await sendRaw(proxy.port, handshake);
+    expect([status, body]).toEqual([403, 'not me']);
+  });
+
+  it('is not asked for again if the upstream closes the connection', async () => {
+    await start();
+    proxy.upstream.onUpgrade = (_request, socket) => void socket.destroy();
+    expect((await sendRaw(proxy.port, handshake)).status).toBe(502);
+    expect(seen()).toBe(1);
+  });
+
+  it('whose client leaves during the handshake ends at the upstream', async () => {
+    const given = Promise.withResolvers<void>();
+    await start();
+    proxy.upstream.onUpgrade = (_request, socket) => void socket.resume().once('end', () => given.resolve());
+    const socket = connect(proxy.port, '127.0.0.1').on('error', () => undefined);
+    socket.write(handshake);
+    await proxy.upstream.waitFor(1);
+    socket.end();
+    await given.promise;
+    await expect.poll(() => proxy.counts('proxied_requests_aborted_total'), timeout).toEqual({ 'side=client': 1 });
+  });
+});
+
+describe('a client that is too slow', () => {
+  it('with its body gets 408, and its connection closes', async () => {
+    const { answer, given } = silence();
+    await start(answer, { least: 1_000_000 });
+    const { request, answer: head } = proxy.start('POST', { 'Content-Length': 1_000 });
+    request.write('some');
+    const incoming = await head;
+    expect([incoming.statusCode, incoming.headers.connection]).toEqual([408, 'close']);
+    expect(await text(incoming)).toContain('request-timeout');
+    await given;
+    expect(await proxy.counts('slow_bodies_total')).toEqual({ 'direction=upload': 1 });
+    request.destroy();
+  });
+
+  it.each([
+    ['while the upstream sends', (response: ServerResponse) => void response.write(Buffer.alloc(20_000_000))],
+    ['after the upstream has sent all', (response: ServerResponse) => void response.end(Buffer.alloc(8_000_000))],
+  ])('to read a response is cut off %s', async (_when, act) => {
+    await start((_request, response) => act(response), { least: 1_000_000_000 });
+    const { request, answer } = proxy.start();
+    request.end();
+    const incoming = await answer;
+    await expect.poll(() => proxy.counts('slow_bodies_total'), timeout).toEqual({ 'direction=download': 1 });
+    await expect(buffer(incoming)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,118 @@
+// The proxy of the token handler in this process, between a real client and an upstream that a test sets. Guards,
+// directory and sessions are left out: each request belongs to one session, which a test can end.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createPlainListener } from '../../src/service/http/plain-listener.ts';
+import { serveUpgrades, upgradeOf } from '../../src/service/http/upgrades.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
+import type { LiveSession } from '../../src/token-handler/sessions/session.ts';
+import { createPassingBuffers, createReadAhead } from '../../src/token-handler/targets/body-memory.ts';
+import { createConnections } from '../../src/token-handler/targets/connections.ts';
+import { createProxy } from '../../src/token-handler/targets/proxied-request.ts';
+import { createRequestHeaders } from '../../src/token-handler/targets/request-headers.ts';
+import { createStreams } from '../../src/token-handler/targets/streams.ts';
+import { createTargetMetrics } from '../../src/token-handler/targets/target-metrics.ts';
+import { createTransferRate } from '../../src/token-handler/targets/transfer-rate.ts';
+import { captureLog } from './captured-log.ts';
+import { startUpstream } from './upstream.ts';
+
+export interface ProxyOfTest {
+  /** Milliseconds that the upstream may take to begin its response. */
+  firstByte?: number;
+  /** Minimum rate of bodies in bytes per second, over 60 ms. */
+  least?: number;
+  perSession?: number;
+}
+
+export type RunningProxy = Awaited<ReturnType<typeof startProxy>>;
+
+export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 }: ProxyOfTest = {}) {
+  const upstream = await startUpstream();
+  const metrics = createMetrics();
+  const targetMetrics = createTargetMetrics({ registry: metrics.registry, namesTargets: false });
+  const connections = createConnections({
+    perUpstream: 8,
+    personShare: 100,
+    tenantShare: 100,
+    onRefused: () => undefined,
+  });
+  const streams = createStreams({ perSession, total: 100, metrics: targetMetrics });
+  const rate = createTransferRate({ least, window: 60 });
+  const listeners = new Set<() => void>();
+  const onEnd = (listener: () => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+  const session = {
+    ...{ session: { handle: 'h', tenantId: 'town', user: { id: 'ada' } }, onEnd },
+    accessToken: async () => 'token',
+  } as unknown as LiveSession;
+  const forward = createProxy({
+    ...{ connections, rate, firstByte, metrics: { ...targetMetrics, dependencyFailures: metrics.dependencyFailures } },
+    // Watches a long request at once; the product waits for a second.
+    streams: { ...streams, watch: (of, end) => of.onEnd(end) },
+    bodies: { buffers: createPassingBuffers(), readAhead: createReadAhead() },
+  });
+  const headersOf = createRequestHeaders({ tenantHeader: 'X-Tenant', alsoDropped: [] });
+  const { log, lines } = captureLog();
+  const listener = createPlainListener(
+    { log, metrics, trustedProxies: 0 },
+    {
+      routeOf: () => '/',
+      serve(request, response) {
+        const { forwarded, requestId } = response.locals;
+        const added = { accessToken: 'token', forwarded, requestId, traceparent: 'trace', isNewTrace: false };
+        const isUpgrade = upgradeOf(request) !== undefined;
+        const isStream = isUpgrade || request.headers.accept === 'text/event-stream';
+        const { method = 'GET', url = '/' } = request;
+        const headers = headersOf(request, added);
+        return forward(request, response, {
+          method,
+          path: url,
+          origin: upstream.url,
+          headers,
+          isUpgrade,
+          isStream,
+          session,
+        });
+      },
+    },
+  );
+  const server = createServer(listener);
+  serveUpgrades(server, listener);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    ...{ upstream, port, lines, held: () => connections.count().held },
+    /** The number of requests that watch the session. */
+    watching: () => listeners.size,
+    endSession() {
+      for (const listen of [...listeners]) listen();
+    },
+    /** Begins a request. The test writes its body. */
+    start(method = 'GET', headers: OutgoingHttpHeaders = {}) {
+      const request = send({ port, host: '127.0.0.1', method, headers, path: '/base/a?b', agent: false });
+      const answer = once(request, 'response').then(([incoming]) => incoming as IncomingMessage);
+      // A test that leaves does not wait for the response.
+      answer.catch(() => undefined);
+      request.on('error', () => undefined);
+      return { request, answer };
+    },
+    /** The samples of a metric that are not 0, by their labels. */
+    async counts(name: string) {
+      const text = await metrics.registry.metrics();
+      const samples = [...text.matchAll(new RegExp(`^formgate_${name}\\{(.*)\\} ([1-9].*)$`, 'gm'))];
+      return Object.fromEntries(samples.map(([, labels = '', value]) => [labels.replaceAll('"', ''), Number(value)]));
+    },
+    async close() {
+      streams.close();
+      rate.close();
+      await connections.close();
+      server.close().closeAllConnections();
+      await upstream.close();
+    },
+  };
+}
