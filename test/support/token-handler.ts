@@ -15,7 +15,7 @@ import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } 
 import { createTestDatabase } from './postgres.ts';
 import { readAgain } from './read-again.ts';
 
-export const cacheLifetime = 'PT0.05S';
+const cacheLifetime = 'PT0.05S';
 
 /** The initial access token of the embedded identity provider's realms. */
 export const registrationToken = 'demo-registration-token';
