@@ -4,13 +4,14 @@ import { keycloakOfRun } from './test/keycloak/keycloak-of-run.ts';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
+import { listSecondTries } from './test/support/second-tries.ts';
 import { isFullRun } from './test/support/sizes.ts';
 import { withoutSlowFiles } from './test/support/slow-files.ts';
 import { endStalledRun } from './test/support/stalled-run.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
-  plugins: [endStalledRun()],
+  plugins: [endStalledRun(), listSecondTries()],
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
     // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages, npm run
@@ -38,8 +39,8 @@ export default defineConfig({
     // The other files of a run may keep a machine busy for longer than the default of a second. A long timeout costs
     // nothing while the condition comes true.
     expect: { poll: { timeout: 60_000 } },
-    // A test that fails now and then hides a defect, of the test or of the product. CI runs the suite on a busy machine.
-    retry: 0,
+    // A test that needs a second try is a defect. CI lists it, and does not refuse an unrelated change for it.
+    retry: isFullRun() ? 1 : 0,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -2,7 +2,10 @@
 import { type Listening, listen } from './listen.ts';
 import { UsageError } from './options.ts';
 
-/** The start calls this function first, so that nothing has changed if the port is in use. Throws UsageError. */
+/**
+ * `npm start` calls this function before it changes anything, so that a port in use causes no changes. Throws
+ * UsageError.
+ */
 export async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
   return listen(handle, port).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')

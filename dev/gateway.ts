@@ -129,7 +129,7 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
 }
 
 /**
- * Protects against DNS rebinding: a hostile page can let its own host name resolve to 127.0.0.1 and read the mailbox.
+ * Protects against DNS rebinding: a hostile page can make its own host name resolve to 127.0.0.1 and read the mailbox.
  * Only names that always mean this machine are served.
  */
 function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {

@@ -9,7 +9,7 @@ export interface StartOptions {
   fresh: boolean;
   help: boolean;
   urnPrefix: string;
-  /** Redis for the sessions. Without it, the token handler keeps them in memory. */
+  /** URL of the Redis for the sessions. Without it, the token handler keeps them in memory. */
   redisUrl?: string;
 }
 

@@ -219,7 +219,9 @@ async function startChildren(run: ChildrenRun): Promise<Children> {
   };
 }
 
-/** Writes the environment for `npm run reconcile` until the stop. It has secrets, so only its owner may read it. */
+/**
+ * Writes the environment for `npm run reconcile` until the stop. It contains secrets, so only its owner may read it.
+ */
 async function writeReconcilerEnvironment({ options, stack }: Run, environment: Record<string, string>): Promise<void> {
   const file = join(options.directory, 'reconciler.env');
   await rm(file, { force: true });

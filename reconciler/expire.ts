@@ -26,7 +26,7 @@ export interface ExpiryOptions {
   pool: pg.Pool;
   store: ExpiryStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
-  /** Retention periods with which to measure how overdue the forms of unreadable definitions are. */
+  /** Retention periods that are assumed for unreadable definitions, to measure how overdue their forms are. */
   defaults: Retention;
   /** Number of forms in a batch while requests are served. */
   batchSize: number;
@@ -135,7 +135,7 @@ async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions,
     for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
     return sum;
   };
-  // The total is only for the progress, so a failure is ignored.
+  // The total is only for the progress report, so a failure is ignored.
   progress.begin(stage, await total().catch(() => undefined));
   for (const chunk of inChunks(policies)) {
     const unchanged = await walkChunk(stage, chunk, options, outcome);

@@ -27,7 +27,7 @@ interface Scan {
   limit: number;
 }
 
-/** Processes a batch. Rejects with failures that no row caused. */
+/** Processes a batch. Rejects with a failure that was not caused by a row. */
 export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
     return { ...(await take(scan, options)), quarantined: 0 };

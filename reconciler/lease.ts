@@ -1,6 +1,6 @@
 // The lease of a run, and its transactions. A run acquires the lease by increasing its generation. Each transaction of
-// the run locks the row of the lease and checks the generation, so that a run that lost the lease writes nothing,
-// however late it resumes. If a run dies, its lease expires.
+// the run locks the row of the lease and checks the generation, so that a run that lost the lease writes nothing, even
+// if it resumes much later. If a run dies, its lease expires.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
@@ -38,7 +38,7 @@ export interface Lease extends Pick<Writer, 'transact'> {
 
 export interface RetryOptions {
   log: Logger;
-  /** When aborted, failures are not retried any more. */
+  /** When aborted, failures are no longer retried. */
   signal: AbortSignal;
 }
 

@@ -1,5 +1,6 @@
-// Adapts the expiry to the load of the database. While requests are served, batches are small and limited in rate, so that
-// requests keep most of the database. Otherwise, batches follow each other without a pause, and grow while they are quick.
+// Adapts the expiry to the load of the database. While requests are served, batches are small and limited in rate, so
+// that requests keep most of the database. Otherwise, batches follow each other without a pause, and grow while they
+// are quick.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
@@ -39,9 +40,12 @@ const growth = 20;
  * than `most`. A longer batch would delay a request that needs one of its forms.
  */
 const quick = { least: 100, most: 250 };
-/** Requests count as served if `busy` or more of the last `kept` checks found one. Probes and scrapes appear in fewer. */
+/**
+ * Requests count as being served if at least `busy` of the last `kept` checks found requests. Probes and scrapes show
+ * up in fewer checks.
+ */
 const checks = { kept: 5, busy: 3 };
-/** Milliseconds after which requests count as over. */
+/** Milliseconds without requests after which no requests count as being served. */
 const quietPeriod = 2_000;
 
 export function createPace({ batchSize, hasRequests, signal, now = () => performance.now() }: PaceOptions): Pace {

@@ -61,7 +61,7 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
   };
 }
 
-/** Formats a pace: `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
+/** Formats the progress and its pace: `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
 export function describePace(what: string, { done, total, rate, secondsLeft }: Pace): string {
   const number = (value: number) => value.toLocaleString('en');
   const shown = [

@@ -1,5 +1,6 @@
-// Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms that
-// may have duplicates. If the service fails or denies access, the forms wait for the next run, and this run still succeeds.
+// Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms
+// that may have duplicates. If the service fails or denies access, the forms wait for the next run, and this run still
+// succeeds.
 
 import { type CheckOptions, dueChecks, removeOthers, settleChecks } from '../src/forms/expiry/subscriber-checks.ts';
 import { failureFields } from '../src/platform/platform-error.ts';

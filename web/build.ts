@@ -1,5 +1,5 @@
-// Builds the pages into web/dist, with a compressed copy of each file beside it. Does nothing if web/dist was built from
-// the same files: `npm run build --workspace web`.
+// Builds the pages into web/dist, with a compressed copy of each file beside it. Does nothing if web/dist was built
+// from the same files: `npm run build --workspace web`.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -12,11 +12,13 @@ const root = import.meta.dirname;
 const output = join(root, 'dist');
 /** Each is a folder with an index.html, and is served under its name. */
 const apps = ['apply', 'console'];
-/** Each is a folder with a script of the same name. The scripts are for frontends and for /docs/try, not for the pages. */
+/**
+ * Each is a folder with a script of the same name. The scripts are for frontends and for /docs/try, not for the pages.
+ */
 const modules = ['token-handler-client', 'try'];
 const sources = [...apps, 'shared', ...modules, 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
 
-/** Builds the pages if a source has changed since. Safe to run several times at once. */
+/** Builds the pages if a source has changed since the last build. Concurrent runs are safe. */
 export async function buildPages(): Promise<void> {
   if (existsSync(join(output, hashOf(sources)))) return;
   // A separate process with its own NODE_ENV: in tests, Vite would build for development, with paths of this machine.
@@ -39,8 +41,8 @@ async function build(): Promise<void> {
 }
 
 /**
- * JSON Forms imports ajv for functions that the pages do not use. Ajv compiles schemas with eval, which the pages' policy
- * forbids, and is twice as large as a page.
+ * JSON Forms imports ajv for functions that the pages do not use. Ajv compiles schemas with eval, which the pages'
+ * policy forbids, and is twice as large as a page.
  */
 const withoutAjv = {
   name: 'without-ajv',
@@ -51,7 +53,7 @@ const withoutAjv = {
 
 /** With `hidden`, also writes source maps, to which no file refers. The other files are the same in both cases. */
 export async function buildApp(app: string, outDir: string, sourcemap: false | 'hidden' = false): Promise<void> {
-  // Loaded here, because a start whose pages are built does not need it.
+  // Loaded here, because it is not needed if the pages are already built.
   const vite = await import('vite');
   await vite.build({
     configFile: false,

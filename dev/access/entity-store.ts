@@ -22,8 +22,8 @@ export interface EntityStore {
   remove(key: EntityKey): Promise<void>;
   removeByGrant(realm: string, kind: string, grantId: string): Promise<void>;
   /**
-   * Returns the realm's private signing key. Calls `create` if the realm has no key. After concurrent calls, one key is
-   * kept.
+   * Returns the realm's private signing key. Calls `create` if the realm has no key. Concurrent calls all return the
+   * same key.
    */
   signingKey(realm: string, create: () => Promise<JWK>): Promise<JWK>;
   removeExpired(): Promise<void>;

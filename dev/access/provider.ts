@@ -162,7 +162,7 @@ async function grantEverything(ctx: KoaContextWithOIDC) {
 
 type JwtCustomizer = NonNullable<NonNullable<NonNullable<Configuration['formats']>['customizers']>['jwt']>;
 
-/** Changes the library's access token (RFC 9068) into the form of Keycloak's tokens. */
+/** Gives the library's access token (RFC 9068) the header and claims of Keycloak's tokens. */
 async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<JwtCustomizer>): Promise<void> {
   const clientId = token.clientId ?? '';
   const person =

@@ -1,5 +1,5 @@
 // Defines a realm of the embedded identity provider: its people, its clients and the claims of their tokens. The claims
-// have Keycloak's form, because clusters usually use Keycloak.
+// are named and nested as in Keycloak, which most clusters use.
 import { createHash } from 'node:crypto';
 import { isSameText } from '../../src/service/same-text.ts';
 

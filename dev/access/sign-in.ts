@@ -5,7 +5,10 @@ import { html } from '../../src/service/openapi/html.ts';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import type { Realm } from './realm.ts';
 
-/** Routes below the realm's path. The library redirects the browser here, and continues after the form. */
+/**
+ * Routes below the realm's path. The library redirects the browser here, and continues the sign-in when the form was
+ * submitted.
+ */
 export function createSignInRoutes(provider: Provider, realm: Realm): express.Router {
   const router = express.Router();
   router.get('/login-actions/authenticate/:uid', async (req, res) => {

@@ -1,5 +1,5 @@
-// Registers the console's client for the demo tenant at the identity provider, so that people can sign in immediately. The
-// token handler writes this client to the core configuration.
+// Registers the console's client for the demo tenant at the identity provider, so that people can sign in immediately.
+// The token handler writes this client to the core configuration.
 import { setTimeout as delay } from 'node:timers/promises';
 import { consoleId } from '../../src/service/clients/client-rules.ts';
 
@@ -13,7 +13,7 @@ export interface ConsoleConnection {
 }
 
 /**
- * Registers the client. If it is already registered, replaces its redirect URI, because the port can differ from that of
+ * Registers the client. If it is already registered, replaces its redirect URI, because the port may have changed since
  * the last start. Waits until the token handler has written the client. Throws after 30 s, or if a request fails.
  */
 export async function registerConsole({ url, token, publicUrl }: ConsoleConnection): Promise<void> {

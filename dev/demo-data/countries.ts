@@ -43,7 +43,7 @@ export async function createCountriesRegister({ formsUrl, platformUrl, token }: 
   const description = 'Countries of ISO 3166-1, in English and French';
   const register = { name: countriesName, description, entries: countries };
   if ((await send('POST', `${formsUrl}/form/v1/registers`, register)) === 409) return;
-  // The register API cannot set anonymousRead; only the administration of configuration can.
+  // The register API cannot set anonymousRead; only an update of the configuration definition can.
   const update = { [`data-register:${countriesName}`]: { anonymousRead: true } };
   const definitions = `${platformUrl}/configuration/v2/configuration/platform/configuration-service`;
   await send('PATCH', definitions, { operation: 'UPDATE', update });

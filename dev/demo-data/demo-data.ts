@@ -58,7 +58,7 @@ export async function waitForNotices(connection: Connection): Promise<void> {
 
 export const demoConsoleId = 'demo-console';
 
-/** Creates the client, or adds its redirect URI, because the port can differ from that of the last start. */
+/** Creates the client, or adds its redirect URI, because the port may have changed since the last start. */
 async function writeDemoConsole(connection: Connection, publicUrl: string): Promise<void> {
   const redirectUri = `${publicUrl}/token-handler/clients/${demoConsoleId}/callback`;
   const latest = await call(connection, 'GET', 'platform/token-handler/latest');

@@ -7,7 +7,7 @@ export interface Message {
   subject: string;
   text: string;
   html?: string;
-  /** As received, as text. Missing in messages that an older version stored. */
+  /** The text of the message as received. Missing in messages that an older version stored. */
   source?: string;
   /** ISO 8601 */
   received: string;

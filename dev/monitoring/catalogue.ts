@@ -1,5 +1,6 @@
-// The catalogue of all metrics. It makes the metrics of each process in an empty registry, without starting a service,
-// and adds the question that each one answers. docs/metrics.md, dashboards and tests are made from it.
+// The catalogue of all metrics. It creates the metrics of each process in an empty registry, without starting a
+// service, and adds the question that each one answers. docs/metrics.md and the dashboards are generated from it, and
+// tests use it.
 import { createAddressMetrics } from '../../src/forms/addresses/address-metrics.ts';
 import { createCodeMetrics } from '../../src/forms/codes/code-metrics.ts';
 import { createSchemaMetrics } from '../../src/forms/definitions/schema-metrics.ts';
@@ -42,7 +43,7 @@ export interface CatalogueEntry {
   type: MetricType;
   labels: readonly string[];
   help: string;
-  /** The question of an operator that the metric answers. */
+  /** The operator's question that the metric answers. */
   question: string;
   /** True for the default metrics of prom-client. */
   isDefault: boolean;
@@ -90,7 +91,7 @@ const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
   },
 };
 
-/** Returns the metrics of all processes, those of each process sorted by name. Throws if a metric has no question. */
+/** Returns the metrics of all processes, sorted by name within each process. Throws if a metric has no question. */
 export function createCatalogue(): CatalogueEntry[] {
   return monitoredProcesses.flatMap((process) => metricsOf(process).sort((a, b) => (a.name < b.name ? -1 : 1)));
 }

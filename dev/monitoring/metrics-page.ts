@@ -1,4 +1,4 @@
-// The text of docs/metrics.md, made from the catalogue.
+// The text of docs/metrics.md, generated from the catalogue.
 import { type CatalogueEntry, type MonitoredProcess, monitoredProcesses } from './catalogue.ts';
 
 const titles: Record<MonitoredProcess, string> = {
@@ -38,7 +38,7 @@ function row({ name, type, labels, help, question }: CatalogueEntry): string {
 const head = ['| metric | type | labels | meaning | question |', '| --- | --- | --- | --- | --- |'];
 const table = (entries: readonly CatalogueEntry[]) => [...head, ...entries.map(row)].join('\n');
 
-/** Metrics that several processes export are in a table of their own. */
+/** Metrics that several processes export are in a separate table. */
 export function metricsPage(catalogue: readonly CatalogueEntry[]): string {
   const processesOf = (name: string) => catalogue.filter((entry) => entry.name === name).map(({ process }) => process);
   const own = catalogue.filter(({ isDefault }) => !isDefault);

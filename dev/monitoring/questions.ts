@@ -82,7 +82,9 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_jobs_oldest_waiting_seconds: 'How late are events and notices?',
 };
 
-/** Questions of the default metrics of prom-client, by the beginning of their names. The longest match counts. */
+/**
+ * Questions of the default metrics of prom-client, by the prefix of their names. The longest matching prefix applies.
+ */
 export const defaultQuestions: Readonly<Record<string, string>> = {
   nodejs_active_: 'Do open handles or requests pile up?',
   nodejs_eventloop_lag: 'Is the event loop blocked, so that all requests of the pod wait?',

@@ -12,11 +12,11 @@ export interface Binaries {
   pgCtl: string;
 }
 
-/** Folder for root's files that another account must read. Used if that account may not enter the project's folder. */
+/** Folder for root's files that another account must read. Used if that account cannot enter the project's folder. */
 export const openFolder = '/var/lib/formgate';
 
 /**
- * Returns the programs, in a folder that `user` may enter. If the project is in a closed folder such as `/root`, the
+ * Returns the programs, in a folder that `user` can enter. If the project is in a closed folder such as `/root`, the
  * programs and their libraries are copied to `/var/lib/formgate` once. Postgres finds the libraries relative to the
  * path of the program.
  */

@@ -31,7 +31,8 @@ export async function connect(url: string): Promise<pg.Client> {
 }
 
 /**
- * Runs a program as the account of Postgres. Omits the caller's PG* variables, which would change the program's target.
+ * Runs a program under the account that Postgres runs as. Omits the caller's PG* variables, which would change the
+ * program's target.
  */
 export async function run(
   cluster: Cluster,

@@ -28,13 +28,14 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
         throw new Error(`Another Formgate is running with the data in ${cluster.home}. Stop it first.`);
       continue;
     }
-    // Either Postgres is starting or stopping, or another program has got the process id. Do not wait for another
-    // program.
+    // Either Postgres is starting or stopping, or another program has got the process id. Waiting for another program
+    // would be of no use.
     if (!(await commandOf(Number(pid))).includes(cluster.data)) break;
     if (Date.now() > deadline)
       throw new Error(`The Postgres in ${cluster.home} does not respond. Stop process ${pid}.`);
   }
-  // Postgres would not start: it assumes that any process with the id in this file is a running server.
+  // Otherwise Postgres would not start, because it assumes that any process with the id in this file is a running
+  // server.
   await rm(pidFile, { force: true });
 }
 

@@ -1,5 +1,5 @@
-// Owns a running Postgres while this process runs, by a connection that holds an advisory lock. The lock shows a later
-// start that the server is in use. A crash of a backend ends all connections; the lock is then acquired again.
+// Owns a running Postgres while this process runs, by means of a connection that holds an advisory lock. The lock tells
+// a later start that the server is in use. A crash of a backend ends all connections; the lock is then acquired again.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Cluster, connect, databaseUrl, ownerLock, stopServer } from './cluster.ts';
@@ -10,7 +10,10 @@ export interface EmbeddedPostgres {
   databaseUrl(name: string): string;
   /** Creates the database if it does not exist, and returns its URL. */
   ensureDatabase(name: string): Promise<string>;
-  /** Resolves when Postgres has ended unexpectedly: not by `stop`, and not for a recovery after a backend's crash. */
+  /**
+   * Resolves when Postgres has ended unexpectedly. Does not resolve after `stop`, or during a recovery from a backend's
+   * crash.
+   */
   failed: Promise<void>;
   stop(): Promise<void>;
 }

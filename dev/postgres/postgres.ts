@@ -12,8 +12,8 @@ import { findUnprivilegedUser, isOpenToAll } from './unprivileged-user.ts';
 
 /**
  * Starts Postgres on a free port of 127.0.0.1 with its files in `directory`. If this process runs as root and the
- * account of Postgres may not enter that folder, the files are in `/var/lib/formgate/<hash>`. Throws if another run
- * uses the folder. `settings` are server settings, such as `fsync: 'off'`.
+ * account that Postgres runs as cannot enter that folder, the files are in `/var/lib/formgate/<hash>`. Throws if
+ * another run uses the folder. `settings` are server settings, such as `fsync: 'off'`.
  */
 export async function startPostgres(options: {
   directory: string;
@@ -57,7 +57,7 @@ async function createHome({ home, user }: Cluster): Promise<void> {
 }
 
 async function createCluster(cluster: Cluster): Promise<void> {
-  // The process id makes the name unique, because initdb of a killed start may still be writing.
+  // The process id makes the name unique, because the initdb of a start that was killed may still be writing.
   const unfinished = join(cluster.home, `data.unfinished.${process.pid}`);
   const passwordFile = join(cluster.home, 'password');
   await removeUnfinished(cluster);

@@ -33,7 +33,7 @@ function parseAccounts(passwd: string): UnprivilegedUser[] {
   });
 }
 
-/** True if every account may enter `path`, which requires search permission on each folder of the path. */
+/** True if every account can enter `path`, which requires search permission on each folder of the path. */
 export async function isOpenToAll(path: string): Promise<boolean> {
   for (let folder = path; ; folder = dirname(folder)) {
     const found = await stat(folder).catch(() => undefined);

@@ -107,7 +107,7 @@ function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   return child;
 }
 
-/** Waits for the end of the child and returns the reason. */
+/** Waits until the child ends, and returns the reason. */
 async function ended(child: ChildProcess): Promise<string> {
   if (child.exitCode === null && child.signalCode === null)
     await new Promise((done) => child.once('exit', done).once('error', done));

@@ -39,7 +39,10 @@ export async function readRelease(): Promise<Release> {
   return { version, revision, source, moment: new Date(Number(seconds) * 1_000) };
 }
 
-/** Returns the number of packages. Throws if the changelog or a licence is not ready for a release. */
+/**
+ * Returns the number of packages. Throws if the changelog is not ready for a release, or the licence of a package is
+ * not permitted.
+ */
 export async function writeDocuments(release: Release, output: string): Promise<number> {
   const read = (path: string) => readFile(join(root, path), 'utf8');
   const notes = releaseNotes(await read('CHANGELOG.md'), release.version);
@@ -63,7 +66,7 @@ export async function buildImage(release: Release, command: ReleaseCommand, outp
   const { version, revision } = release;
   const tag = `formgate:${version}`;
   const args = ['--build-arg', `VERSION=${version}`, '--build-arg', `REVISION=${revision}`, ...builderArguments];
-  // The same commit gives the same times in the image.
+  // Gives builds of the same commit the same times in the image.
   const time = Math.floor(release.moment.getTime() / 1_000);
   const archive = join(output, `formgate-image-${version}.tar`);
   if (builder === 'docker') {

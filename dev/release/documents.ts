@@ -1,5 +1,5 @@
-// The documents of a release: bill of materials, licences, notes and provenance. Each is made from files of the repository
-// only, so the same commit gives the same documents.
+// The documents of a release: bill of materials, licences, notes and provenance. Each is generated only from files of
+// the repository, so the same commit gives the same documents.
 import type { Package } from './packages.ts';
 
 export interface Release {
@@ -47,7 +47,10 @@ function purlOf(name: string, version: string): string {
   return `pkg:npm/${name.replace(/^@/, '%40')}@${version}`;
 }
 
-/** Licences that may be part of the image. Others need a decision, because they may bind those who install it. */
+/**
+ * Licences that may be part of the image. Any other licence needs a decision, because it may impose obligations on
+ * users of the image.
+ */
 const permittedLicences: ReadonlySet<string> = new Set([
   ...['MIT', 'MIT-0', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0', 'Unlicense'],
   ...['Python-2.0', 'PSF-2.0', 'CC0-1.0'],

@@ -1,5 +1,5 @@
-// The packages of the image, read from package-lock.json: those that `npm ci` installs there (see the Dockerfile), and those
-// from which the pages are built.
+// The packages of the image, read from package-lock.json: those that `npm ci` installs there (see the Dockerfile), and
+// those from which the pages are built.
 import { z } from 'zod';
 
 export interface Package {
@@ -46,7 +46,9 @@ const builder = 'vite';
 /** Packages of the samples, which are not in the image. */
 const ofSamples = new Set(['react', 'react-dom']);
 
-/** Returns the packages that the workspace `web` names, and their dependencies, because the pages contain their code. */
+/**
+ * Returns the packages that the workspace `web` names, and their dependencies, because the pages contain their code.
+ */
 export function pagePackages(lockFile: string): Package[] {
   const { packages } = lockSchema.parse(JSON.parse(lockFile));
   const found = new Map<string, Entry>();
@@ -86,7 +88,7 @@ function toPackage(path: string, { name, version = '', license, integrity = '' }
   };
 }
 
-/** Sorts the packages and removes duplicates: a package may be installed at several places. */
+/** Sorts the packages and removes duplicates: a package may be installed in several places. */
 function unique(packages: Package[]): Package[] {
   const byId = new Map(packages.map((item) => [`${item.name}@${item.version}`, item]));
   return [...byId.values()].sort((a, b) => a.name.localeCompare(b.name, 'en') || a.version.localeCompare(b.version));

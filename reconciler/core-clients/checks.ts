@@ -87,7 +87,10 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
   return { type, status: 'True', reason: 'Resolved', message: 'The directory knows the upstream of each target.' };
 }
 
-/** Returns the resource's last condition. If it has none, or only one about other targets, returns `unknown`. */
+/**
+ * Returns the last result of the check, from the resource's status. Returns `unknown` if there is none, or if it is
+ * about other targets.
+ */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);
   // A `Shadows` condition from an earlier version of the resource still counts: it is about the client id, which is

@@ -5,9 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
 import { retryDelay } from '../../src/service/retry.ts';
 
-/**
- * `timeout`: no complete response in time. `refused`: a 4xx without its own kind. `failed`: 5xx or an invalid response.
- */
+/** `timeout`: no complete response in time. `refused`: any other 4xx. `failed`: 5xx or an invalid response. */
 export type ClusterErrorKind = keyof typeof explanations;
 
 const explanations = {
@@ -33,7 +31,7 @@ const byStatus: Record<number, ClusterErrorKind> = {
   429: 'busy',
 };
 
-/** A failed call. The message is fit for logs: it names the call and the failure, but no token, address or object. */
+/** A failed call. The message is safe to log: it names the call and the failure, but no token, address or object. */
 export class ClusterError extends Error {
   readonly kind: ClusterErrorKind;
   /** Seconds from the Retry-After header. */

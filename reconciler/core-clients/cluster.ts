@@ -1,6 +1,6 @@
-// Reads the CoreClient resources of one namespace in pages, writes their status by server-side apply, and creates Events.
-// KUBECONFIG selects the cluster; without it, the Pod's cluster is used. The only permissions needed are those of the
-// chart's Role in that namespace. Does not validate resources.
+// Reads the CoreClient resources of one namespace in pages, writes their status by server-side apply, and creates
+// Events. KUBECONFIG selects the cluster; without it, the Pod's cluster is used. The only permissions needed are those
+// of the chart's Role in that namespace. Does not validate resources.
 import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -24,8 +24,8 @@ export interface Cluster {
   /** Returns `outdated` if the resource was changed, deleted or replaced after it was read. Throws ClusterError. */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /**
-   * Creates an Event about a resource, which need not exist any more. With `once`, creates none while the API server
-   * still has an Event of that name (an hour by default), and returns false. Throws ClusterError.
+   * Creates an Event about a resource, which may no longer exist. With `once`, does nothing and returns false while the
+   * API server still has an Event of that name (an hour by default). Throws ClusterError.
    */
   createEvent(about: EventSubject, event: ClientEvent, time: Date, once?: string): Promise<boolean>;
   close(): Promise<void>;

@@ -17,9 +17,9 @@ export interface HeldClientsOptions {
 const mostListed = 20;
 
 /**
- * Creates an Event about the first of the clients, unless the API server still has the Event of an earlier run about the
- * same clients. The API server keeps Events for an hour by default, so clients that stay kept are reported once an hour.
- * Returns the number of created Events and the failure, if any. Rejects if `renewLease` does.
+ * Creates an Event about the first of the clients, unless the API server still has the Event of an earlier run about
+ * the same clients. The API server keeps Events for an hour by default, so clients that continue to be kept are
+ * reported once an hour. Returns the number of created Events and the failure, if any. Rejects if `renewLease` does.
  */
 export async function reportHeld(
   held: readonly string[],

@@ -1,5 +1,6 @@
 // Quarantines core clients that the configuration service refuses, and statuses that the API server refuses. A
-// quarantined item is retried when its resource changes, when it is released, or when a new version of the product runs.
+// quarantined item is retried when its resource changes, when it is released, or when a new version of the product
+// runs.
 import type pg from 'pg';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';

@@ -1,6 +1,6 @@
-// Finds the tenants whose own clients a core client shadows: the token handler ignores a tenant's client if a core client
-// has the same id. Reads the configuration of each tenant, for a limited time. A tenant whose configuration cannot be read
-// is reported as unread, and does not affect the others.
+// Finds the tenants whose own clients a core client shadows: the token handler ignores a tenant's client if a core
+// client has the same id. Reads the configuration of each tenant, for a limited time. A tenant whose configuration
+// cannot be read is reported as unread, and does not affect the others.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { failureFields, PlatformError } from '../../src/platform/platform-error.ts';
 import type { TenantDirectory } from '../../src/platform/tenants.ts';
@@ -27,11 +27,14 @@ export interface ShadowsOptions {
   timeLimit?: number | undefined;
 }
 
-/** Concurrent reads. A thousand tenants take seconds, and the configuration service still serves others. */
+/**
+ * Maximum number of concurrent reads: a thousand tenants take seconds, and the configuration service can still serve
+ * others.
+ */
 const parallel = 8;
-/** Milliseconds for one tenant, so that tenants that hang leave time for the others. */
+/** Milliseconds for one tenant, so that a read that hangs leaves time for the other tenants. */
 const readTimeout = 3_000;
-/** Number of failures that are logged one by one. The last log line contains the number of all failures. */
+/** Number of failures that are logged individually. The last log line contains the number of all failures. */
 const loggedFailures = 5;
 
 /** `ids` are those of all core clients. Returns undefined if the tenants cannot be listed. */

@@ -148,7 +148,9 @@ export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus):
   ];
 }
 
-/** Returns an Event if a finding appears, if its message changes (for example, with another tenant), or if it is gone. */
+/**
+ * Returns an Event if a finding appears, if its message changes (for example, with another tenant), or if it is gone.
+ */
 function findingEvents(
   present: Partial<CoreClientStatus>,
   next: CoreClientStatus,

@@ -1,5 +1,5 @@
-// Checks whether the directory knows the upstreams of targets. Calls no upstream, and does not check whether the token
-// handler allows its address.
+// Checks whether the directory knows the upstreams of targets. Does not call the upstreams, and does not check whether
+// the token handler allows their addresses.
 import type { Directory } from '../../src/platform/directory.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 
@@ -16,7 +16,7 @@ export async function checkUpstreams(
   directory: Pick<Directory, 'resolve'>,
 ): Promise<ReadonlyMap<string, UpstreamState>> {
   const states = new Map<string, UpstreamState>();
-  // One after the other: only the first URN of a namespace causes a request.
+  // Checks one URN after another, because only the first one of a namespace causes a request.
   for (const urn of new Set(urns)) states.set(urn, await check(urn, directory));
   return states;
 }

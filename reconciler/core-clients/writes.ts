@@ -93,7 +93,9 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
   return true;
 }
 
-/** Writes the clients in one update. If the service rejects it, writes each client alone, so that only bad ones fail. */
+/**
+ * Writes the clients in one update. If the service rejects it, writes each client alone, so that only bad ones fail.
+ */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
   const { store, renewLease, refusals, log } = options;
   await renewLease();

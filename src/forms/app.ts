@@ -1,5 +1,5 @@
-// The form service's route table. Each route lists its guards. What a caller may do with one form is decided by the
-// policy, after the form is read.
+// The form service's route table. Each route lists its guards. After a form is read, the policy decides what the caller
+// may do with it.
 import { join } from 'node:path';
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
@@ -58,7 +58,7 @@ export function formsRoutes(options: FormsRoutesOptions): Route[] {
     ...registerRoutes(registers),
     ...(apply ? applyRoutes(apply) : []),
   ];
-  // The script that tries calls uses the console's session, so it is served only together with the console.
+  // The script of `/docs/try` uses the console's session, so it is served only together with the console.
   const tryScript = pages.pages.includes('console') ? join(pagesDirectory, 'try/try.js') : undefined;
   return [
     ...routes,

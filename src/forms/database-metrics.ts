@@ -11,7 +11,7 @@ import { createFormsQuarantine } from './quarantine/store.ts';
 
 export interface DatabaseMetricsOptions {
   metrics: Pick<Metrics, 'registry'>;
-  /** A pool other than that of the requests, so that scrapes do not wait for requests. */
+  /** A pool that requests do not use, so that scrapes do not wait for requests. */
   pool: pg.Pool;
   clock: Clock;
 }

@@ -28,7 +28,7 @@ export function openPools({ config, log, metrics }: PoolsOptions) {
   };
 }
 
-/** The most connections that one process opens. */
+/** Maximum number of connections that one process opens. */
 export function mostConnections(config: Pick<FormsConfig, 'DATABASE_POOL_SIZE'>): number {
   return config.DATABASE_POOL_SIZE + outboxConnections + registerConnections;
 }

@@ -23,7 +23,9 @@ export interface Behaviour {
   codeChannels: string[] | undefined;
   /** True if a code works once; false if it works until it expires. */
   codesWorkOnce: boolean;
-  /** Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number. */
+  /**
+   * Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number.
+   */
   pendingNotices(database: Queryable): (tenant: string, id: string) => Promise<number | undefined>;
   jobs(options: DeliveryOptions, jobs: DeliveryJobs): DeliveryJobs;
   render: (render: TenantCode['render']) => TenantCode['render'];

@@ -45,7 +45,7 @@ const fields = z.object({
     ),
   WORKER_CONCURRENCY: integer(4, { min: 1, max: 50 }).describe('Jobs that this process runs at the same time'),
   WORKER_STALE_AFTER: isoDuration('PT30S', { positive: true }).describe(
-    'Time without a sign of life of a process after which other processes take over its jobs',
+    'Time without a heartbeat of a process after which other processes take over its jobs',
   ),
 });
 

@@ -8,7 +8,7 @@ import type pg from 'pg';
 export interface JobConnections {
   /** The pool for the library. Other code must not use it. */
   pool: pg.Pool;
-  /** After this call, no statement of the library settles, so that none can reject when the pool ends. */
+  /** After this call, no statement of the library settles, so that no statement can reject when the pool ends. */
   close(): void;
 }
 

@@ -1,4 +1,4 @@
-// The jobs of the platform server, and its minutely cleanup.
+// The jobs of the platform server, and the cleanup that runs every minute.
 import type { TaskList } from 'graphile-worker';
 import type { Clock } from '../service/clock.ts';
 import { runIn, startRoot } from '../service/tracing/tracing.ts';

@@ -17,7 +17,8 @@ export interface Mail {
 }
 
 /**
- * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply: a retry may get the same reply.
+ * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply: a retry may get the same
+ * reply.
  */
 export class MailError extends Error {
   readonly refused: boolean;
@@ -59,7 +60,7 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
     disableUrlAccess: true,
   };
   let opened: Promise<Transporter> | undefined;
-  // Nodemailer is loaded for the first mail, because loading it would take a tenth of the time of a start.
+  // Nodemailer is loaded for the first mail, because loading it would take a tenth of the startup time.
   const open = async () => (await import('nodemailer')).createTransport(settings);
   const send = async (message: object) => {
     opened ??= open();
@@ -93,7 +94,7 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
   };
 }
 
-/** Nodemailer reads options of TLS from the query of the URL. */
+/** Nodemailer reads TLS options from the query of the URL. */
 const acceptsAnyCertificate = (url: string) => new URL(url).searchParams.get('tls.rejectUnauthorized') === 'false';
 
 /** Rejects after the timeout. The message may still arrive. */

@@ -44,7 +44,7 @@ export function jsonParameter<T extends z.ZodType>(schema: T) {
     .optional();
 }
 
-/** Makes a page of at most `top` elements. `rows` must have one more element if there is a next page. */
+/** Creates a page of at most `top` elements. `rows` must have one more element if there is a next page. */
 export function toPage<T>(
   rows: T[],
   options: { top: number; after: string | number | undefined; cursorOf(row: T): string | number; total?: number },

@@ -67,7 +67,7 @@ export async function startPlatformServer(options: {
   /** The environment, which may choose the behaviour of the reference implementation for tests. */
   env?: NodeJS.ProcessEnv;
   clock?: Clock;
-  /** Overrides of the times of the checks before the first readiness. */
+  /** Overrides the intervals of the checks before the service is first ready. */
   startup?: Partial<StartupPace>;
 }): Promise<RunningService> {
   const { config, log, env = {}, clock = systemClock, startup } = options;
@@ -185,7 +185,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
-  // Each service is an audience. Only the verifier for a service also returns that service's roles without its name.
+  // Each service is a separate audience. Only its own verifier also returns its roles without the name of the service.
   const verifierOf = (service: string) =>
     createBearerVerifier({
       ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clock },
@@ -220,7 +220,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   };
 }
 
-/** Checks only the database, because every service of this process depends on nothing else. */
+/** Checks only the database, because the services of this process depend on nothing else. */
 function createHealthChecks({ DATABASE_URL }: PlatformServerConfig) {
   const db = () => canConnect(DATABASE_URL);
   return { db, directory: db, tenant: db, configuration: db, notification: db, event: db };

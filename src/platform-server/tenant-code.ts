@@ -35,8 +35,8 @@ const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' }
 export interface TenantCodeOptions {
   metrics: Metrics;
   /**
-   * Maximum number of one tenant's notices that are rendered or wait to be rendered. Further notices are refused and
-   * retried later.
+   * Maximum number of one tenant's notices that are rendered or wait to be rendered. Further notices are refused, and
+   * their jobs are postponed.
    */
   rendersPerTenant: number;
 }

@@ -32,7 +32,10 @@ export interface JobWorker {
   close(): Promise<void>;
 }
 
-/** Milliseconds to stop the workers. This is a part of the 5 s in which the process must release its resources. */
+/**
+ * Milliseconds in which the workers must stop. They are a part of the 5 s in which the process must release its
+ * resources.
+ */
 const longestStop = 3_000;
 
 /** Creates the job tables under an advisory lock, so that several processes can start concurrently. */

@@ -1,4 +1,5 @@
-// The entries of a cache. Concurrent fetches of a key share one call. While the service fails, an entry keeps its value.
+// The entries of a cache. Concurrent fetches of a key share one call. While the service fails, an entry keeps its
+// value.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { isOutage, type PlatformError } from './platform-error.ts';

@@ -69,7 +69,8 @@ export interface ReadOptions<V> {
   permission?: boolean | undefined;
   /**
    * Returns true for a value that lacks what the caller looks for. A cached value that lacks it is fetched again, at
-   * most once a second and within the budget, so that something new is found at once. Throws if it cannot be fetched.
+   * most once a second and within the budget, so that something new is found immediately. Throws if it cannot be
+   * fetched.
    */
   lacks?: ((value: V) => boolean) | undefined;
   /**

@@ -37,7 +37,7 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
   let probeAt: number | undefined;
   /**
    * Counts how often the circuit opened or closed. The outcome of a call is ignored if this number has changed since
-   * the call began: the call says how the service was before, not how it is now.
+   * the call began, because that outcome no longer describes the service.
    */
   let period = 0;
   metrics.circuitOpen.set({ dependency: service }, 0);

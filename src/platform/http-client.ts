@@ -33,8 +33,8 @@ export interface PlatformRequest<T> extends CallOptions {
   /** Sent as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
   /**
-   * True if repeating the call does no harm. Default true for GET, PUT and DELETE and for calls with an idempotency key,
-   * false for other POST and PATCH calls.
+   * True if repeating the call does no harm. Default true for GET, PUT and DELETE and for calls with an idempotency
+   * key, false for other POST and PATCH calls.
    */
   idempotent?: boolean | undefined;
   /** The header Accept-Language: the language of what the call sends to a person. */

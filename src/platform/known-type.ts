@@ -1,7 +1,7 @@
-// Tracks whether the notification service knows the notification type that this process registers. The service works with
-// a copy of its configuration that may be ten hours old. While the copy lacks the type, the service responds with 404.
-// While the copy has an old version of the type, the service sends no notices about new events. The log reports each
-// change once; a metric is 1 for as long as the type is unknown or old.
+// Tracks whether the notification service knows the notification type that this process registers. The service works
+// with a copy of its configuration that may be ten hours old. While the copy lacks the type, the service responds with
+// 404. While the copy has an old version of the type, the service sends no notices about new events. The log reports
+// each change once; a metric is 1 for as long as the type is unknown or old.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -17,7 +17,7 @@ export interface KnownType {
   codeChannels(): readonly string[] | undefined;
 }
 
-/** A notification type as the service has it. */
+/** A notification type as the notification service returns it. */
 export interface FoundType {
   events: readonly EventName[];
   /** The channels to which the service sends codes. Only the platform server of this repository returns them. */

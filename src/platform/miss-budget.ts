@@ -5,11 +5,11 @@ import type { Clock } from '../service/clock.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface MissBudget {
-  /** Takes one read of `service`. Returns false if the budget of the share, or that of all shares together, is used up. */
+  /** Takes one read of `service`. Returns false if the budget of the share or the total budget is used up. */
   take(service: string, share: string): boolean;
 }
 
-/** Reads per second, and how many may be made at once after a pause. */
+/** Reads per second, and the number of reads that may follow each other immediately after a pause. */
 interface Rate {
   perSecond: number;
   burst: number;

@@ -60,8 +60,8 @@ export interface Notifications {
    */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
   /**
-   * Makes the service send a code. The message shows `reason`, and the service is asked to write it in `language`. Throws
-   * PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
+   * Makes the service send a code. The message shows `reason`, and the service is asked to write it in `language`.
+   * Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
    */
   sendCode(request: CodeRequest & { reason: string; language?: string }): Promise<void>;
   /**

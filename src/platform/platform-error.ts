@@ -25,8 +25,8 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
     slug: 'unavailable',
     says: 'has not read the registration of this service yet; it may have to be restarted',
   },
-  // Has the status of `failed` and `unreachable`, so that callers see one status during an outage. Retry-After tells when
-  // to retry.
+  // Has the status of `failed` and `unreachable`, so that callers see one status during an outage. Retry-After tells
+  // when to retry.
   open: { slug: 'dependency-failed', says: 'has been failing; retry in a few seconds' },
 };
 
@@ -66,7 +66,9 @@ export class PlatformError extends Problem {
   }
 }
 
-/** True if an older response may be served instead, because the service fails or does not accept our account. */
+/**
+ * True if an older response may be served instead, because the service fails or does not accept this service's account.
+ */
 export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
 }

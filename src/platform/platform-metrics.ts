@@ -6,15 +6,18 @@ export interface PlatformMetrics {
   /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /**
-   * Counts a call and its seconds, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if this
-   * call depends on a call to another service, which failed.
+   * Counts a call and its seconds, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if
+   * this call depends on a call to another service, which failed.
    */
   called: Metrics['dependencyCalled'];
   /** Returns the counts of a cache. Every read of the cache adds to one of them. */
   cacheReads(cache: string): CacheReads;
   /** Counts reads that were served with an old response because the service fails. */
   staleServes: prom.Counter<'dependency'>;
-  /** Counts reads caused by a caller that named something unknown. The outcome is `read`, or `refused` beyond the budget. */
+  /**
+   * Counts reads caused by a caller that named something unknown. The outcome is `read`, or `refused` beyond the
+   * budget.
+   */
   missReads: prom.Counter<'dependency' | 'outcome'>;
   /** 1 while the circuit of the service is open. */
   circuitOpen: prom.Gauge<'dependency'>;

@@ -38,7 +38,9 @@ export interface PlatformOptions {
 
 export interface Platform {
   account: ServiceAccount;
-  /** Creates another account in the realm core, for a part of the service that must not use the service's own. */
+  /**
+   * Creates another account in the realm core, for a part of the service that must not use the service's own account.
+   */
   accountOf(clientId: string, clientSecret: string): ServiceAccount;
   directory: Directory;
   tenants: TenantDirectory;

@@ -1,5 +1,6 @@
 // Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
-// It runs in the background, and writes only differences. Meanwhile the service already handles requests.
+// It runs in the background, and writes only differences. The service handles requests even before the registration is
+// complete.
 //
 // The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
 // same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
@@ -44,7 +45,7 @@ export interface Registered {
   /** Definitions by `<namespace>:<name>`, or by `<namespace>` for all names of this namespace. */
   definitions?: Record<string, ConfigurationDefinition>;
   roles?: ServiceRole[];
-  /** Events of the namespace that has the name of the service. */
+  /** Events of the namespace that is named after the service. */
   events?: EventDefinition[];
   /** Notification types by type id. */
   notificationTypes?: Record<string, NotificationTypeDocument>;
@@ -103,7 +104,10 @@ export function startRegistration(options: RegistrationOptions, what: Registered
   return { done, confirmed, stop: () => stopping.abort() };
 }
 
-/** Writes one document until the platform keeps it, then checks it until the signal aborts, at last every hour. */
+/**
+ * Writes one document until the platform keeps it. Then checks it at growing intervals of up to an hour, until the
+ * signal aborts.
+ */
 function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, Document], signal: AbortSignal) {
   const { metrics, log } = options;
   const pace = { ...defaultPace, ...options.pace };
@@ -155,7 +159,9 @@ function documentsOf({ urns, service }: RegistrationOptions, what: Registered): 
   return documents;
 }
 
-/** Returns the keys that were missing or different, and are now written; none if the signal aborts first. */
+/**
+ * Writes the keys that are missing or different, and returns them. Returns an empty list if the signal aborts first.
+ */
 async function writeUntilDone(
   options: RegistrationOptions,
   { firstDelayMs, maxDelayMs }: RegistrationPace,
@@ -172,7 +178,7 @@ async function writeUntilDone(
     backoff: { first: firstDelayMs, cap: maxDelayMs },
     signal,
     onFailure(error, retryInMs) {
-      // The document may have been lost meanwhile, so its state is unknown.
+      // The document may have been lost in the meantime, so its state is unknown.
       metrics.registrationPending.set({ document: name }, 1);
       log.warn({ document: name, retryInMs, ...failureFields(error) }, 'registration at the platform failed');
     },

@@ -56,7 +56,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     ...options,
     service: 'identity-provider',
     baseUrl: () => Promise.resolve(accessUrl),
-    // One token serves many requests, and identity providers must not get our ids (decision 0075).
+    // One token serves many requests, and identity providers must not get Formgate's ids (decision 0075).
     sendsScope: false,
   });
   let held: Held | undefined;

@@ -68,7 +68,7 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
   };
 }
 
-/** Returns a key under which names match in any case, and with hyphens in place of spaces. Names contain no hyphens. */
+/** Returns a key under which names match in any case, and with hyphens instead of spaces. Names contain no hyphens. */
 function nameKey(name: string): string {
   return name.toLowerCase().replaceAll('-', ' ');
 }

@@ -1,4 +1,5 @@
-// Builds URL paths and queries. Each value becomes exactly one path segment, whatever characters it contains.
+// Builds URL paths and queries. Each value becomes exactly one path segment, regardless of the characters that it
+// contains.
 import { PlatformError } from './platform-error.ts';
 
 export type Query = Record<string, string | number | boolean | undefined>;

@@ -1,5 +1,5 @@
-// Asks the notification service whether it knows the notification type that this process has registered: at the start,
-// then every hour, or every minute while the service does not know the type.
+// Asks the notification service whether it knows the notification type that this process has registered. Asks at the
+// start and then every hour, or every minute while the service does not know the type.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventName, KnownType } from './known-type.ts';
 import type { Notifications } from './notifications.ts';

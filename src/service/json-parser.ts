@@ -1,6 +1,6 @@
-// Parses JSON with exact names and numbers. JSON.parse of Node 26 may return a wrong name: after {"q":1,"\\":2} it reads the
-// name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names with an escape are affected, so JSON.parse still
-// parses every other text.
+// Parses JSON with exact names and numbers. JSON.parse of Node 26 may return a wrong name: after {"q":1,"\\":2} it
+// reads the name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names with an escape are affected, so
+// JSON.parse still parses every other text.
 import { type FieldError, jsonPointer } from './http/problem.ts';
 
 /** Like JSON.parse, with correct names. Throws SyntaxError. */
@@ -186,7 +186,7 @@ function unstorable(text: string): string | undefined {
   return text.isWellFormed() ? undefined : 'contains a lone surrogate';
 }
 
-/** Through these names, a careless merge of objects changes the prototype of every object. */
+/** If an object has such a name, a careless merge with it changes the prototype of every object. */
 function forbidden(name: string, parent: PropertyKey | undefined): string | undefined {
   if (name === '__proto__' || (name === 'prototype' && parent === 'constructor')) return 'is a forbidden name';
   return unstorable(name);
@@ -197,7 +197,8 @@ function inexact(source: string, value: number): string | undefined {
   if (!Number.isFinite(value)) return 'is too large a number';
   if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number with too many digits';
   if (Number.isSafeInteger(value) || !/^-?\d+$/.test(source)) return undefined;
-  // JavaScript writes a large double with digits that parse to the same double. An integer with exactly these digits stays.
+  // JavaScript writes a large double with digits that parse to the same double. An integer with exactly these digits is
+  // accepted.
   const isKept = source === String(value) || BigInt(source) === BigInt(value);
   return isKept ? undefined : 'is an integer that would be rounded; send it as a string';
 }

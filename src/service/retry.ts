@@ -1,4 +1,5 @@
-// Retries with exponential backoff. Waits are random, so that processes and rows that failed together do not retry together.
+// Retries with exponential backoff. Waits are random, so that processes and rows that failed together do not retry
+// together.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Bounds of the wait between two attempts, in milliseconds. */

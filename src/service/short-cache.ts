@@ -3,9 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
 
 export interface ShortCacheOptions<T> {
-  /** Milliseconds for which a reading is used again. */
+  /** Milliseconds for which a reading is reused. */
   freshFor: number;
-  /** Most keys whose readings are kept. */
+  /** Maximum number of keys whose readings are kept. */
   most: number;
   clock: Clock;
   read(key: string): Promise<T>;

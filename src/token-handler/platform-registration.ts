@@ -39,7 +39,7 @@ const fields = {
 } as const;
 
 /**
- * Returns a pattern that matches a name in which one letter is missing, wrong or too many. The name itself does not
+ * Returns a pattern that matches a name in which one letter is missing, wrong or superfluous. The name itself does not
  * match.
  */
 function misspelt(name: string): string {

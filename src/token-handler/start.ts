@@ -42,7 +42,7 @@ export interface StartOptions {
   clock?: Clock;
   /** Overrides the intervals of the background work for clients. */
   pace?: Partial<UpkeepPace>;
-  /** Overrides the intervals of the checks before the first readiness. */
+  /** Overrides the intervals of the checks before the service is first ready. */
   startup?: Partial<StartupPace>;
 }
 

@@ -10,8 +10,11 @@ import type { Call } from './users/caller.ts';
 
 const subjects = { created: / draft is saved$/, submitted: /^We received your /, deleted: / is deleted$/ };
 
-/** Milliseconds that the outbox and the mails may take after the last fault. */
-const patience = 60_000;
+/**
+ * Milliseconds that the outbox and the mails may take after the last fault. A delivery that failed several times pauses for up
+ * to five minutes.
+ */
+const patience = 330_000;
 
 interface FormRow {
   id: string;

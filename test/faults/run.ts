@@ -53,6 +53,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     print(`${topology}: the canaries take ${(usual.milliseconds / 1_000).toFixed(1)} s without a fault`);
     if (usual.failing.length > 0) throw new Error(`Without a fault, this does not work: ${usual.failing.join(', ')}.`);
     const limit = recoveryLimit + usual.milliseconds;
+    await users.begun;
     const steps = plan(seed, mostSteps, [failover, ...Object.keys(store.faults)]);
     for (const [index, step] of steps.entries()) {
       if (index >= options.faults && Date.now() > options.until) break;
@@ -65,7 +66,8 @@ export async function run(options: RunOptions): Promise<RunResult> {
       users.recorder.phase = calm;
       await delay(300);
     }
-    await users.stop();
+    // A user who could not begin, or does not stop.
+    await users.stop().catch((error: Error) => problems.push(`${error.message}: ${error.cause}`));
     problems.push(...judgeFailures(users.recorder.failures), ...(await judge(users, running, print)));
     problems.push(...(await judgeOutput(world.replicas)));
     return { problems, recoveries };
@@ -121,7 +123,7 @@ function startUsers({ world }: FaultWorld, random: Random, complain: (what: stri
     ended ??= end();
     return ended;
   };
-  return { ...{ recorder: honest.recorder, ledger: honest.ledger, applications, calls }, stop };
+  return { ...{ recorder: honest.recorder, ledger: honest.ledger, begun: honest.begun, applications, calls }, stop };
 }
 
 /** During a fault, requests may fail in the documented ways. Wrong data and a lost session are never excused. */

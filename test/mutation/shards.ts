@@ -15,7 +15,9 @@ export interface Shard {
 const targets = 'src/token-handler/targets';
 const sessions = 'src/token-handler/sessions';
 const signIn = 'src/token-handler/sign-in';
+const logout = 'src/token-handler/logout';
 const auth = 'src/service/auth';
+const clients = 'src/token-handler/clients';
 
 export const shards: Readonly<Record<string, Shard>> = {
   keys: { modules: ['src/service/keys/key-ring.ts'], tests: ['src/service/keys/key-ring.test.ts'] },
@@ -44,31 +46,165 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/upstream-policy.test.ts`,
     ],
   },
-  identity: {
-    modules: [
-      `${auth}/identity.ts`,
-      `${auth}/key-set.ts`,
-      `${auth}/realm-keys.ts`,
-      `${auth}/signing-keys.ts`,
-      `${auth}/tenant-issuers.ts`,
-    ],
-    tests: [`${auth}/identity.test.ts`, `${auth}/signing-keys.test.ts`, `${auth}/tenant-issuers.test.ts`],
-  },
   'sign-in': {
     modules: [`${signIn}/id-token.ts`, `${signIn}/sign-in.ts`, `${signIn}/failing-clients.ts`],
     tests: [`${signIn}/id-token.test.ts`, `${signIn}/sign-in.test.ts`, `${signIn}/failing-clients.test.ts`],
   },
-  clients: {
-    modules: [
-      'src/service/clients/client-rules.ts',
-      'src/service/clients/redirect-uri.ts',
-      'src/token-handler/clients/client.ts',
-    ],
-    tests: ['src/service/clients/redirect-uri.test.ts', 'src/token-handler/clients/client.test.ts'],
-  },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  'session-rules': {
+    modules: [`${sessions}/session.ts`, `${sessions}/session-indexes.ts`],
+    tests: [`${sessions}/session-rules.test.ts`],
+  },
+  'session-store': {
+    modules: [`${sessions}/records.ts`, `${sessions}/memory-store.ts`],
+    tests: [`${sessions}/records.test.ts`, `${sessions}/memory-store.test.ts`],
+  },
+  sessions: {
+    modules: [`${sessions}/sessions.ts`, `${sessions}/end-watch.ts`],
+    tests: [`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`, `${sessions}/end-watch.test.ts`],
+  },
+  refreshes: {
+    modules: [`${sessions}/refresh-queue.ts`, `${sessions}/refresh-attempt.ts`, `${sessions}/refresh.ts`],
+    tests: [
+      `${sessions}/refresh-queue-rules.test.ts`,
+      `${sessions}/refresh-attempt.test.ts`,
+      `${sessions}/refresh-rules.test.ts`,
+    ],
+  },
+  logout: {
+    modules: [`${logout}/logout-token.ts`, `${logout}/provider-logouts.ts`],
+    tests: [`${logout}/logout-token.test.ts`, `${logout}/provider-logouts.test.ts`],
+  },
+  identity: {
+    modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
+    tests: [`${auth}/tenant-issuers.test.ts`, `${auth}/identity.test.ts`],
+  },
+  'realm-keys': { modules: [`${auth}/realm-keys.ts`], tests: [`${auth}/realm-keys.test.ts`] },
+  'key-set': { modules: [`${auth}/key-set.ts`], tests: [`${auth}/key-set.test.ts`] },
+  'signing-keys': { modules: [`${auth}/signing-keys.ts`], tests: [`${auth}/signing-key-limits.test.ts`] },
+  guards: { modules: [`${auth}/bearer-guards.ts`], tests: [`${auth}/bearer-guard-rules.test.ts`] },
+  'identity-provider': {
+    modules: [`${auth}/identity-provider.ts`, `${auth}/identity-provider-watch.ts`],
+    tests: [`${auth}/identity-provider-rules.test.ts`],
+  },
+  'client-rules': {
+    modules: [
+      'src/service/clients/client-entries.ts',
+      'src/service/clients/client-rules.ts',
+      'src/service/clients/client-url-rules.ts',
+    ],
+    tests: ['src/service/clients/client-rules.test.ts'],
+  },
+  'redirect-uri': {
+    modules: ['src/service/clients/redirect-uri.ts'],
+    tests: ['src/service/clients/redirect-uri.test.ts'],
+  },
+  client: {
+    modules: [`${clients}/client-metadata.ts`, `${clients}/client-path.ts`, `${clients}/client.ts`],
+    tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`],
+  },
+  access: {
+    modules: [
+      'src/forms/forms/access.ts',
+      'src/forms/registers/policy.ts',
+      'src/platform-server/configuration/policy.ts',
+      'src/platform-server/notifications/policy.ts',
+      'src/platform-server/tenants/policy.ts',
+    ],
+    tests: [
+      'src/forms/forms/access.test.ts',
+      'src/forms/forms/request-rules.test.ts',
+      'src/forms/registers/policy.test.ts',
+      'src/platform-server/configuration/policy.test.ts',
+      'src/platform-server/notifications/policy.test.ts',
+      'src/platform-server/tenants/policy.test.ts',
+    ],
+  },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
+  attempts: {
+    modules: [`${signIn}/attempts.ts`, `${signIn}/attempt-cookies.ts`],
+    tests: [`${signIn}/attempt-rules.test.ts`],
+  },
+  'token-checks': {
+    modules: [
+      `${signIn}/failures.ts`,
+      `${signIn}/redeem-code.ts`,
+      `${signIn}/refreshed-tokens.ts`,
+      `${signIn}/sign-in-outcomes.ts`,
+    ],
+    tests: [
+      `${signIn}/redeem-code.test.ts`,
+      `${signIn}/refreshed-tokens.test.ts`,
+      `${signIn}/counted-outcomes.test.ts`,
+    ],
+  },
+  'token-refresh': { modules: [`${signIn}/token-refresh.ts`], tests: [`${signIn}/token-refresh.test.ts`] },
+  'expiry-dates': {
+    modules: ['src/forms/expiry/dates.ts', 'src/forms/expiry/subscriber-checks.ts'],
+    tests: [
+      'src/forms/expiry/dates.test.ts',
+      'src/forms/expiry/find-policy.test.ts',
+      'src/forms/expiry/subscriber-checks.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  verification: {
+    modules: ['src/forms/codes/verification.ts', 'src/forms/codes/store.ts'],
+    tests: [
+      'src/forms/codes/sending.test.ts',
+      'src/forms/codes/store.test.ts',
+      'src/forms/codes/sends-and-locks.test.ts',
+      'src/forms/codes/verification.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  'expiry-sql': {
+    modules: [
+      'src/forms/expiry/deletion.ts',
+      'src/forms/expiry/expiry.ts',
+      'src/forms/expiry/statements.ts',
+      'src/forms/expiry/store.ts',
+    ],
+    tests: ['src/forms/expiry/lock-and-warn.test.ts', 'src/forms/expiry/deletion.test.ts'],
+    needsPostgres: true,
+  },
+  'expiry-records': {
+    modules: [
+      'src/forms/expiry/count-forms.ts',
+      'src/forms/expiry/erasure-store.ts',
+      'src/forms/expiry/purge-store.ts',
+      'src/forms/expiry/run-store.ts',
+    ],
+    tests: [
+      'src/forms/expiry/erasure-store.test.ts',
+      'src/forms/expiry/purge-rules.test.ts',
+      'src/forms/expiry/run-store.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  'open-session': {
+    modules: [`${signIn}/open-session.ts`, `${signIn}/browser-session.ts`],
+    tests: [`${signIn}/open-session.test.ts`, `${signIn}/open-session-rules.test.ts`],
+  },
+  catalog: {
+    modules: [
+      `${clients}/background-tasks.ts`,
+      `${clients}/catalog.ts`,
+      `${clients}/maintained-client.ts`,
+      `${clients}/registration.ts`,
+    ],
+    tests: [
+      `${clients}/background-tasks.test.ts`,
+      `${clients}/catalog-rules.test.ts`,
+      `${clients}/maintained-client-rules.test.ts`,
+      `${clients}/registration.test.ts`,
+    ],
+  },
+  registrations: {
+    modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],
+    tests: [`${clients}/provided-client-rules.test.ts`, `${clients}/provider-registration.test.ts`],
+  },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */
@@ -77,8 +213,8 @@ const criticalFolders = [
   sessions,
   signIn,
   auth,
-  'src/token-handler/clients',
-  'src/token-handler/logout',
+  clients,
+  logout,
   'src/service/clients',
   'src/service/keys',
   'src/forms/codes',

@@ -1,11 +1,14 @@
-// `npm run test:pages`: tests every page and state in the system's Chromium, also those that `npm test` leaves out.
+// `npm run test:pages -- [files]`: tests every page and state in the system's Chromium, also those that `npm test` leaves
+// out. `files` are parts of paths of test files; default: all of them.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 const project = join(import.meta.dirname, '../..');
 const vitest = join(project, 'node_modules/vitest/vitest.mjs');
 
-const child = spawn(process.execPath, [vitest, 'run', 'test/pages', ...process.argv.slice(2)], {
+const args = process.argv.slice(2);
+const files = args.some((argument) => !argument.startsWith('-')) ? [] : ['test/pages'];
+const child = spawn(process.execPath, [vitest, 'run', ...files, ...args], {
   cwd: project,
   env: { ...process.env, FORMGATE_ALL_PAGES: '1' },
   stdio: 'inherit',

@@ -89,10 +89,11 @@ const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:
 const time =
   /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
 
-// Files that may read the time: the clock itself, and the maintenance of graphile-worker's tables, which that library
+// Files that may read the time: the clock itself, and statements on graphile-worker's tables, which that library
 // fills with the database's clock.
 const clocks = [
   'src/service/clock.ts',
+  'src/platform-server/notifications/deliveries-store.ts',
   'src/platform-server/worker.ts',
   // Tests replace the clock of the browser.
   'web/token-handler-client/token-handler-client.ts',

@@ -19,28 +19,29 @@ export function soakPage(facts: RunFacts): string {
 
 \`npm run soak -- --minutes ${minutes} --seed ${seed} --page\` wrote this page, at commit ${commit}, on ${machine}.
 
-Two replicas of each process serve the [honest users](limits.md) of \`npm run test:adversary\`, and besides them saves and
-proxied requests at half the rate that they served at most (${rate.toFixed(0)} of ${capacity.toFixed(0)} requests per second).
-At the same time, faults happen in networks and stores, as in [faults](faults.md). None of them is a fault of the identity
-provider: a refresh whose outcome is unknown ends its session, and nobody here signs in again. Second replicas are replaced
-as in a rollout, and the reconciler locks and deletes overdue drafts. The key ring is rotated before and after the measured
-time. The first replica of each process runs through the whole time. It is measured every 5 s, and its memory is measured
-after a garbage collection every minute.
+Two replicas of each process serve the [honest users](limits.md) of \`npm run test:adversary\`. They also serve a steady
+load of saves and proxied requests, at half of their capacity (${rate.toFixed(0)} of ${capacity.toFixed(0)} requests per
+second). At the same time, faults happen in networks and stores, as in [faults](faults.md). The connections to the identity
+provider have no faults: a refresh whose outcome is unknown would end its session, and the users of this run do not sign in
+again. The second replica of each process is replaced again and again, as in a rollout, and the reconciler locks and deletes
+overdue drafts. The key ring is rotated before and after the measured time. The first replica of each process runs from the
+beginning to the end. It is measured every 5 s, and its memory every minute, after a garbage collection.
 
 | | |
 | --- | --- |
 | measured time | ${minutes} minutes |
-| requests | ${requests}, of which ${counts.failed} were not served: all during faults, or event streams that a deploy ended, if nothing else is said below |
-| left out, because 100 waited | ${load.leftOut} of ${load.sent + load.leftOut} of the steady load |
+| requests | ${requests}, of which ${counts.failed} were not served: all of them during faults, or because a deploy ended an event stream, except those listed below |
+| requests of the steady load that were not sent, because 100 others waited | ${load.leftOut} of ${load.sent + load.leftOut} |
 | faults | ${counts.faults}; slowest recovery ${(slowestRecovery.milliseconds / 1_000).toFixed(1)} s, after ${slowestRecovery.fault} |
 | deploys of a replica, rotations of the key ring | ${counts.deploys}, ${counts.rotations} |
 | runs of the reconciler | ${counts.expiryRuns} |
 
 ${found === '' ? 'Every invariant held: no process exited, no save was lost, nobody was signed out, and nothing grew.' : `Invariants that do not hold:\n\n${found}`}
 
-A slope is the change per hour, with its 95 % confidence interval. Something grew if it surely grew by more than its limit: a
-tenth of its mean (memory, descriptors, handles, connections) or a quarter (delay and latency), and at least a small amount. The
-first ${(minutes * warmUpShare).toFixed(0)} minutes are left out, because the memory of a new process grows while it compiles its code.
+A slope is the change per hour, with its 95 % confidence interval. A quantity counts as grown if, with 95 % confidence, it
+grew in this run by more than a limit: a tenth of its mean (memory, descriptors, handles, connections) or a quarter (delay
+and latency), but never less than a small fixed amount. The first ${(minutes * warmUpShare).toFixed(0)} minutes are left
+out, because the memory of a new process grows while it compiles its code.
 
 | process | quantity | mean | slope per hour |
 | --- | --- | --- | --- |

@@ -14,7 +14,7 @@ export class ApiProblem extends Error {
   readonly type: string;
   readonly retryAfterMs: number | undefined;
   readonly errors: readonly { pointer: string; detail: string }[];
-  /** The times between which forms of the definition can be sent, if the request failed because of them. */
+  /** The intake window of the definition, if the request failed because the window is closed. */
   readonly opens: string | undefined;
   readonly closes: string | undefined;
 

@@ -1,4 +1,5 @@
-// The applicant's pages: finds the definition and the form of the address, and shows what can be done with them.
+// The applicant's pages: finds the definition and the form that the address names, and shows what can be done with
+// them.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { type Address, addressOf } from './address.ts';
 import { type Api, ApiProblem, createApi, type Definition, type Draft, type FormStatus } from './api.ts';
@@ -58,7 +59,10 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
   const [fragment, go] = useFragment();
   const formId = fragment.form ?? '';
   const registers = useMemo(() => createRegisters(api), [api]);
-  /** `id` is the form that `shown` belongs to. It is compared with `formId`, because the fragment can change at any time. */
+  /**
+   * `id` is the form that `shown` belongs to. It is compared with `formId`, because the fragment can change at any
+   * time.
+   */
   const [opened, setOpened] = useState<{ id: string; shown: Shown }>();
   const shown = opened?.id === formId ? opened.shown : formId === '' ? 'new' : 'loading';
   const open = () => openForm(api, formId, frame.setLanguage).then((next) => setOpened({ id: formId, shown: next }));

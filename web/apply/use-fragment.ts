@@ -1,4 +1,4 @@
-// The fragment of the address as state, so that the browser's back button goes to the page before.
+// The fragment of the address as state, so that the browser's back button returns to the previous page.
 import { useEffect, useState } from 'preact/hooks';
 import { type Fragment, fragmentOf, hashOf } from './address.ts';
 

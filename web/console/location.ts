@@ -1,4 +1,4 @@
-// A small router: the address says what is shown. Links are ordinary links that do not load the page again.
+// A small router: the address determines what is shown. Links are ordinary links that do not load the page again.
 import { useEffect, useState } from 'preact/hooks';
 
 const root = '/console';
@@ -25,7 +25,6 @@ function decode(part: string): string {
   }
 }
 
-/** Builds the address of a page. */
 export function addressOfPage(tenant: string, parts: readonly string[] = [], query?: URLSearchParams): string {
   const path = [root, ...[tenant, ...parts].filter(Boolean).map(encodeURIComponent)].join('/');
   return query && query.size > 0 ? `${path}?${query}` : path;
@@ -57,7 +56,9 @@ export function usePlace(): Place {
   return place;
 }
 
-/** Follows links of the console without a page load. Leaves modified clicks, other targets and downloads to the browser. */
+/**
+ * Follows links of the console without a page load. Leaves modified clicks, other targets and downloads to the browser.
+ */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;

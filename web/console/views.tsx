@@ -1,4 +1,4 @@
-// Which page an address shows. An area for which the caller has no role explains itself in place of its pages.
+// Chooses the page for an address. An area for which the caller has no role shows an explanation instead of its pages.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { ClientList } from './clients/client-list.tsx';

@@ -17,11 +17,14 @@ export interface Session {
 }
 
 export type SessionEvent =
-  /** Somebody is signed in. Sent after the first read, after a sign-in in any tab, and when another person has signed in. */
+  /**
+   * Somebody is signed in. Sent after the first read, after a sign-in in any tab, and when another person has signed
+   * in.
+   */
   | { type: 'signed-in'; session: Session }
   /** The session ends in `remaining` milliseconds unless a request to a target extends it. */
   | { type: 'expiring'; session: Session; remaining: number }
-  /** The session has ended by itself: it expired, or somebody ended it elsewhere. */
+  /** The session has ended without a sign-out in this browser: it expired, or it was ended elsewhere. */
   | { type: 'expired' }
   /** Nobody is signed in. Sent after the first read, and after a tab of this site has signed out. */
   | { type: 'signed-out' }

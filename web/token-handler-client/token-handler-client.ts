@@ -1,5 +1,5 @@
-// The browser's side of the token handler: who is signed in, requests with CSRF protection, sign-in and sign-out, in all
-// tabs of a site. It never redirects by itself, and never sees a token. README.md describes its use.
+// The browser's side of the token handler: who is signed in, requests with CSRF protection, sign-in and sign-out, in
+// all tabs of a site. It never redirects on its own, and never sees a token. README.md describes its use.
 import type { ClientOptions, SignIn } from './options.ts';
 import type { Session, SessionEvent } from './session.ts';
 
@@ -39,7 +39,7 @@ export class TokenHandlerClient {
     this.#channel = new BroadcastChannel(this.#key);
     this.#channel.onmessage = ({ data }: MessageEvent<Message>) => {
       this.#learn(data);
-      // The other tab may have failed to reach the logout, so check whether the session has really ended.
+      // The other tab may have failed to reach the logout endpoint, so check whether the session has really ended.
       if (data.type === 'signed-out') setTimeout(this.#readQuietly, 5_000);
     };
     const { signal } = this.#closing;
@@ -58,7 +58,7 @@ export class TokenHandlerClient {
     return this.#session;
   }
 
-  /** Calls the listener for each event, and at once if the session is known. Returns a function that removes it. */
+  /** Calls the listener for each event, and immediately if the session is known. Returns a function that removes it. */
   on(listener: (event: SessionEvent) => void): () => void {
     this.#listeners.add(listener);
     const session = this.#session;
@@ -66,7 +66,9 @@ export class TokenHandlerClient {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Reads the session without extending it. If the server cannot be reached, rejects and leaves `session` unchanged. */
+  /**
+   * Reads the session without extending it. If the server cannot be reached, rejects and leaves `session` unchanged.
+   */
   read(): Promise<Session | null> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -105,7 +107,7 @@ export class TokenHandlerClient {
     location.assign(this.signInUrl(signIn));
   }
 
-  /** Returns what was kept, once, and only to the person who typed it. Call it when somebody is signed in. */
+  /** Returns the kept value, but only once, and only to the person who typed it. Call it when somebody is signed in. */
   restore(): unknown {
     const text = this.#session && sessionStorage.getItem(this.#key);
     if (!text) return undefined;
@@ -114,7 +116,10 @@ export class TokenHandlerClient {
     return typist === null || typist === this.#person ? kept : undefined;
   }
 
-  /** Returns why the last sign-in failed, such as `login_required`, once: it removes `error` from the address. */
+  /**
+   * Returns the reason why the last sign-in failed, such as `login_required`. Only the first call returns it, because
+   * that call removes `error` from the address.
+   */
   signInError(): string | null {
     const url = new URL(location.href);
     const error = url.searchParams.get('error');

@@ -1,5 +1,6 @@
-// The dashboards of Grafana, made from the metrics catalogue. `npm run docs` writes them to charts/formgate/dashboards.
-// They are classic dashboards (schema version 1), which every current Grafana can load from files and ConfigMaps.
+// The dashboards of Grafana, generated from the metrics catalogue. `npm run docs` writes them to
+// charts/formgate/dashboards. They are classic dashboards (schema version 1), which every current Grafana can load from
+// files and ConfigMaps.
 import * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
 import { background } from './background.ts';
 import { formService } from './form-service.ts';
@@ -18,7 +19,10 @@ interface DashboardText {
   name: string;
   title: string;
   description: string;
-  /** A metric that only the pods of this dashboard export. Its series contain the values of `job` to choose from. */
+  /**
+   * A metric that only the pods of this dashboard export. The menu of services offers the values of `job` in its
+   * series.
+   */
   exportedBy: string;
   rows(queries: Queries): RowText[];
 }
@@ -66,7 +70,9 @@ export function dashboardFile(dashboard: grafana.Dashboard): string {
   return `${JSON.stringify(dashboard, undefined, 2)}\n`;
 }
 
-/** Returns the metrics of the catalogue that the queries name. Queries name a histogram by its buckets, sum or count. */
+/**
+ * Returns the metrics of the catalogue that the queries name. Queries name a histogram by its buckets, sum or count.
+ */
 export function metricsIn(expressions: readonly string[], metrics: readonly DescribedMetric[]): DescribedMetric[] {
   const names = new Set(expressions.flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*/g) ?? []));
   return metrics.filter(({ name }) =>

@@ -1,4 +1,5 @@
-// Metrics that are on no dashboard, and why. A test checks that each metric of the catalogue is either on one or here.
+// Metrics that are on no dashboard, and why. A test checks that each metric of the catalogue is either on a dashboard
+// or in this list.
 
 /** Patterns that match whole names of metrics, each with the reason. */
 export const leftOut: readonly (readonly [RegExp, string])[] = [

@@ -11,8 +11,8 @@ import * as timeSeries from '@grafana/grafana-foundation-sdk/timeseries';
 import type { Query } from './queries.ts';
 
 /**
- * `lines` and `areas` show values over time, `areas` as parts of a sum. `number` shows the last value, `states` the times
- * at which a value was 1 (good) or 0 (bad), and `table` the last value of each series with its labels.
+ * `lines` and `areas` show values over time, `areas` as parts of a sum. `number` shows the last value, `states` the
+ * times at which a value was 1 (good) or 0 (bad), and `table` the last value of each series with its labels.
  */
 type Show = 'lines' | 'areas' | 'number' | 'states' | 'table';
 
@@ -23,7 +23,7 @@ export interface PanelText {
   queries: readonly Query[];
   /** By default `lines`. */
   show?: Show;
-  /** Width in 24ths. By default 8, and 4 for a number. */
+  /** Width in 24ths of a row. Default: 8, or 4 for a number. */
   width?: number;
   /** Values from which the panel is yellow and red. A `red` below `yellow` means that low values are bad. */
   limits?: { yellow?: number; red: number };
@@ -41,7 +41,7 @@ export type Explain = (expressions: readonly string[]) => string;
 
 /** The data source that the reader has chosen. */
 export const dataSource: common.DataSourceRef = { type: 'prometheus', uid: '$datasource' };
-/** Address of the folder of runbooks. The chart replaces it by `prometheusRule.runbookUrl`. */
+/** Address of the folder of runbooks. The chart replaces it with `prometheusRule.runbookUrl`. */
 export const runbookFolder = 'https://github.com/formgate/formgate/blob/main/docs/runbooks';
 
 export function buildPanel(text: PanelText, id: number, explain: Explain): Builder<grafana.Panel> {
@@ -55,7 +55,7 @@ export function buildPanel(text: PanelText, id: number, explain: Explain): Build
     .datasource(dataSource)
     .unit(unit)
     .span(text.width ?? (show === 'number' ? 4 : 8))
-    // Narrow panels of numbers form their own rows of half height. Wider ones stand beside panels of the usual height.
+    // Narrow number panels form rows of half the height. Wider ones share a row with panels of the usual height.
     .height(show === 'number' && (text.width ?? 4) < 8 ? 4 : 8);
   for (const [index, query] of queries.entries()) panel.withTarget(target(query, index, show));
   return panel;

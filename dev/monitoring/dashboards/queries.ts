@@ -1,7 +1,7 @@
 // Builds PromQL from the metrics catalogue. A query is rejected unless its metric exists, has the type that the query
 // needs, and has the labels that the query uses: `npm run docs` fails when a metric is renamed and a dashboard is not.
 
-/** What a query must know about a metric; the catalogue has it. */
+/** What a query must know about a metric, from the catalogue. */
 export interface MetricFacts {
   name: string;
   type: string;
@@ -29,14 +29,19 @@ export interface Selection {
   quiet?: boolean;
 }
 
-/** Selects the series of a release, by the variables of every dashboard. Recorded series have no other target labels. */
+/**
+ * Selects the series of a release, by the variables that every dashboard has. Recorded series have no other target
+ * labels.
+ */
 export const ofRelease = 'namespace="$namespace", release="$release"';
 const ofPods = `${ofRelease}, job=~"$job", pod=~"$pod"`;
 /** Labels that the chart's ServiceMonitor or the scrape configuration adds to every series. */
 const targetLabels = ['namespace', 'release', 'job', 'pod'];
 const window = '$__rate_interval';
 
-/** A query of series that rules record, or that Prometheus itself writes. Rules keep only the release. */
+/**
+ * A query of series that recording rules or Prometheus itself write. See `ofRelease` for the labels of recorded series.
+ */
 export function recorded(expr: string, unit: Unit, { by = [], legend, quiet }: Omit<Selection, 'where'> = {}): Query {
   return finish(expr, unit, { by, quiet: quiet ?? false, ...(legend !== undefined && { legend }) }, expr);
 }
@@ -89,7 +94,7 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       const rates = aggregate('sum', `rate(${buckets}[${window}])`, [...(selection.by ?? []), 'le']);
       return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
     },
-    /** Sum over pods, for gauges of which each pod exports its own part. */
+    /** Sum over pods, for gauges that each pod exports for itself. */
     sum: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
     /** Maximum over pods, for gauges that all pods read from the same place. */
@@ -97,10 +102,10 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
     min: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('min', name, selection), unitOf(name), selection, name),
-    /** Seconds since the time of a gauge that is a timestamp. */
+    /** Seconds since the timestamp that a gauge exports. */
     since: (name: string, selection: Selection = {}) =>
       finish(`time() - ${gaugeOf('max', name, selection)}`, 's', selection, name),
-    /** Seconds until the time of a gauge that is a timestamp. */
+    /** Seconds until the timestamp that a gauge exports. */
     until: (name: string, selection: Selection = {}) =>
       finish(`${gaugeOf('min', name, selection)} - time()`, 's', selection, name),
     /** Number of series of a gauge. */

@@ -1,6 +1,5 @@
 // Adds the forms that are missing from the index of applicants' addresses: those created before the index existed, by a
-// pod of an older version, or under another key. Walks the forms by id, in short transactions that lock no form against
-// saves.
+// pod of an older version, or under another key. Walks the forms by id, in short transactions that do not block saves.
 import type pg from 'pg';
 import { isObject } from '../../service/json-value.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
@@ -12,7 +11,7 @@ export interface WalkBatch {
   walked: number;
   /** Number of forms whose addresses were missing from the index. */
   added: number;
-  /** True if no form is left, so that the walk is over. */
+  /** True if no form is left. The walk is then complete. */
   isLast: boolean;
 }
 
@@ -21,7 +20,7 @@ export interface WalkOptions {
   limit: number;
   /** Milliseconds until the next walk may begin. */
   interval: number;
-  /** The next walk looks again at the forms that were created in this many milliseconds before the end of this one. */
+  /** Milliseconds. A walk repeats the forms that were younger than this when the previous walk ended. */
   overlap: number;
 }
 
@@ -35,7 +34,7 @@ WHERE key_id IS DISTINCT FROM $1`;
 const dueSql = `
 SELECT position FROM address_index WHERE key_id = $1 AND next_walk <= $2 FOR UPDATE SKIP LOCKED`;
 
-// FOR KEY SHARE waits for deletions only, and keeps the forms from being deleted until their rows are written.
+// FOR KEY SHARE waits for deletions only, and prevents the deletion of the forms until their rows are written.
 const formsSql = `
 SELECT id, tenant_id AS "tenantId", applicant -> 'channels' AS channels FROM forms
 WHERE id > $1 ORDER BY id LIMIT $2 FOR KEY SHARE`;

@@ -22,11 +22,11 @@ export interface AddressWalkPace {
   /** Maximum number of forms in a batch. */
   limit: number;
   /**
-   * Time between two walks, even if different pods make them. Later walks find the forms that were created by pods of an
-   * older version or with another key.
+   * Time between two walks, even if different pods perform them. Later walks find the forms that were created by pods
+   * of an older version or with another key.
    */
   interval: number;
-  /** A walk looks again at forms that were younger than this when the last one ended. */
+  /** A walk repeats the forms that were younger than this when the previous walk ended. */
   overlap: number;
   retry: Backoff;
 }
@@ -84,7 +84,7 @@ export function startAddressWalk({ store, clock, log, pace }: AddressWalkOptions
 export interface AddressIndexOptions extends Pick<AddressWalkOptions, 'clock' | 'log'> {
   /** The key of the HMACs. */
   secret: string;
-  /** A pool other than that of the requests, so that requests do not wait for the walk. */
+  /** A pool that requests do not use, so that requests do not wait for the walk. */
   pool: pg.Pool;
   metrics: Pick<Metrics, 'registry'>;
 }

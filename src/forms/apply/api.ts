@@ -1,6 +1,6 @@
-// Calls the public API of the form service with the token of the intake application's own account. It passes problems of
-// the API on, and turns failures of the account and of the connection into 502, 503 and 504. It logs no URL, token, code
-// or body.
+// Calls the public API of the form service with the token of the intake application's own account. It passes problems
+// of the API on, and turns failures of the account and of the connection into 502, 503 and 504. It logs no URL, token,
+// code or body.
 import { Agent, type Dispatcher } from 'undici';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -115,7 +115,8 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
-    // The form service limits reads without a token by client address. This header therefore names the applicant's address.
+    // The form service limits reads without a token by client address. This header therefore contains the applicant's
+    // address.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
   };
@@ -140,7 +141,7 @@ const prefix = 'urn:formgate:problem:';
 /** Extension members that applicants' pages use. */
 const passedMembers = ['formStatus', 'truncated'] as const;
 
-/** Returns the problem of the API; undefined if the body is no problem of a known type. */
+/** Returns the problem of the API; undefined if the body is not a problem of a known type. */
 function problemOf(problem: unknown): Problem | undefined {
   if (!isObject(problem) || typeof problem.type !== 'string' || !problem.type.startsWith(prefix)) return undefined;
   const slug = problem.type.slice(prefix.length);

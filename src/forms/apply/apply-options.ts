@@ -31,9 +31,9 @@ export interface ApplyRoutesOptions {
   fileLimit: number;
   links: NoticeLinks;
   draftLimits: DraftLimits;
-  /** Codes sent for one form id, whether such a form exists or not: in a minute, and in an hour. */
+  /** Limits of the codes sent for one form id, whether such a form exists or not: per minute, and per hour. */
   sends: { minute: RateLimiter; hour: RateLimiter };
-  /** Wrong codes for one form id in an hour. */
+  /** Limit of the wrong codes for one form id per hour. */
   wrongCodes: RateLimiter;
   /** Prefix of the URNs of uploaded files. */
   urnPrefix: string;

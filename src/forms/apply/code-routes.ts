@@ -96,8 +96,8 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
 
 /**
  * Calls the form service with a code that no other browser has used. The form service would accept a used code again,
- * because all of our browsers share one account there. Throws Problem `invalid-code`, also for a form that does not
- * exist.
+ * because all browsers share the intake application's account there. Throws Problem `invalid-code`, also for a form
+ * that does not exist.
  */
 export async function useCode(
   { store, hashes, wrongCodes, clock }: ApplyRoutesOptions,

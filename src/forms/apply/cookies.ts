@@ -1,6 +1,6 @@
-// The cookies of the intake application. The cookie of a form proves that this browser created the form or entered a code
-// for it. It is encrypted, so it can hold the code of an open read session. The cookie of the browser is a random id,
-// which ties codes and retries to one browser. Both end when the browser is closed.
+// The cookies of the intake application. The cookie of a form proves that this browser created the form or entered a
+// code for it. It is encrypted, so it can hold the code of an open read session. The cookie of the browser is a random
+// id, which ties codes and retries to one browser. Both end when the browser is closed.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
@@ -8,7 +8,7 @@ import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { isObject } from '../../service/json-value.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 
-/** What a browser's cookie says about a form. */
+/** What a browser's cookie contains about a form. */
 export interface OpenForm {
   formId: string;
   tenantId: string;
@@ -54,11 +54,12 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
   }
 
   return {
-    /** Returns what the browser's cookie for this form says; undefined without a valid cookie. */
+    /** Returns what the browser's cookie contains about this form; undefined without a valid cookie. */
     find(request: Request, response: Response, formId: string): OpenForm | undefined {
       const values = cookieValues(request.headers.cookie ?? '', prefixOf(response) + compact(formId));
       const [only, second] = values.flatMap((value) => open(formId, value) ?? []);
-      // Several cookies of one name come from different hosts. Which one is ours is unknown (RFC 6265 section 8.6).
+      // Several cookies of one name come from different hosts. It is unknown which of them this host has set (RFC 6265
+      // section 8.6).
       return second === undefined ? only : undefined;
     },
 

@@ -48,7 +48,7 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function createFileUpload({ directory, account, urns, fileType, metrics }: FileUploadOptions): FileUpload {
   const api = urns.service('file-service:v1');
 
-  /** Returns the URL of the file service; undefined if the directory has none. */
+  /** Returns the URL of the file service; undefined if the directory does not list one. */
   const find = () =>
     directory.resolve(api).catch((error: unknown) => {
       if (error instanceof PlatformError && error.reason === 'absent') return undefined;
@@ -57,7 +57,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
 
   function fail(slug: 'dependency-failed' | 'dependency-timeout', kind: string, cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'files', kind });
-    return new Problem(slug, 'The file service did not take the file.', { cause });
+    return new Problem(slug, 'The file service did not accept the file.', { cause });
   }
 
   async function post(url: string, file: NewFile): Promise<{ status: number; body: unknown }> {
@@ -95,7 +95,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
       if (url === undefined) throw new Problem('no-file-service', 'The platform has no file service.');
       const { status, body } = await post(url, file);
       if (status === 400 || status === 413 || status === 415)
-        throw new Problem('invalid-request', 'The file service does not take this file.');
+        throw new Problem('invalid-request', 'The file service does not accept this file.');
       const id = isObject(body) && typeof body.id === 'string' && uuid.test(body.id) ? body.id : undefined;
       if (status >= 300 || id === undefined) throw fail('dependency-failed', status >= 500 ? 'failed' : 'rejected');
       return { urn: `${api}:/files/${id}`, name: file.name, size: file.content.length };

@@ -1,5 +1,5 @@
-// Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has access.
-// It gets the cookie when it starts the form, or when the applicant enters a code.
+// Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has
+// access. It gets the cookie when it starts the form, or when the applicant enters a code.
 
 import type { Request, Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
@@ -148,7 +148,7 @@ export function openedFormRoute({ guards, api, cookies }: ApplyRoutesOptions): R
   });
 }
 
-/** Responds in the same way to a form that intake applications may not use and to one that does not exist. */
+/** Responds to a form that intake applications may not use as if the form did not exist. */
 export function hideForeignForm(error: unknown): never {
   const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
   throw isHidden ? codeEntryRequired() : error;

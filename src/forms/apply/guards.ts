@@ -72,7 +72,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Requires that the browser got its cookie by entering a code, no longer ago than a read session lasts. */
+  /** Requires that the browser got its cookie by entering a code, and that the read session has not ended since. */
   const openReadSession: Guard = {
     name: 'openReadSession',
     check(_request, response) {

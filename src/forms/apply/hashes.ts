@@ -1,4 +1,4 @@
-// HMACs and digests under which the intake application stores what it must recognise again.
+// HMACs and digests under which the intake application stores what it must recognise later.
 import { createHash } from 'node:crypto';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 
@@ -13,8 +13,8 @@ export function createApplyHashes(keys: KeyRing) {
     browser: (id: string) => hmac(id, 'apply browser'),
     save: (browser: string, id: string) => hmac(`${browser}\0${id}`, 'apply save'),
     /**
-     * Returns the idempotency key for the form service, which cannot tell our browsers apart. The key includes the
-     * browser, so that a browser which chooses the same key as another does not get the other's form.
+     * Returns the idempotency key for the form service, which cannot tell browsers apart. The key includes the browser,
+     * so that a browser which chooses the same key as another does not get the other's form.
      */
     idempotencyKey: (browser: string, key: string) =>
       createHash('sha256').update(`${browser}\0${key}`).digest('base64url'),

@@ -1,5 +1,5 @@
-// The pages behind the links of the warning mail: plain HTML without scripts. They contain nothing about the form but
-// the day on which it will be locked.
+// The pages behind the links of the warning mail: plain HTML without scripts. They contain nothing about the form
+// except the day on which it will be locked.
 import type { Request, Response } from 'express';
 import type { Problem } from '../../service/http/problem.ts';
 import type { ProblemContent } from '../../service/http/problem-handler.ts';
@@ -28,7 +28,7 @@ nav { margin: 0 0 1rem; text-align: right; }
 
 const headers = {
   'Content-Security-Policy': pagePolicy(stylesheet, 'data:', "'self'"),
-  // This policy keeps the link from other sites. It allows the referrer on this site, because browsers would otherwise
+  // This policy hides the link from other sites. It allows the referrer on this site, because browsers would otherwise
   // not send Origin with the form.
   'Referrer-Policy': 'same-origin',
   'X-Robots-Tag': 'noindex',
@@ -42,7 +42,7 @@ export interface NoticePage {
   body: Markup;
 }
 
-/** Returns the language in the query, else that of the link, else the one that the browser prefers. */
+/** Returns the language in the query, else the link's language, else the browser's preferred language. */
 export function pageLanguage(request: Request, ofLink: Language | undefined): Language {
   const { lang } = request.query;
   return lang === 'en' || lang === 'fr'

@@ -36,7 +36,7 @@ export const applyFields = {
     'Requests to the intake application that each pod allows one client address in a minute',
   ),
   APPLY_CODE_LIMIT: integer(30, { min: 1 }).describe(
-    'Codes that one client address may request or try at each pod in ten minutes; the form service has limits for each form besides',
+    'Codes that one client address may request or try at each pod in ten minutes; the form service also has limits for each form',
   ),
   APPLY_DRAFTS_PER_ADDRESS: integer(20, { min: 1 }).describe(
     'Drafts that may be created in APPLY_DRAFTS_WINDOW from one client address, and for one email address',

@@ -39,8 +39,8 @@ const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts towards all limits, unless one of them is known to be spent. Rows are locked in one order, so that concurrent
-// creates do not deadlock.
+// Counts towards all limits, unless one of them is already known to be used up. Rows are locked in one order, so that
+// concurrent creates do not deadlock.
 const countSql = `
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[]) AS w (name, key, most)
@@ -82,7 +82,7 @@ export function createApplyStore(pool: SharedPool) {
       try {
         await pool.transaction(claimOf(tenantId, 'apply'), async (client) => {
           const { rows } = await client.query<{ name: string }>(countSql, [...columns, start]);
-          // A concurrent create may have taken the last place after this statement began. Without the rollback, one
+          // A concurrent create may have reached the limit after this statement began. Without the rollback, one
           // person's refused drafts would use up the limits that all applicants share.
           if (rows[0]) throw new LimitReached(rows[0].name);
         });
@@ -99,7 +99,7 @@ export function createApplyStore(pool: SharedPool) {
       return (await pool.query(claimOf(tenantId, formId), claimCodeSql, values)).rowCount === 1;
     },
 
-    /** Keeps the code for this browser if it was right, or releases it. */
+    /** Keeps the code for this browser if it was correct, or releases it. */
     async settleCode(tenantId: string, { formId, codeHash }: CodeUse, isRight: boolean): Promise<void> {
       const sql = isRight
         ? 'UPDATE apply_codes SET accepted = true WHERE form_id = $1 AND code_hash = $2'

@@ -55,7 +55,7 @@ export function createCodeStore(pool: SharedPool) {
     reserveAttempt: (attempt: CodeAttempt): Promise<AttemptReservation> =>
       exclusively(attempt, (client) => reserveAttempt(client, attempt)),
 
-    /** Settles a right code by opening a read session. False if another account has used the code meanwhile. */
+    /** Settles a correct code by opening a read session. False if another account has used the code in the meantime. */
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
@@ -69,7 +69,7 @@ export function createCodeStore(pool: SharedPool) {
 
     /**
      * Settles an attempt whose code was wrong. The fifth wrong code ends the form's read sessions. Returns true if this
-     * account has opened a session with the code meanwhile.
+     * account has opened a session with the code in the meantime.
      */
     settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
@@ -234,7 +234,7 @@ UNION ALL
 SELECT issuer = $4 AND subject = $5 AND session_until > $7 FROM used_codes WHERE form_id = $2 AND code_hash = $3
 LIMIT 1`;
 
-/** Deletes a few rows that no budget counts any more. Runs with each write. */
+/** Deletes a few rows that budgets no longer count. Runs with each write. */
 const sweepSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE id IN (
   SELECT id FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT 100 FOR UPDATE SKIP LOCKED)`;

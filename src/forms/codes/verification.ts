@@ -26,6 +26,8 @@ export interface VerificationOptions {
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
+  /** Waits between two polls. Replaced only in tests. */
+  wait?: (milliseconds: number) => Promise<unknown>;
   count(outcome: CodeOutcome): void;
 }
 
@@ -37,7 +39,7 @@ const mostPolls = 45;
 const pause = { first: 25, longest: 500 };
 
 export function createVerification(options: VerificationOptions) {
-  const { store, hashes, clock, count } = options;
+  const { store, hashes, clock, count, wait = sleep } = options;
 
   function keysOf({ id, tenantId }: Form, { channel, address }: Channel): BudgetKeys {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
@@ -83,7 +85,7 @@ export function createVerification(options: VerificationOptions) {
         if (reservation.outcome === 'used') throw rejected(options, invalidCode());
         if (reservation.outcome === 'spent') throw rejected(options, tooManyWrong(reservation.waitMs));
         if (reservation.outcome === 'reserved') return settle(reservation.id);
-        await sleep(Math.min(pause.first * 2 ** poll, pause.longest));
+        await wait(Math.min(pause.first * 2 ** poll, pause.longest));
       }
       throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
     },
@@ -113,7 +115,10 @@ export function createVerification(options: VerificationOptions) {
   };
 }
 
-/** Returns the allowed kinds of channels that the service says it can use; all allowed kinds if it does not say. */
+/**
+ * Returns the allowed kinds of channels that the service can use. Returns all allowed kinds if the service does not
+ * list any.
+ */
 function usableChannels({ channels, notifications }: VerificationOptions): string[] {
   const served = notifications.codeChannels();
   return channels.filter((kind) => served?.includes(kind) ?? true);

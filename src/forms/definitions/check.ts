@@ -1,4 +1,4 @@
-// Checks a form definition before applicants meet it: its fields, its schemas, and the roles and registers that it
+// Checks a form definition before applicants use it: its fields, its schemas, and the roles and registers that it
 // names.
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
@@ -12,7 +12,7 @@ import type { SchemaValidator } from './schema-validator.ts';
 import type { NamedRegister } from './ui-schema.ts';
 
 export interface DefinitionProblem extends FieldError {
-  /** `error`: no draft can be created. `warning`: drafts can be created, but applicants would meet a fault. */
+  /** `error`: no draft can be created. `warning`: drafts can be created, but applicants would run into an error. */
   severity: 'error' | 'warning';
 }
 

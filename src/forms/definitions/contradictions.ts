@@ -3,7 +3,7 @@ import type { FieldError } from '../../service/http/problem.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
 import { definitionIdPattern, type FormDefinition } from './definition.ts';
 
-/** The periods of the specification. An operator may have set others for the reconciler. */
+/** The periods of the specification. An operator may have configured other periods for the reconciler. */
 const defaults = { warnBefore: 'P3D', lockAfter: 'P15D' };
 
 export function contradictionsOf(definition: FormDefinition): FieldError[] {

@@ -5,7 +5,7 @@ import type { Format } from 'ajv';
 export function formFormats(urnPrefix: string): Record<string, Format> {
   const file = `${urnPrefix}:platform:file-service:v\\d:/files/[a-zA-Z0-9.-]+`;
   return {
-    // A time of day, as browsers submit it, or a time of RFC 3339 with an offset.
+    // A time of day, as browsers submit it, or an RFC 3339 time with an offset.
     time: /^(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-]\d\d:?\d\d)?)?$/i,
     // One file, or several separated by semicolons.
     'file-urn': new RegExp(`^${file}(?:;${file})*$`),

@@ -11,7 +11,7 @@ import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
 export interface SchemaNotes {
   /** Forms with this definition cannot be submitted. */
   errors: FieldError[];
-  /** The definition can be used, but applicants would meet a fault. */
+  /** The definition can be used, but applicants would run into an error. */
   warnings: FieldError[];
   registers: NamedRegister[];
 }

@@ -39,7 +39,7 @@ export function isOpen(windows: readonly IntakeWindow[] | null | undefined, now:
   return !windows || windows.some(({ opens, closes }) => (!opens || opens <= now) && (!closes || now < closes));
 }
 
-/** Returns the next window or, if none is to come, the last one. Call it only while no window is open. */
+/** Returns the next window or, if there is no later one, the last one. Call it only while no window is open. */
 export function nearestWindow(windows: readonly IntakeWindow[], now: Date): IntakeWindow | undefined {
   const coming = windows.filter(({ opens }) => opens && opens > now);
   const time = (date: Date | null | undefined) => date?.getTime() ?? 0;

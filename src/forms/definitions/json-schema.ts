@@ -1,6 +1,6 @@
-// Compiles and applies the JSON Schemas of form definitions. `$schema` selects the draft, from draft 4 to 2020-12.
-// References lead to the schema itself or to a shared schema; nothing is fetched. Tenants write the schemas, so this
-// code must run only in a limited worker.
+// Compiles and applies the JSON Schemas of form definitions. `$schema` selects the draft, from draft 4 to 2020-12. A
+// reference can point only into the schema itself or to a shared schema; nothing is fetched. Tenants write the schemas,
+// so this code must run only in a limited worker.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';

@@ -10,7 +10,7 @@ export interface ListedDefinition {
   id: string;
   /** The id if the definition has no name. */
   name: string;
-  /** Where the definition is configured: in the tenant's `platform:form-service`, or in a configuration of its own. */
+  /** Where the definition is configured: in the tenant's `platform:form-service`, or in a separate configuration. */
   source: 'collection' | 'document';
   anonymousApply: boolean;
   /** As configured, so possibly not an object. */
@@ -19,7 +19,8 @@ export interface ListedDefinition {
 
 /**
  * Number of definitions on a page. A definition has up to a megabyte. If a page is too large for one response, smaller
- * pages are read: the client rejects such a response, and the real service responds with 500 beyond 16 MiB.
+ * pages are read. The client rejects such a response, and the public platform's service responds with 500 beyond 16
+ * MiB.
  */
 const largestPage = 32;
 
@@ -39,7 +40,7 @@ export async function* listDefinitions(
   for (let after: string | undefined; ; ) {
     try {
       const page = await configuration.list('form-service', { ...owner, top, after, includeActive: true });
-      // The real service does not order further pages, so a definition may come twice.
+      // The public platform's service does not sort the pages after the first, so a definition may appear twice.
       for (const { name, active, latest } of page.results) {
         if (yielded.has(name)) continue;
         yielded.add(name);

@@ -4,7 +4,7 @@ import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 
 const draft4 = /^https?:\/\/json-schema\.org\/draft-04\/schema#?$/;
 
-/** Returns a copy without `$schema`. */
+/** Returns a rewritten copy, without `$schema`. */
 export function portableSchema({ $schema, ...schema }: SchemaObject): SchemaObject {
   const isDraft4 = typeof $schema === 'string' && draft4.test($schema);
   const copy = structuredClone(schema);

@@ -1,4 +1,4 @@
-// The route that checks a form definition, before it is configured or after.
+// The route that checks a form definition, before or after it is configured.
 import type { Caller } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';

@@ -1,4 +1,4 @@
-// Explains why a data schema cannot be compiled, in our words and with a pointer to each cause.
+// Explains why a data schema cannot be compiled, in plain words and with a pointer to each cause.
 import { Ajv, type ErrorObject } from 'ajv';
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { compilePattern } from '../../service/workers/linear-pattern.ts';

@@ -50,7 +50,7 @@ function step({ root, schema }: Place, keyword: string, name: string | undefined
   return (Array.isArray(next) ? next : [next]).map((inner: unknown) => ({ root, schema: inner }));
 }
 
-/** Adds the schemas that the given ones refer to or combine. */
+/** Adds the schemas that the given schemas refer to or combine. */
 function expand(places: readonly Place[]): Place[] {
   const found: Place[] = [];
   const seen = new Set<unknown>();

@@ -8,8 +8,8 @@ export interface SchemaPlace {
   /** Member names and array indexes from the root. */
   path: readonly string[];
   /**
-   * True if every value at this place must match the schema, whatever else the schema says: no `if`, `not` or `anyOf`
-   * is above it.
+   * True if every value at this place must match the schema, regardless of the rest of the schema: no `if`, `not` or
+   * `anyOf` is above it.
    */
   isUnconditional: boolean;
 }

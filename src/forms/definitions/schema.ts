@@ -60,7 +60,7 @@ export const checkResponse = z
         detail: z.string(),
         severity: z.enum(['error', 'warning']).meta({
           description:
-            '`error`: no draft can be created. `warning`: drafts can be created, but applicants would meet a fault',
+            '`error`: no draft can be created. `warning`: drafts can be created, but applicants would run into an error',
         }),
       }),
     ),

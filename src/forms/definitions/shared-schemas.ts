@@ -1,5 +1,4 @@
-// The schemas that form definitions may refer to. They are part of the product: no schema is ever fetched, least of all
-// from an address that a definition names.
+// The schemas that form definitions may refer to. They are part of the product: no schema is ever fetched.
 import type { Ajv } from 'ajv';
 import common from './shared-schemas/common.v1.schema.json' with { type: 'json' };
 import standard from './shared-schemas/standard.v1.schema.json' with { type: 'json' };

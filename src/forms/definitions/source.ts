@@ -28,8 +28,8 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
   return {
     /**
      * Returns undefined if the tenant has no definition with this id. Pass `permission: true` if the definition decides
-     * on access; it is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and may have made
-     * it up; too many such ids get Problem `busy`. Throws PlatformError, or Problem `definition-invalid`.
+     * on access; it is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and may have
+     * made it up; too many such ids get Problem `busy`. Throws PlatformError, or Problem `definition-invalid`.
      */
     async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;

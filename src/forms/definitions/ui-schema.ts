@@ -40,8 +40,8 @@ function visitElement(element: unknown, path: Path, visit: Visit): void {
   const found = scope === undefined ? undefined : checkScope(scope, [...path, 'scope'], visit);
   if (type === 'Control' && scope === undefined) note(path, 'is a control without a scope');
   if (isObject(rule)) visitCondition(rule.condition, [...path, 'rule', 'condition'], visit);
-  // Scopes within a list are relative to its items. Scopes within any other element are relative to the same value as the
-  // scope of that element.
+  // Scopes within a list are relative to its items. Scopes within any other element are relative to the same value as
+  // the scope of that element.
   const items = found && itemsOf(found);
   const inner = items && items.length > 0 ? { ...visit, places: items } : visit;
   visitAll(elements, [...path, 'elements'], inner);

@@ -1,4 +1,4 @@
-// Tells when the expiry will lock and delete forms, if nobody opens them before.
+// Computes when the expiry will lock and delete forms that nobody opens until then.
 import type { Clock } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { DefinitionSource } from '../definitions/source.ts';

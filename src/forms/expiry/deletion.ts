@@ -1,5 +1,5 @@
-// The SQL with which an administrator and the expiry delete forms. It does not parse a form's data or files, so it can
-// also delete a form whose content Postgres cannot read.
+// The SQL that deletes forms, for administrators and for the expiry. It does not parse a form's data or files, so it
+// can also delete a form whose content Postgres cannot read.
 import { isOpen } from '../outbox/settle-statements.ts';
 
 const tokens = String.raw`\\u00[2-7][0-9a-fA-F]|\\.|[^\\]+`;

@@ -61,8 +61,8 @@ export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
   await db.query(skipSql);
 }
 
-// A row keeps its number, so that consumers recognise the event. Another row may have the number if the form service ran
-// between the restore and this statement.
+// A row keeps its number, so that consumers recognise the event. If the form service ran between the restore and this
+// statement, another row may already have that number.
 const eraseSql = `
 WITH listed AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS l ("formId" uuid, "tenantId" text, "definitionId" text,

@@ -1,5 +1,5 @@
 // Deletes outdated rows in batches: tombstones, idempotency records, codes, delivered outbox rows and old records of
-// runs. After a table's period, nothing reads its rows any more.
+// runs. After a table's period, its rows are no longer read.
 import type pg from 'pg';
 import { planSql } from '../outbox/settle-statements.ts';
 
@@ -42,7 +42,8 @@ export interface PurgeOptions {
 const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }> = {
   tombstones: { column: 'deleted', period: 30 * day },
   idempotency_keys: { column: 'created', period: day },
-  // A code is valid for minutes and its read session for 30 minutes. A notification service may accept codes for longer.
+  // A code is valid for minutes and its read session for 30 minutes. A notification service may accept codes for
+  // longer.
   used_codes: { column: 'session_until', period: day },
   code_attempts: { column: 'attempted', period: hour },
   code_sends: { column: 'sent', period: hour },

@@ -86,6 +86,38 @@ describe('a definition that cannot be read', () => {
   });
 });
 
+describe('a period that is longer than a date can express', () => {
+  it.each(['warnBefore', 'lockAfter', 'deleteAfter'])('makes the definition invalid: %s', async (period) => {
+    const read = readerOf({ tenant: { permit: { retention: { [period]: 'P999999D' } } } });
+    expect(await read([key('permit')])).toEqual({ policies: [], skipped: [{ ...key('permit'), reason: 'invalid' }] });
+  });
+});
+
+describe('many definitions', () => {
+  it('are each read once, at most eight at a time, from a cache that may be old', async () => {
+    const reads: unknown[] = [];
+    let [running, most] = [0, 0];
+    const read = createRetentionReader({
+      defaults,
+      configuration: {
+        async activeOrLatest(_namespace, _name, _owner, options) {
+          reads.push(options);
+          running += 1;
+          most = Math.max(most, running);
+          await new Promise(setImmediate);
+          running -= 1;
+          return { revision: 1, configuration: Object.fromEntries(keys.map(({ definitionId }) => [definitionId, {}])) };
+        },
+      },
+    });
+    const keys = Array.from({ length: 20 }, (_, index) => key(`definition-${index}`));
+    const { policies } = await read(keys);
+    expect(policies.map(({ definitionId }) => definitionId)).toEqual(keys.map(({ definitionId }) => definitionId));
+    expect(most).toBe(8);
+    expect(reads).toEqual(Array(20).fill({ permission: false }));
+  });
+});
+
 describe('a definition that was removed', () => {
   it('leaves the default periods to its forms', async () => {
     const read = readerOf({ tenant: { permit: {} } });

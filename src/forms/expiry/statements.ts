@@ -43,7 +43,10 @@ page AS MATERIALIZED (
   ORDER BY page.position DESC, page.at DESC, page.id DESC LIMIT 1
 )`;
 
-/** Checks the status when the row is locked. The concatenation makes Postgres look rows up by id, not by a partial index. */
+/**
+ * Checks the status when the row is locked. The concatenation makes Postgres look rows up by id, not by a partial
+ * index.
+ */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
 /** True if the form is not quarantined for the stage, or was released from quarantine. */

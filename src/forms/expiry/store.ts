@@ -1,5 +1,5 @@
-// Processes batches of drafts to warn about or to lock, and of locked forms to delete. Each batch is one statement in the
-// caller's transaction, which checks the caller's lease. Form data never leaves the database.
+// Processes batches of drafts to warn about or to lock, and of locked forms to delete. Each batch is one statement in
+// the caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';

@@ -18,7 +18,7 @@ export interface CheckOptions {
   urns: Pick<Urns, 'form'>;
 }
 
-/** Returns forms that may have more than one subscriber, those that have waited longest first. */
+/** Returns forms that may have more than one subscriber, the longest-waiting ones first. */
 export async function dueChecks(db: Queryable, now: Date, limit: number): Promise<SubscriberCheck[]> {
   const { rows } = await db.query<SubscriberCheck>(
     `SELECT f.id AS "formId", f.tenant_id AS "tenantId", f.subscriber_id AS "subscriberId"
@@ -30,8 +30,8 @@ export async function dueChecks(db: Queryable, now: Date, limit: number): Promis
 }
 
 /**
- * Removes the form's other subscribers, and returns how many there were. Removes none if the service does not know the
- * form's own subscriber. Throws PlatformError; `denied` if the account lacks the role subscription-admin.
+ * Removes the form's other subscribers, and returns how many there were. Removes nothing if the service does not know
+ * the form's own subscriber. Throws PlatformError; `denied` if the account lacks the role subscription-admin.
  */
 export async function removeOthers(check: SubscriberCheck, { notifications, urns }: CheckOptions): Promise<number> {
   const { formId, tenantId, subscriberId } = check;

@@ -1,5 +1,5 @@
-// Decides on access for all routes of a single form: finds the form in the caller's tenant, and gets the caller's role on
-// the form from the policy. For an intake application, two statements of the data routes check the policy themselves
+// Decides on access for all routes of a single form: finds the form in the caller's tenant, and gets the caller's role
+// on the form from the policy. For an intake application, two statements of the data routes check the policy themselves
 // (decision 0019).
 import type { Request, Response } from 'express';
 import type { Caller } from '../../service/auth/identity.ts';
@@ -123,7 +123,7 @@ function mayBeLarge(request: Request): boolean {
 }
 
 /**
- * A guard that lets only callers pass who may change the form data of the form in the path. It runs before the body is
+ * A guard that admits only callers who may change the form data of the form in the path. It runs before the body is
  * read, because reading and parsing a body costs more than the decision. An intake application passes without a query,
  * because the statement that saves checks its policy (decision 0019).
  */

@@ -1,4 +1,4 @@
-// The route that creates forms. A request may contain form data, and may submit the form at once. A request that is
+// The route that creates forms. A request may contain form data, and may submit the form immediately. A request that is
 // refused creates nothing.
 import { randomUUIDv7 } from 'node:crypto';
 import type { Request, Response } from 'express';
@@ -32,7 +32,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     method: 'post',
     path: collection,
     audit: 'form.create',
-    summary: 'Create a draft form, or submit one at once',
+    summary: 'Create a draft form, or submit one immediately',
     description:
       'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles. With `submit`, the form data is validated and submitted as by the operation `submit`; if that is refused, nothing is created.',
     guards: [bearer, tenant, options.largeCreates],
@@ -113,7 +113,7 @@ async function prepare(
   return { form, claim, caller, definition };
 }
 
-/** A request that was processed before gets its first response, even if the form could not be created any more. */
+/** A repeated request gets the response to the first one, even if the form could no longer be created now. */
 async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promise<{ id: string }> {
   const { form, claim } = prepared;
   try {

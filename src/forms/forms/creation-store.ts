@@ -9,7 +9,7 @@ import { recordSql, recordValues } from './store.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;
-  /** `Submitted` if the form is submitted at once. */
+  /** `Submitted` if the form is submitted immediately. */
   status: 'Draft' | 'Submitted';
   /** JSON text; undefined for an empty object. */
   data?: string | undefined;
@@ -24,8 +24,9 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
 }
 
 /**
- * Inserts or updates one row for each address ($17) that may get a mail now ($9). The limits count mails with codes, and
- * mails about other created drafts. An existing row is locked, so that only one of several concurrent creates sends a mail.
+ * Inserts or updates one row for each address ($17) that may get a mail now ($9). The limits count mails with codes,
+ * and mails about other created drafts. An existing row is locked, so that only one of several concurrent creates sends
+ * a mail.
  */
 const noticeSql = `
 INSERT INTO created_notices AS known (address_hash, latest, sent)
@@ -101,10 +102,9 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
   return {
     /**
      * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created` or
-     * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or five
-     * within the hour. The mail of `form-submitted` counts, and is never suppressed.
-     * Returns false if no form was created, because the idempotency key was used or the creator has a form of the
-     * definition.
+     * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or
+     * five within the hour. The mail of `form-submitted` counts, and is never suppressed. Returns false if no form was
+     * created, because the idempotency key was used or the creator has a form of the definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
       const { tenantId, id, created, onePerApplicant, noticeHashes, addressHashes } = form;

@@ -21,7 +21,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'get',
-    // It sets lastAccessed, and counts and uses codes.
+    // A read sets lastAccessed, and counts and uses up codes.
     getHasEffects: true,
     path,
     audit: 'form.read-data',

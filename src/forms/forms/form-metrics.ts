@@ -1,4 +1,4 @@
-// Counts what this process does with forms. What the expiry does is counted by the reconciler's runs.
+// Counts the changes of forms by this process. The reconciler's runs count the changes by the expiry.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { operations } from './catalogue.ts';

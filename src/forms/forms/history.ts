@@ -27,19 +27,22 @@ export type HistoryRow = [event: string, time: string, role: string, account?: s
 export interface HistoryEntry {
   event: string;
   time: Date;
-  /** Null for events from before histories were kept. */
+  /** Null for events that happened before histories were kept. */
   role: string | null;
   /** Null for the expiry, and if the role is null. */
   account: string | null;
 }
 
-/** Maximum number of entries of a form. Beyond it, the oldest entry after the `firstEntries` is dropped for each new one. */
+/**
+ * Maximum number of entries of a form. Beyond it, the oldest entry after the `firstEntries` is dropped for each new
+ * one.
+ */
 export const keptEntries = 100;
 const firstEntries = 20;
 
 /**
- * SQL that appends an entry to `history` (of the table alias `form`). The arguments are SQL. The first entries are never
- * dropped, so that repeated changes cannot hide them.
+ * SQL that appends an entry to `history` (of the table alias `form`). The arguments are SQL. The first entries are
+ * never dropped, so that repeated changes cannot hide them.
  */
 export function appendSql(entry: { event: string; time: string; role: string; account?: string }, form = 'forms') {
   const column = `${form}.history`;
@@ -59,9 +62,9 @@ export function createPseudonyms(secret: string) {
 }
 
 /**
- * Returns the entries, oldest first. Adds what the form itself shows: its creation, and a submission or lock from
- * before histories were kept. Recorded entries keep their order, even if the clocks of the pods that recorded them
- * differ.
+ * Returns the entries, oldest first. Adds what the form itself shows: its creation, and a submission or lock that
+ * happened before histories were kept. Recorded entries keep their order, even if the clocks of the pods that recorded
+ * them differ.
  */
 export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {
   const creator = pseudonyms(form.id, form.issuer, form.createdBy.id);

@@ -33,7 +33,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
       200: { description: 'A page of forms', schema: formList },
       400: { description: 'The query or the address is not valid' },
       403: {
-        description: 'The caller is no form-admin, and does not ask for their own forms without form data and address',
+        description: 'The caller is not form-admin, and does not ask for their own forms without form data and address',
       },
       ...failures,
     },
@@ -71,7 +71,10 @@ function addressIn(header: string | undefined): Channel | undefined {
   throw invalidRequest([{ pointer: '/headers/x-applicant-address', detail }]);
 }
 
-/** Returns an empty text if the header is not ASCII: Node.js reads the bytes as Latin-1, whatever the client meant. */
+/**
+ * Returns an empty text if the header is not ASCII: Node.js reads the bytes as Latin-1, regardless of the encoding that
+ * the client used.
+ */
 function decoded(header: string): string {
   try {
     return /^[\x20-\x7e]*$/.test(header) ? decodeURIComponent(header) : '';
@@ -87,7 +90,9 @@ function totalOf(total: number | undefined) {
 
 const isAdministrator = role(adminRole);
 
-/** Without the role form-admin, people may list only their own forms, without form data and without a search by address. */
+/**
+ * Without the role form-admin, people may list only their own forms, without form data and without a search by address.
+ */
 const mayList: Guard = {
   name: 'mayList',
   check(request, response) {

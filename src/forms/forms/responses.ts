@@ -25,8 +25,8 @@ export const form = z
   .strictObject({
     ...createdForm.shape,
     locked: timestamp.nullable(),
-    lockOn: timestamp.nullable().meta({ description: 'When the expiry locks the draft, if nobody opens it before' }),
-    deleteOn: timestamp.nullable().meta({ description: 'When the expiry deletes the form, if nothing happens before' }),
+    lockOn: timestamp.nullable().meta({ description: 'When the expiry locks the draft, unless somebody opens it' }),
+    deleteOn: timestamp.nullable().meta({ description: 'When the expiry deletes the form, if nothing changes' }),
     submitted: timestamp.nullable(),
     held: z.boolean().meta({ description: 'On hold: neither locked nor deleted' }),
     hold: z

@@ -64,7 +64,7 @@ export function createCreationBody({ shape: { data, files } }: ReturnType<typeof
     submit: z
       .boolean()
       .optional()
-      .meta({ description: 'Submit the form at once. If the data is invalid, nothing is created' }),
+      .meta({ description: 'Submit the form immediately. If the data is invalid, nothing is created' }),
   });
 }
 
@@ -209,7 +209,7 @@ export const cursor = z
   .optional()
   .meta({ description: '`page.next` of the page before; empty for the first page' });
 
-/** The status is given if the list is sorted by it. */
+/** The status is part of the cursor if the list is sorted by it. */
 export function cursorOf({ created, id }: { created: Date; id: string }, status?: FormStatus): string {
   return Buffer.from([created.getTime(), id, ...(status ? [status] : [])].join('.')).toString('base64url');
 }

@@ -154,7 +154,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
       return moved;
     },
 
-    /** Sets lastAccessed of a draft. Returns undefined if the form is no draft. */
+    /** Sets lastAccessed of a draft. Returns undefined if the form is not a draft. */
     async keep({ now, ...key }: FormKey & { now: Date }): Promise<Form | undefined> {
       const sql = `UPDATE forms SET last_accessed = greatest(last_accessed, $3)
         WHERE id = $1 AND tenant_id = $2 AND status = 'Draft' RETURNING ${formColumns}`;
@@ -172,7 +172,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
       return (await pool.query<Form>(claimOf(key), holdSql, values)).rows[0];
     },
 
-    /** Adds to the history that a code was sent. */
+    /** Records in the history that a code was sent. */
     async recordSent({ formId, tenantId, now, by }: Omit<RecordedChange, 'actor'>): Promise<void> {
       const values = [formId, tenantId, now, by.role, by.account];
       await pool.query(claimOf({ formId, tenantId }), recordSentSql, values);

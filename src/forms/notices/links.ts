@@ -20,7 +20,8 @@ export interface NoticeLinks {
   /** `https://forms.example.org/apply/forms/<id>/keep?link=…` */
   urlOf(purpose: LinkPurpose, formId: string, facts: LinkFacts): string;
   /**
-   * Returns what a link says; undefined if the link was not made for this form and purpose. The link may have expired.
+   * Returns the facts in a link; undefined if the link was not made for this form and purpose. The link may have
+   * expired.
    */
   read(purpose: LinkPurpose, formId: string, link: string): LinkFacts | undefined;
 }

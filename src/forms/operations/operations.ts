@@ -34,10 +34,12 @@ export interface OperationsOptions {
 }
 
 const day = 86_400_000;
-/** Runs are at most some hours apart, so a form that has been due for a shorter time than this is no sign of a fault. */
+/**
+ * Runs start at most a few hours apart. A form that is overdue for less than this therefore does not indicate a fault.
+ */
 const lockGrace = day / 4;
 const shownRuns = 10;
-/** The key of all tenants in the cache. */
+/** Cache key for the reading that covers all tenants. */
 const all = '';
 
 /** Readings are shared for five seconds. */

@@ -1,5 +1,5 @@
 // Counts the quarantine, the undelivered rows of the outbox, and overdue forms, of all tenants or of one. No statement
-// reads more than a few thousand index entries, however much is waiting.
+// reads more than a few thousand index entries, regardless of how much is waiting.
 import type pg from 'pg';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -13,7 +13,7 @@ export interface Bounded {
 }
 
 export interface Quarantined extends Bounded {
-  /** Number of these items that the next attempt will retry. */
+  /** Number of these items that were released and wait for their next attempt. */
   released: number;
 }
 

@@ -10,8 +10,8 @@ export function inRequestOf<T>({ requestId }: Pick<ClaimedRow, 'requestId'>, wor
 }
 
 /**
- * Runs `work` as a span, if the request was traced. The span begins a trace, because a delivery may take days, and links
- * to the request's.
+ * Runs `work` as a span, if the request was traced. The span begins a new trace, because a delivery may take days, and
+ * has a link to the request's span.
  */
 export function inSpanOf<T>({ traceparent, kind }: ClaimedRow, work: () => Promise<T>): Promise<T> {
   if (traceparent === null) return work();

@@ -53,14 +53,14 @@ export interface Delivered {
 
 export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
-/** Services and settings of a delivery. Calls to a platform service retry by themselves and end within a minute. */
+/** Services and settings of a delivery. The platform clients retry their calls, and end them within a minute. */
 export interface DeliveryOptions {
   events: Pick<Events, 'send'>;
   notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber' | 'pendingNotices'>;
   clock: Clock;
   /** Milliseconds after which the notification service is asked again whether it has sent the notices of a form. */
   recheck: number;
-  /** Undefined if the deletion of files is disabled. Then `remove-files` rows from before are skipped. */
+  /** Undefined if the deletion of files is disabled. Existing `remove-files` rows are then skipped. */
   files: FileService | undefined;
   definitions: DefinitionSource;
   /** Reads the form data. Returns null if the form was deleted. */
@@ -126,14 +126,17 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
   return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
 
-/** Maximum number of subscribers that one removal expects. If there are more, the service creates them as we remove them. */
+/**
+ * Maximum number of subscribers that one removal expects. If there are more, the service must be creating them while
+ * they are removed.
+ */
 const mostSubscribers = 10;
 
 /**
  * Removes the form's subscriber, then looks for others by requesting a subscription without a channel. The service
  * either finds a subscriber by the user id, and returns it with its addresses, or creates one without addresses, which
- * shows that none was left. No other request of the contract finds a subscriber by its user id without the role
- * subscription-admin.
+ * shows that no subscriber was left. No other request of the contract finds a subscriber by its user id without the
+ * role subscription-admin.
  */
 async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { notifications, urns } = options;
@@ -156,7 +159,7 @@ async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promi
   throw new PlatformError('notifications', 'failed', { reason: 'subscribers remain' });
 }
 
-/** Milliseconds after the estimate for which a subscriber is kept if the service still has a notice to send. */
+/** Milliseconds for which a subscriber is kept beyond the estimate if the service still has a notice to send. */
 const patience = 3 * 86_400_000;
 
 /**
@@ -180,7 +183,7 @@ function cannotTell(error: unknown): undefined {
   if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }
 
-/** A service that refuses a subscriber without a channel has created none. */
+/** If the service refuses a subscriber without a channel, it has not created one. */
 function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }

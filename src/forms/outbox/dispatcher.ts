@@ -57,8 +57,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     for (const queue of queues) queue.nudge();
   };
   for (const service of deliveryServices) {
-    // Only accepted rows of the notification service can make rows of another service due at once: the events of a form
-    // wait for its `subscribe` row.
+    // Only accepted rows of the notification service can make rows of another service due immediately: the events of a
+    // form wait for its `subscribe` row.
     const onAccepted = service === 'notifications' ? nudge : undefined;
     queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
   }

@@ -1,8 +1,8 @@
 // The catalogue of events. For each kind it contains the description, the payload, the notice to the applicant, and the
 // definition that delivery needs. Event types, notification type, rendered events and the table in docs/notices.md
 // derive from it. No event contains an address, a channel, a code or a subscriber, and only form-submitted contains
-// form data. To add an event, add an entry here, the statement that writes its outbox row, and, if applicants get a notice
-// of it, its name in notices/text-parts.ts and its texts in English and French (notices/texts-….ts).
+// form data. To add an event, add an entry here, and the statement that writes its outbox row. If applicants get a
+// notice of it, also add its name in notices/text-parts.ts, and its texts in English and French (notices/texts-….ts).
 //
 // The events of a form are delivered in the order of its changes. The entries follow the life of a form.
 import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';
@@ -168,7 +168,7 @@ export interface FormEvent {
 
 /**
  * True if the event contains form data: its payload has a member for form data, the definition asks for it, and the
- * form is still as this row submitted it. Form data that was changed after a to-draft does not belong to this
+ * form has not changed since this row submitted it. Form data that was changed after a to-draft does not belong to this
  * submission.
  */
 export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition | undefined): boolean {

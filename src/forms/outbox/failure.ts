@@ -11,8 +11,8 @@ import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
 /**
- * `service`: the service failed, timed out or rejected our credentials. `row`: the service refuses the row, or
- * rendering fails.
+ * `service`: the service failed, timed out or rejected the credentials of the form service. `row`: the service refuses
+ * the row, or rendering fails.
  */
 export type FailureSide = 'service' | 'row';
 
@@ -25,7 +25,7 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Attributes an error to the service or to the row. An error that comes from neither a call, a timeout nor the database
+ * Attributes an error to the service or to the row. An error that does not come from a call, a timeout or the database
  * comes from rendering the row.
  */
 export function sideOf(error: unknown): FailureSide {
@@ -88,7 +88,7 @@ export function createOutage(options: { clock: Clock; backoff: Backoff; random?:
       const before = state();
       // Ignores deliveries that fail during the outage: they began before it and reveal nothing new.
       if (before === 'down') return undefined;
-      // A service that was down and now refuses a row works again.
+      // A refusal of the probe's row shows that the service works again.
       if (side === 'row') return before === 'probe' ? succeeded() : undefined;
       failures += 1;
       if (before === 'none' && failures < limit) return undefined;

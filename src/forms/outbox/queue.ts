@@ -17,13 +17,15 @@ import type { Throttle } from './throttle.ts';
 export interface QueuePace {
   /** Maximum number of concurrent deliveries. */
   capacity: number;
-  /** Number of rows that may be claimed or unsettled beyond `capacity`, so that deliveries do not wait for the database. */
+  /**
+   * Number of rows beyond `capacity` that may be claimed or unsettled, so that deliveries do not wait for the database.
+   */
   ahead: number;
   /** Time for which other processes do not claim a claimed row; longer than any delivery. */
   lease: number;
   /** A delivery fails after this time, even if its request is still running. Shorter than the lease. */
   deadline: number;
-  /** Pause between two claims after no row was found. */
+  /** Pause between two claims while no rows are found. */
   poll: { min: number; max: number };
   /** Backoff after a failure that the service caused, and after one that the row caused. */
   retry: { service: Backoff; row: Backoff };
@@ -186,7 +188,7 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOption
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
 }
 
-/** Milliseconds for which claims continue from the previous position, before one begins at the oldest row. */
+/** Milliseconds for which claims continue from the previous position, before a claim starts again at the oldest row. */
 const longWalk = 1_000;
 
 /** Claims batches, each from the end of the previous one. `took` is in milliseconds. */
@@ -218,7 +220,7 @@ async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }
 
-/** Creates a wait that a notification ends early. A notification that comes before the wait also ends it. */
+/** Creates a wait that a notification ends early. A notification that arrives before the wait begins also ends it. */
 function createSignal() {
   let notified = false;
   let end: (() => void) | undefined;

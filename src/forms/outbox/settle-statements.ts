@@ -40,10 +40,14 @@ export interface Settlement {
   deleteFiles: boolean;
 }
 
-/** Longest estimate of the time that the notification service needs: after it, addresses are removed in any case. */
+/**
+ * Upper limit of the estimated time that the notification service needs. After it, addresses are removed in any case.
+ */
 const longestQueue = "interval '30 days'";
 
-/** Adds events to the estimated queue of the notification service. Returns the time at which the queue will be empty. */
+/**
+ * Adds events to the estimated queue of the notification service. Returns the time at which the queue will be empty.
+ */
 export const queueSql = `
 UPDATE notice_queue
 SET busy_until = least(greatest(busy_until, $1) + $2 * interval '1 millisecond', $1::timestamptz + ${longestQueue})

@@ -1,6 +1,6 @@
 // Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory.
-// If the process dies meanwhile, the claims expire and the rows are delivered again. If Postgres refuses to store an
-// outcome, only the row of that outcome is quarantined.
+// If the process dies before they are stored, the claims expire and the rows are delivered again. If Postgres refuses
+// to store an outcome, only the row of that outcome is quarantined.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';

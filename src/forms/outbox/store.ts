@@ -165,7 +165,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
     /**
      * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim
      * has expired. `after` skips the rows before a position, many of which were accepted recently. Rows before that
-     * position that have become due meanwhile are found only by a claim without `after`.
+     * position that have become due in the meantime are found only by a claim without `after`.
      */
     async claim(options: ClaimOptions): Promise<ClaimedBatch> {
       // node-postgres returns an array of results for a simple query with several statements.
@@ -193,7 +193,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       if (rows.length === 0) return;
       await pool.query(acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) }));
     },
-    /** Ends claims without acceptance. Does not change rows that another process has claimed meanwhile. */
+    /** Ends the claims of rows that were not accepted. Skips rows that another process has claimed since. */
     async fail(rows: readonly FailedRow[]): Promise<void> {
       if (rows.length > 0) await pool.query(failSql(rows));
     },

@@ -1,6 +1,7 @@
-// Subscribes the applicant of a form at once, for a code that is sent before the dispatcher has done so. The notification
-// service does not keep two overlapping requests from creating two subscribers, and the applicant would then get every
-// notice twice. Both the dispatcher and this function therefore claim the form's `subscribe` row first.
+// Subscribes the applicant of a form immediately, because a code is to be sent and the dispatcher has not done so yet.
+// The notification service does not keep two overlapping requests from creating two subscribers, and the applicant
+// would then get every notice twice. Both the dispatcher and this function therefore claim the form's `subscribe` row
+// first.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -30,7 +31,7 @@ const retry = 1_000;
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
   const { store, clock, callTimeout } = options;
   return async (formId) => {
-    // The other process makes one call, and then settles its row.
+    // Leaves the other process enough time for one call and for settling its row.
     const deadline = performance.now() + callTimeout + 2_000;
     for (let look = 1; performance.now() < deadline; look += 1) {
       const known = await store.findSubscriber(formId);

@@ -4,7 +4,7 @@
 export const pageNames = ['apply', 'console'] as const;
 export type PageName = (typeof pageNames)[number];
 
-/** The paths that show a page. Scripts of the page decide what they show. */
+/** The paths at which a page is served. The page's scripts choose the view for each path. */
 export const pageAddresses: Record<PageName, readonly string[]> = {
   apply: ['/apply', '/apply/:tenant/:definition'],
   console: ['/console', '/console/:tenant', '/console/:tenant/*view'],

@@ -1,5 +1,5 @@
-// Serves the static pages that `web/build.ts` makes: the applicant's (`/apply`) and the console (`/console`). The pages
-// themselves hold no data and no secrets, so anyone may load them.
+// Serves the static pages that `web/build.ts` builds: the applicant's (`/apply`) and the console (`/console`). The
+// pages themselves hold no data and no secrets, so anyone may load them.
 import { existsSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Response } from 'express';
@@ -59,7 +59,7 @@ function addressRoute(path: string, folder: string): Route {
 
 const encodings = { br: '.br', gzip: '.gz' } as const;
 
-/** Sends the smallest copy that the client accepts. Express adds Last-Modified, and answers conditional requests. */
+/** Sends the smallest copy that the client accepts. Express adds Last-Modified, and handles conditional requests. */
 async function send(response: Response, { folder, file, cache }: { folder: string; file: string; cache: string }) {
   const encoding = response.req.acceptsEncodings('br', 'gzip');
   const compressed = encoding === 'br' || encoding === 'gzip' ? encoding : undefined;
@@ -72,7 +72,7 @@ async function send(response: Response, { folder, file, cache }: { folder: strin
     .vary('Accept-Encoding');
   if (name !== file) response.set('Content-Encoding', compressed);
   await new Promise<void>((resolve) => {
-    // A client that leaves while a file is sent is not a failure.
+    // A client that disconnects while a file is sent is not a failure.
     response.sendFile(name, { root: folder, cacheControl: false }, () => resolve());
   });
 }

@@ -19,7 +19,9 @@ export function noticeEntry(
 // and a release locks the entry before the form.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
-/** $1 the entry, $2 now, $3 the trace, $4 the request. The event's timestamp is the time of the change (`first_seen`). */
+/**
+ * $1 the entry, $2 now, $3 the trace, $4 the request. The event's timestamp is the time of the change (`first_seen`).
+ */
 const writeSql = (kind: string, join: string, lock: string) => `
 WITH written AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)

@@ -77,8 +77,8 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
 }
 
 /**
- * Returns a function that runs `work` under a register's lock. `step` returns the context of the next call, or throws if
- * it is too late.
+ * Returns a function that runs `work` under a register's lock. `step` returns the context of the next call, or throws
+ * if it is too late.
  */
 export function lockWith(hold: HoldRegister) {
   return <T>(name: string, call: Call, work: (lock: RegisterLock, step: () => CallContext) => Promise<T>): Promise<T> =>

@@ -1,5 +1,5 @@
-// Entries as CSV (RFC 4180). Reads a table in short steps, because parsing a megabyte takes up to half a second, and
-// writes one.
+// Entries as CSV (RFC 4180). Reads a table in short steps, because parsing a megabyte takes up to half a second. Also
+// writes a table.
 
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -20,7 +20,7 @@ export interface Row {
 }
 
 const maxColumns = 100;
-/** Bytes that are parsed before other work gets its turn; takes some milliseconds. */
+/** Bytes to parse before the event loop handles other work. Parsing them takes a few milliseconds. */
 const stepBytes = 16_384;
 /** Names that reach a prototype; a JSON body may not have them either. */
 const reserved = new Set(['__proto__', 'constructor', 'prototype']);

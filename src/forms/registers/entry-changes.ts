@@ -42,9 +42,9 @@ function indexOfKey(entries: readonly unknown[], key: string, keyField: string):
 }
 
 /**
- * Replaces the entry whose key is `key`. If there is none, appends the new entry, or throws Problem `not-found` if the new
- * entry has a different key. When an entry is replaced, its key may change; throws Problem `conflict` if another entry
- * already has the new key.
+ * Replaces the entry whose key is `key`. If there is none, appends the new entry, or throws Problem `not-found` if the
+ * new entry has a different key. When an entry is replaced, its key may change; throws Problem `conflict` if another
+ * entry already has the new key.
  */
 export function putEntry(entries: readonly unknown[], key: string, entry: unknown, keyField: string) {
   const index = indexOfKey(entries, key, keyField);
@@ -65,7 +65,9 @@ export function removeEntry(entries: readonly unknown[], key: string, keyField: 
 
 const noEntry = () => new Problem('not-found', 'The register has no entry with this key.');
 
-/** Compares by key. Entries that share a key are compared in their order, and objects without a key by their content. */
+/**
+ * Compares by key. Entries that share a key are compared in their order, and objects without a key by their content.
+ */
 export function compareEntries(before: readonly unknown[], after: readonly unknown[], keyField: string): Comparison {
   const [old, current] = [identified(before, keyField), identified(after, keyField)];
   const changes: EntryChange[] = [];
@@ -91,7 +93,7 @@ export function compareEntries(before: readonly unknown[], after: readonly unkno
   };
 }
 
-/** Returns the entries by an id: the key or the content, with a count if it occurs more than once. */
+/** Returns the entries by id. The id is the key or the content, with a count if that occurs more than once. */
 function identified(entries: readonly unknown[], keyField: string): Map<string, unknown> {
   const seen = new Map<string, number>();
   return new Map(

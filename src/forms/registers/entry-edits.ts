@@ -1,4 +1,4 @@
-// Replaces the entries of a register by the result of a function, and keeps and pins revisions.
+// Replaces the entries of a register with the result of a function. Keeps and pins revisions.
 import { isDeepStrictEqual } from 'node:util';
 import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
 import { type Call, lockWith, notFound, publish, requireFit } from './changes.ts';
@@ -12,8 +12,8 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
   const withLock = lockWith(hold);
   return {
     /**
-     * Replaces the entries by what `work` returns for the current ones; equal entries are not written. Throws what `work`
-     * throws, Problem `not-found`, and `invalid-request` if the new entries are too many or too large.
+     * Replaces the entries with what `work` returns for the current ones. Writes nothing if they are equal. Throws what
+     * `work` throws, Problem `not-found`, and `invalid-request` if the new entries are too many or too large.
      */
     edit: <T extends { entries: readonly unknown[] }>(
       name: string,
@@ -32,7 +32,7 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
         return result;
       }),
 
-    /** Makes a copy of the latest revision, so that the next changes leave it unchanged. */
+    /** Copies the latest revision, so that later changes go to the copy and leave the original unchanged. */
     keep: (name: string, call: Call): Promise<Revision> =>
       withLock(name, call, async (_lock, step) => {
         if (!registerOf(name, await store.read(name, step()))) throw notFound();

@@ -47,7 +47,7 @@ function putRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): 
       200: { description: 'Replaced', schema: entryBody },
       201: { description: 'Added', schema: entryBody },
       ...refusals,
-      404: { description: 'There is no such register, or no entry has the key and the body has another one' },
+      404: { description: 'There is no such register, or no entry has the key and the body has a different one' },
       409: conflicts,
       503: busy,
     },

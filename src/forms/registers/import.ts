@@ -8,16 +8,19 @@ import { keyOf } from './entry-changes.ts';
 export interface ImportOptions {
   /** The column of the key. Ignored for strings, which are their own keys. */
   keyField: string;
-  /** `upsert` adds and changes entries; `replace` also removes entries that the table lacks, and takes its order. */
+  /**
+   * `upsert` adds and changes entries; `replace` also removes entries that the table lacks, and adopts the order of the
+   * table.
+   */
   mode: 'upsert' | 'replace';
 }
 
 type Fields = Record<string, unknown>;
 
 /**
- * Returns the new entries. A table of one column gives strings, unless the register has objects. Members without a column
- * keep their values, and an empty cell removes a member. Throws Problems `invalid-request` that name the line, and
- * `conflict` if several entries have the key of a row.
+ * Returns the new entries. The rows of a table with one column become strings, unless the register has objects. Members
+ * without a column keep their values, and an empty cell removes a member. Throws Problems `invalid-request` that name
+ * the line, and `conflict` if several entries have the key of a row.
  */
 export function importTable(table: Table, existing: readonly unknown[], options: ImportOptions): unknown[] {
   const hasObjects = existing.some(isObject);
@@ -89,7 +92,10 @@ function createObjectReader(
   };
 }
 
-/** Reads cells of a column as the kind of value that all entries have there: numbers, booleans, JSON, otherwise text. */
+/**
+ * Reads the cells of a column as the type that this member has in all entries: numbers, booleans or JSON, otherwise
+ * text.
+ */
 function cellReader(existing: readonly unknown[], column: string): (cell: string, row: Row) => unknown {
   const values = existing
     .map((entry) => (isObject(entry) ? entry[column] : undefined))
@@ -100,7 +106,7 @@ function cellReader(existing: readonly unknown[], column: string): (cell: string
   return (cell, row) => {
     if (cell === '') return undefined;
     const value = parseJson(cell);
-    // Refuses a number that JSON writes in another way, because it would be stored as another number.
+    // Rejects a number that JSON would write differently, because the stored number would then differ from the cell.
     if (typeof value === kind && value !== null && (kind === 'object' || JSON.stringify(value) === cell)) return value;
     throw onLine(row, `needs ${named[kind]} in the column ${column}`);
   };

@@ -5,9 +5,9 @@ import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { definitionsIn, entriesOf, registerNamespace } from './register.ts';
 import { createRegisterPage, type NamedEntries, type RegisterPage } from './register-page.ts';
 
-/** Largest size of the entries on a page, in bytes of JSON. Keeps a response small enough for memory. */
+/** Largest size of the entries on a page, in bytes of JSON. Limits the memory that a response needs. */
 const maxPageBytes = 8 * 1_048_576;
-/** Calls of one list that run at the same time. */
+/** Maximum number of concurrent calls for one list. */
 const concurrentReads = 16;
 
 export interface ListOptions {
@@ -29,7 +29,8 @@ export function createRegisterList(
     const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
     let [started, running] = [0, 0];
-    // Reads one register more than the page has, to find out whether another page follows. A slow read delays no other.
+    // Reads one register more than the page has, to find out whether another page follows. A slow read does not delay
+    // the others.
     const isMissing = () => started < names.length && !page.isFull() && page.size() + running <= top;
     const readSome = async () => {
       while (isMissing()) {

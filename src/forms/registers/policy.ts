@@ -52,7 +52,9 @@ export function isManager(caller: Caller | undefined, urns: Urns): boolean {
   return caller !== undefined && managerRoles(urns).some((role) => caller.roles.has(role));
 }
 
-/** One refusal for a closed register, a missing one and a missing tenant, so that callers cannot distinguish them. */
+/**
+ * The same refusal for a closed register, a missing one and a missing tenant, so that callers cannot distinguish them.
+ */
 export function refuseRead(caller: Caller | undefined): Problem {
   if (caller) return new Problem('forbidden', 'The register is not open to callers without a role.');
   return new Problem('unauthenticated', 'The register is not open to callers without a token.', {

@@ -1,5 +1,5 @@
 // Builds one page of a tenant's registers, sorted by name, from parts that arrive in any order. It keeps only the
-// registers of the page, so memory stays bounded however many registers a tenant has.
+// registers of the page, so memory stays bounded regardless of the number of the tenant's registers.
 import { type Definition, type Register, sizeOf, toRegister } from './register.ts';
 
 export interface PageOptions {
@@ -63,7 +63,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
 
     size: () => page.length,
 
-    /** True once a register was cut off: neither that one nor a later one can get onto the page any more. */
+    /** True once a register was cut off: the page can then include neither that register nor a later one. */
     isFull: () => cutAt !== undefined,
 
     result(): RegisterPage {

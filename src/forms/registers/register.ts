@@ -120,7 +120,7 @@ export interface EntryProblem {
 
 const named = { string: 'a string', object: 'an object' };
 
-/** Limits the list: this many problems are enough to see what is wrong. */
+/** Maximum number of listed problems, which is enough to see what is wrong. */
 const maxProblems = 20;
 
 /**

@@ -98,7 +98,7 @@ const keyField = z
   .min(1)
   .max(100)
   .default('value')
-  .meta({ description: 'Member that is the key of an object; of no meaning for strings' });
+  .meta({ description: 'Member that is the key of an object; ignored for strings' });
 
 /** A string or an object; `entryProblems` checks this entry together with the others. */
 export const entryBody = z.union([z.string(), z.record(z.string(), z.unknown())]).meta({ examples: [exampleEntry] });
@@ -174,7 +174,7 @@ export const listQuery = z.object({
     .min(1)
     .max(100)
     .default(25)
-    .meta({ description: 'Most registers on a page; a page ends early at 8 MiB of entries' }),
+    .meta({ description: 'Maximum number of registers on a page; a page ends early at 8 MiB of entries' }),
   after,
 });
 
@@ -198,7 +198,7 @@ export const comparisonResponse = z.object({
   changed: count,
   removed: count,
   unchanged: count,
-  reordered: z.boolean().meta({ description: 'True if entries that are in both have another order' }),
+  reordered: z.boolean().meta({ description: 'True if entries that are in both are in a different order' }),
   changes: z.array(
     z.object({
       change: z.enum(['added', 'changed', 'removed']),

@@ -59,7 +59,7 @@ function createReads(configuration: Configuration) {
 
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
-    /** Returns those of the names whose registers have both parts. */
+    /** Returns the names whose registers have both parts. */
     existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
       asked(async () => {
         const defined = definitionsIn(await readDefinitions(context));
@@ -132,7 +132,7 @@ function createWrites(configuration: Configuration) {
   };
 }
 
-/** Statuses for an invalid request of the client. Any other 4xx is a fault between the two services. */
+/** Statuses which mean that the client's request is invalid. Any other 4xx is a fault between the two services. */
 const rejections = new Set([400, 409, 413, 422]);
 
 /** Turns failures of the configuration service into the Problems of this API. */

@@ -25,7 +25,7 @@ the settings.
 Usage: npm run config -- --check [--process NAME]… [--skip DEPENDENCY]… [--time-limit DURATION] [--json]
 
   --process NAME         ${processNames.join(', ')}; may be repeated. By default
-                         all, although each of them usually has an environment and a database of its own
+                         all, although each of them usually has its own environment and database
   --skip DEPENDENCY      do not ask postgres, redis, identity-provider or directory; \`all\` checks the settings only
   --time-limit DURATION  how long each dependency may take to respond, such as PT30S; by default PT10S
   --json                 print one JSON object
@@ -34,7 +34,7 @@ Usage: npm run config -- --check [--process NAME]… [--skip DEPENDENCY]… [--t
 Exit codes: 0 no problem, though there may be warnings; 1 a setting is wrong; 2 invalid arguments; 3 the settings are valid as
 far as they could be checked, but a dependency could not be reached. No output contains the value of a setting.`;
 
-/** Returns undefined if the help is wanted. Throws UsageError. */
+/** Returns undefined if help is requested. Throws UsageError. */
 export function parseCheckArguments(args: string[]): CheckCommand | undefined {
   const { check, help, process = [...processNames], skip = [], json = false, ...values } = parse(args);
   if (help || args.length === 0) return undefined;

@@ -30,7 +30,7 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
   };
 }
 
-/** Repeats a check until nothing is unreachable, or the time is over. A wrong setting is reported at once. */
+/** Repeats a check until nothing is unreachable, or the time is over. A wrong setting is reported immediately. */
 async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
   const deadline = performance.now() + timeLimit;
   for (;;) {

@@ -11,7 +11,7 @@ export interface DatabaseCheckOptions {
   directory: string;
   /** Name of the process that creates the schema, if the checked process does not. */
   owner?: string | undefined;
-  /** Connections that one process opens at most. */
+  /** Maximum number of connections that one process opens. */
   connections: number;
   /** Further checks of the content, which run if the schema exists. */
   inspect?: ((client: pg.Client) => Promise<Finding[]>) | undefined;
@@ -61,7 +61,7 @@ interface Facts {
   version: number;
   isStandby: boolean;
   mayCreate: boolean;
-  /** Connections that the server, the database and the role allow. */
+  /** Number of connections that the server, the database and the role all allow. */
   connections: number;
 }
 

@@ -1,7 +1,7 @@
 // What the command `config` finds, and how it prints findings. A finding never contains the value of a setting.
 
 /**
- * - `error`: a setting is invalid by itself, or the response of a dependency proves it wrong
+ * - `error`: a setting is invalid on its own, or the response of a dependency proves it wrong
  * - `unreachable`: a dependency gave no usable response in time, so nothing is proven
  * - `warning`: the process starts, but an operator should know
  */
@@ -21,7 +21,7 @@ export interface Report {
   findings: Finding[];
 }
 
-/** Returns 0 without errors, 1 if a setting is wrong, 3 if a dependency could not be reached. */
+/** Returns 0 if there are no errors, 1 if a setting is wrong, 3 if a dependency could not be reached. */
 export function exitCodeOf(reports: readonly Report[]): number {
   const severities = reports.flatMap(({ findings }) => findings.map(({ severity }) => severity));
   if (severities.includes('error')) return 1;

@@ -26,7 +26,9 @@ export function checkAccount(
   return explained(secretName, () => account.authenticate());
 }
 
-/** Checks that the directory knows the platform services that the process calls. `services` are `<service>:<version>`. */
+/**
+ * Checks that the directory knows the platform services that the process calls. `services` are `<service>:<version>`.
+ */
 export async function checkDirectory(
   platform: Platform,
   { config, services }: { config: AccountConfig; services: readonly string[] },

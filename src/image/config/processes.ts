@@ -165,8 +165,8 @@ async function withPlatform(
 }
 
 /**
- * Checks that the key ring has every key that encrypts a stored client secret. An encrypted secret begins with the name of
- * its key. Without that key, people cannot sign in to the client.
+ * Checks that the key ring has every key that encrypts a stored client secret. An encrypted secret begins with the name
+ * of its key. Without that key, people cannot sign in to the client.
  */
 async function checkKeyRing(client: pg.Client, keyRing: string): Promise<Finding[]> {
   const { rows } = await client.query<{ key: string }>(

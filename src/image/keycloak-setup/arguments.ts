@@ -10,13 +10,16 @@ export interface SetupCommand {
   urnPrefix: string;
   /** Realms of the tenants. */
   tenants: string[];
-  /** Email of a person who gets all administrator roles in each tenant's realm; undefined for none. */
+  /** Email of a person who gets all administrator roles in each tenant's realm; undefined creates no such person. */
   admin: string | undefined;
-  /** Client id of an intake application in each tenant's realm; undefined for none. */
+  /** Client id of an intake application in each tenant's realm; undefined creates no such client. */
   intake: string | undefined;
-  /** Client id of an account for scripts in each tenant's realm, with all administrator roles; undefined for none. */
+  /**
+   * Client id of an account for scripts in each tenant's realm, with all administrator roles; undefined creates no such
+   * client.
+   */
   script: string | undefined;
-  /** Email of a person without roles in each tenant's realm, for `helm test`; undefined for none. */
+  /** Email of a person without roles in each tenant's realm, for `helm test`; undefined creates no such person. */
   tester: string | undefined;
   /** Clients that the initial access token of each tenant's realm can register; 0 creates no token. */
   registrations: number;
@@ -36,7 +39,7 @@ Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --t
   --admin EMAIL        a person with all administrator roles in each tenant's realm, with a temporary password
   --intake ID          an intake application in each tenant's realm, with this client id
   --script ID          an account for scripts in each tenant's realm, with this client id and all administrator roles
-  --tester EMAIL       a person without roles in each tenant's realm, who can sign in at once, for helm test
+  --tester EMAIL       a person without roles in each tenant's realm, who can sign in immediately, for helm test
   --registrations N    a token for N registrations of clients in each tenant's realm, valid for a day
   --output FILE        file for the secrets, as a Kubernetes Secret (formgate-keycloak.yaml). An existing file is not
                        overwritten

@@ -1,4 +1,4 @@
-// The objects of one realm. Each function adds what is missing, and changes nothing that is there.
+// The objects of one realm. Each function adds what is missing, and does not change existing objects.
 import type { AdminApi } from './admin-api.ts';
 
 /** Roles by client id. */

@@ -47,7 +47,7 @@ export interface ConfigurationChanges {
   remove(key: ConfigurationKey, actor: Actor): Promise<boolean>;
 }
 
-/** The transaction of one change. */
+/** The transaction of one change, and what its steps need. */
 interface Change {
   options: ChangeOptions;
   transaction: Queryable;
@@ -130,7 +130,7 @@ async function saveOver(
   return isDeepStrictEqual(latest, seen) ? overwrite(change, latest, configuration, edit) : undefined;
 }
 
-/** Saves the value in the latest revision, whatever its value is now. `latest` is the revision as it was read. */
+/** Saves the value in the latest revision, regardless of its current value. `latest` is the revision as it was read. */
 export async function overwrite(
   change: Change,
   latest: Revision | undefined,

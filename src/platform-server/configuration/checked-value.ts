@@ -17,7 +17,7 @@ export interface CheckOptions {
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
   /** Maximum length of a value's JSON text in characters. Repeated edits cannot grow a value beyond it. */
   largest: number;
-  /** Checks a value after its schema did. Returns why the value is rejected. `before` is the current value. */
+  /** Checks a value that its schema accepts. Returns why the value is rejected. `before` is the current value. */
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
 }
 

@@ -54,7 +54,9 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
   };
 }
 
-/** Admits services by their roles, and administrators of tenants, who list only their own tenant's namespaces. */
+/**
+ * Admits services with one of these roles, and administrators of tenants, who list only their own tenant's namespaces.
+ */
 function mayListNamespace(configuredRole: string, exporterRole: string, adminRole: string): Guard {
   return {
     name: `role(${configuredRole}, ${exporterRole}, ${adminRole} unless core)`,

@@ -41,7 +41,7 @@ export function directoryRoutes(options: DirectoryRouteOptions): Route[] {
       params: apiParams,
       answers: {
         200: { description: 'The entry', schema: entryAnswer },
-        400: { description: 'A parameter has another shape' },
+        400: { description: 'A parameter is malformed' },
         404: { description: 'No such entry' },
       },
       async handle({ params: { namespace, service, api } }, _request, response) {

@@ -18,7 +18,13 @@ export interface RoutedEvent {
   context: Record<string, unknown>;
 }
 
+/** `gone`: nothing is to be delivered. `early`: an earlier event about the same form is not delivered yet. */
+export type DeliveryState = 'gone' | 'early' | 'due';
+
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
+const jobKey = "concat_ws(':', 'deliver', event, type_id, subscriber_id)";
+const payload = (trace: string) =>
+  jobSql("'event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id", trace);
 const values = ({ event, typeId, subscriberId }: Delivery): unknown[] => [event, typeId, subscriberId];
 
 export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
@@ -40,12 +46,10 @@ export function createDeliveryStore(database: Queryable) {
            UNION SELECT subscriber_id FROM subscription_criteria c
              WHERE tenant = $2 AND type_id = $3 AND correlation_id IS NULL AND ${contextMatches}),
          made AS (
-           INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant)
-           SELECT $1, $3, subscriber_id, $6, $2 FROM matched ON CONFLICT DO NOTHING RETURNING *),
+           INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant, correlation_id)
+           SELECT $1, $3, subscriber_id, $6, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
          waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
-         SELECT (graphile_worker.add_job('deliver',
-           ${jobSql("'event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id", '$7')},
-           max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id),
+         SELECT (graphile_worker.add_job('deliver', ${payload('$7')}, max_attempts => 32767, job_key => ${jobKey},
            priority => (((SELECT n FROM waiting) + row_number() OVER ()) / 10)::integer)).id FROM made`,
         [
           ...[event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
@@ -55,13 +59,50 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount ?? 0;
     },
 
-    async isPending(delivery: Delivery): Promise<boolean> {
-      const { rowCount } = await database.query(`SELECT 1 FROM deliveries WHERE ${key}`, values(delivery));
-      return rowCount === 1;
+    /** A notice that is in quarantine, or whose event is, delays no later one. */
+    async stateOf(delivery: Delivery): Promise<DeliveryState> {
+      const { rows } = await database.query<{ early: boolean }>(
+        `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
+             AND earlier.correlation_id = own.correlation_id AND earlier.event < own.event AND NOT earlier.quarantined)
+           OR EXISTS (SELECT FROM events earlier WHERE earlier.tenant = own.tenant
+             AND earlier.correlation_id = own.correlation_id AND earlier.sequence < own.event AND earlier.routed IS NULL
+             AND NOT EXISTS (SELECT FROM quarantine q
+               WHERE q.kind = 'event' AND q.item = earlier.sequence::text AND NOT q.released)) AS early
+         FROM deliveries own WHERE ${key}`,
+        values(delivery),
+      );
+      if (!rows[0]) return 'gone';
+      return rows[0].early ? 'early' : 'due';
     },
 
-    /** Deletes a completed or dropped delivery, and the event after its last delivery. Requires a transaction. */
+    /**
+     * Lets the running job of a delivery be followed by another one, after 2 s or more: a tenant's waiting deliveries
+     * cause at most 100 such jobs a second.
+     */
+    async postpone(delivery: Delivery): Promise<void> {
+      await database.query(
+        `SELECT (graphile_worker.add_job('deliver', ${payload('$4')}, max_attempts => 32767, job_key => ${jobKey},
+           priority => (least(n, 1000) / 10)::integer, run_at => now() + (2 + n / 100.0) * interval '1 second')).id
+         FROM deliveries own,
+           LATERAL (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = own.tenant LIMIT 6000) AS all_own) AS waiting
+         WHERE ${key}`,
+        [...values(delivery), storedTraceparent()],
+      );
+    },
+
+    /**
+     * Deletes a completed or dropped delivery, and the event after its last delivery. The next notice about the same
+     * form to the same subscriber becomes due. Requires a transaction.
+     */
     async finish(delivery: Delivery): Promise<void> {
+      await database.query(
+        `SELECT graphile_worker.reschedule_jobs(array_agg(id), run_at => now()) FROM graphile_worker.jobs
+         WHERE locked_at IS NULL AND key = (
+           SELECT ${jobKey} FROM deliveries WHERE subscriber_id = $3 AND event > $1 AND NOT quarantined
+             AND correlation_id = (SELECT correlation_id FROM deliveries WHERE ${key}) ORDER BY event LIMIT 1)
+         HAVING count(*) > 0`,
+        values(delivery),
+      );
       // If the last two deliveries finish concurrently, the second must see that the first is deleted.
       await database.query('SELECT 1 FROM events WHERE sequence = $1 FOR UPDATE', [delivery.event]);
       await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));

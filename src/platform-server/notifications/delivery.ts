@@ -1,9 +1,11 @@
 // The jobs that deliver notices. One job routes an event to its subscribers; another delivers a notice to one
 // subscriber. Jobs contain only ids; the address and the text are looked up when the mail is sent. A job may run twice:
-// an event is still routed only once, and a repeated mail has the same Message-ID.
+// an event is still routed only once, and a repeated mail has the same Message-ID. The notices about one form reach a
+// subscriber in the order of its events.
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
@@ -78,9 +80,12 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
 
     async deliver(delivery) {
       const store = createDeliveryStore(pool);
-      if (!(await store.isPending(delivery))) return;
+      const state = await store.stateOf(delivery);
+      if (state === 'gone') return;
+      if (state === 'early') return store.postpone(delivery);
       const target = await targetOf(options, delivery);
       const outcome = target ? await sendOrDrop(options, delivery, target) : 'dropped';
+      if (outcome === 'postponed') return store.postpone(delivery);
       await withTransaction(pool, (transaction) => createDeliveryStore(transaction).finish(delivery));
       notices.inc({ outcome });
     },
@@ -113,12 +118,17 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
   return { event, template, address: chosen.address, subscriber };
 }
 
-/** Drops a notice whose template fails, because a retry would fail too. Every other failure is retried. */
+/**
+ * Drops a notice whose template fails, because a retry would fail too. Postpones a notice while its tenant's share of
+ * rendering is in use: that is no failure, so the pauses between its attempts must not grow. Every other failure is
+ * retried.
+ */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {
     await send(options, delivery, target);
     return 'delivered';
   } catch (error) {
+    if (error instanceof Problem && error.slug === 'busy') return 'postponed';
     if (!(error instanceof RenderFailure)) throw error;
     const { event } = target;
     const facts = { tenant: event.tenant, event: `${event.namespace}:${event.name}`, type: delivery.typeId };

@@ -7,7 +7,7 @@ import { callerOf } from '../../service/http/request-context.ts';
 
 const [app, admin] = ['subscription-app', 'subscription-admin'];
 
-/** For reads of and operations on one subscriber. */
+/** For reading one subscriber, and for operations on it. */
 export const mayUseSubscribers: Guard = role(app, admin);
 
 /** For lists, and for reading one subscription. */

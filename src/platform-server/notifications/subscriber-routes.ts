@@ -33,7 +33,9 @@ export interface SubscriberRouteOptions {
     check(at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
-  /** Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number. */
+  /**
+   * Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number.
+   */
   pendingNotices(tenant: string, id: string): Promise<number | undefined>;
   /** Returns the sender that the tenant has chosen. */
   senderOf(tenant: string): Promise<string | undefined>;

@@ -50,7 +50,9 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       });
     },
 
-    /** Removes the criteria that match the same events as `criterion`. Without criteria left, removes the subscription. */
+    /**
+     * Removes the criteria that match the same events as `criterion`. Removes the subscription if no criteria are left.
+     */
     removeCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
       if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');
       return withTransaction(pool, async (transaction) => {

@@ -161,9 +161,10 @@ function tidy(text: string): string {
 }
 
 /**
- * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options and their defaults: `locale` (en-CA), `timeZone`
- * (UTC), `dateStyle` (long) and `timeStyle` (short; "none" omits the time). Instead of the two styles, `format` may contain
- * Luxon tokens, such as "DDD"; it is the only option of the public platform. An invalid date renders as an empty text.
+ * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options and their defaults: `locale` (en-CA),
+ * `timeZone` (UTC), `dateStyle` (long) and `timeStyle` (short; "none" omits the time). Instead of the two styles,
+ * `format` may contain Luxon tokens, such as "DDD"; it is the only option of the public platform. An invalid date
+ * renders as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
   const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;

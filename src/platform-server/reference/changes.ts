@@ -1,6 +1,6 @@
 // Edits configuration as the reference implementation does. An edit reads, merges and writes a whole document without a
-// lock or a version, so that concurrent edits of one document undo each other. A member `META_x` is stored as `$x`, and an
-// object with a member `_bsontype` is not stored at all.
+// lock or a version, so that concurrent edits of one document undo each other. A member `META_x` is stored as `$x`, and
+// an object with a member `_bsontype` is not stored at all.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../service/json-value.ts';

@@ -1,5 +1,6 @@
-// `PLATFORM_BEHAVIOUR=reference` makes the platform server imitate the limits and faults that were measured in the public
-// platform's own services: see docs/platform.md. It is for tests only. Each module of this folder imitates one aspect.
+// `PLATFORM_BEHAVIOUR=reference` makes the platform server imitate the limits and faults that were measured in the
+// public platform's own services: see docs/platform.md. It is for tests only. Each module of this folder imitates one
+// aspect.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';

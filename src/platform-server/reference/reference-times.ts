@@ -5,7 +5,7 @@ import { isoDuration } from '../../service/operations/duration.ts';
 
 const settings = z.object({
   PLATFORM_BEHAVIOUR: z.literal(['default', 'reference']).default('default'),
-  /** Time for which the event service and the notification service keep core configuration. */
+  /** Time for which the event service and the notification service cache core configuration. */
   REFERENCE_CACHE: isoDuration('PT10H'),
   /** Time that an event of a tenant without `fromEmail` takes. */
   REFERENCE_EVENT_TIME: isoDuration('PT10.9S'),

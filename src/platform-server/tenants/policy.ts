@@ -11,7 +11,7 @@ export const nameOrRealm: Guard = {
   admits: ['none'],
   check({ query }) {
     if (query.name || query.realm) return;
-    throw new Problem('unauthenticated', 'Without a token, a name or a realm has to be given.');
+    throw new Problem('unauthenticated', 'A caller without a token must give a name or a realm.');
   },
 };
 

@@ -9,7 +9,7 @@ export interface StoredTenant {
   name: string;
   realm: string;
   adminEmail: string | null;
-  /** Domains that the tenant may send mail from, besides the operator's. */
+  /** Domains that the tenant may send mail from, in addition to the operator's domain. */
   mailDomains?: string[];
 }
 

@@ -5,7 +5,7 @@ import { invalidRequest, Problem } from '../http/problem.ts';
 import { callerOf, queryOf } from '../http/request-context.ts';
 import type { BearerVerifier, Caller, Tenant, Tenants } from './identity.ts';
 
-/** Requires a bearer token for one of `audiences`, and stores its caller in `locals.caller`. 401 otherwise. */
+/** Requires a bearer token for one of `audiences`, and stores its caller in `locals.caller`. Throws 401 otherwise. */
 export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
   return {
     name: 'bearer',
@@ -18,7 +18,7 @@ export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 
   };
 }
 
-/** Requires at least one of `roles`. 403 otherwise. */
+/** Requires at least one of `roles`. Throws 403 otherwise. */
 export function role(...roles: string[]): Guard {
   return {
     name: `role(${roles.join(', ')})`,
@@ -34,8 +34,9 @@ export function role(...roles: string[]): Guard {
 }
 
 /**
- * Stores the tenant of the call in `locals.tenant`: the token's realm, or for a core caller the `tenantId` query
- * parameter. 400 for a core caller without a known tenant; 403 for a tenant's caller that names another tenant.
+ * Stores the tenant of the call in `locals.tenant`: the tenant of the token's realm or, for a core caller, that of the
+ * query parameter `tenantId`. Throws 400 for a core caller without a known tenant; 403 for a tenant's caller that names
+ * another tenant.
  */
 export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
@@ -49,7 +50,9 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   };
 }
 
-/** As `callTenant`, but a core caller may leave `tenantId` out to call for all tenants: `locals.tenant` stays undefined. */
+/**
+ * As `callTenant`, but a core caller may leave `tenantId` out to call for all tenants: `locals.tenant` stays undefined.
+ */
 export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
   const one = callTenant(tenants);
   return {
@@ -61,7 +64,10 @@ export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
   };
 }
 
-/** Applies `bearerGuards` to requests with an Authorization header, and `otherwise` to others. Throws for an unguarded list. */
+/**
+ * Applies `bearerGuards` to requests with an Authorization header, and `otherwise` to others. Throws if a list has no
+ * guard that admits callers.
+ */
 export function ifBearer(bearerGuards: readonly Guard[], otherwise: readonly Guard[]): Guard {
   for (const guards of [bearerGuards, otherwise])
     if (!isGuarded({ guards })) throw new Error(`ifBearer: no guard admits callers among ${namesOf(guards)}`);

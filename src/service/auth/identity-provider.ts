@@ -36,7 +36,9 @@ export function checkIdentityProvider(options: IdentityProviderOptions): Startup
   });
 }
 
-/** Throws WrongSetting if the issuer of the realm core is not the configured one (OpenID Connect Discovery section 4.3). */
+/**
+ * Throws WrongSetting if the issuer of the realm core is not the configured one (OpenID Connect Discovery section 4.3).
+ */
 export async function checkIssuer(config: IdentityProviderConfig): Promise<void> {
   const { status, text } = await fetchDiscovery(`${config.ACCESS_SERVICE_URL}/realms/core`);
   if (status >= 500 || status === 408 || status === 429)

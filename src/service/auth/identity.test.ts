@@ -1,6 +1,6 @@
 // Tests which tokens are accepted. They are signed with keys that a real HTTP server publishes.
 import { createHmac } from 'node:crypto';
-import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../../test/support/key-server.ts';
@@ -28,7 +28,7 @@ const { log, text } = captureLog();
 
 beforeEach(async () => {
   server = await startKeyServer();
-  key = await server.addKey('demo');
+  key = await addKey('demo');
   now = start;
   metrics = createMetrics();
   realmsAsked = [];
@@ -50,6 +50,8 @@ afterEach(async () => {
   await server.close();
 });
 
+/** Uses ES256, because its keys are generated faster than RSA keys. */
+const addKey = (realm: string) => server.addKey(realm, 'ES256');
 const seconds = (date: Date) => Math.floor(date.getTime() / 1000);
 const claims = (changes: Record<string, unknown> = {}): JWTPayload => ({
   iss: server.issuer('demo'),
@@ -109,7 +111,7 @@ describe('a valid token', () => {
   });
 
   it('of realm core identifies a core caller without a tenant lookup', async () => {
-    const coreKey = await server.addKey('core');
+    const coreKey = await addKey('core');
     const caller = await verify(await signToken(coreKey, claims({ iss: server.issuer('core') })));
     expect([caller.isCore, caller.tenant, realmsAsked]).toEqual([true, undefined, []]);
   });
@@ -142,6 +144,21 @@ describe('a valid token', () => {
     expect(await verify(await token({ aud: audience }))).toBeDefined();
     expect(await verify(await token({ aud: 'b' }), ['a', 'b'])).toBeDefined();
     expect(await verify(await token({ aud: undefined }), 'any')).toBeDefined();
+  });
+
+  it('may come from a realm with any name that the contract allows', async () => {
+    for (const realm of ['a', 'a'.repeat(50), '.town', 'town.', 'Town_1-x.2']) {
+      tenants[realm] = { id: `urn:example:platform:tenant-service:v2:/tenants/${realm}`, name: realm, realm };
+      const caller = await verify(await signToken(await addKey(realm), claims({ iss: server.issuer(realm) })));
+      expect([caller.realm, caller.tenant]).toEqual([realm, tenants[realm]]);
+      delete tenants[realm];
+    }
+  });
+
+  it('has an empty client id without azp, and no email without one', async () => {
+    const caller = await verify(await token({ azp: undefined }));
+    expect(caller.clientId).toBe('');
+    expect(caller).not.toHaveProperty('email');
   });
 
   it('may be written with the scheme in any case', async () => {
@@ -201,7 +218,7 @@ describe('a token is rejected with 401', () => {
   });
 
   it('of one realm signed by the key of another', async () => {
-    const otherKey = await server.addKey('other');
+    const otherKey = await addKey('other');
     await expectUnauthenticated(verify(await signToken(otherKey, claims({ iss: server.issuer('demo') }))));
     await expectUnauthenticated(verify(await signToken({ ...otherKey, kid: key.kid }, claims())));
   });
@@ -221,6 +238,7 @@ describe('a token is rejected with 401', () => {
   });
 
   it('signed by HMAC with the public key as the secret', async () => {
+    key = await server.addKey('demo', 'RS256');
     const spki = await exportSPKI(key.publicKey);
     for (const [alg, digest] of [
       ['HS256', 'sha256'],
@@ -243,7 +261,7 @@ describe('a token is rejected with 401', () => {
   it('whose header names the wrong algorithm', async () => {
     const jwt = await token();
     const [, payload, signature] = jwt.split('.');
-    for (const alg of ['PS256', 'ES256', 'EdDSA']) {
+    for (const alg of ['RS256', 'PS256', 'EdDSA']) {
       const header = Buffer.from(JSON.stringify({ alg, kid: key.kid })).toString('base64url');
       await expectUnauthenticated(verify(`${header}.${payload}.${signature}`));
     }
@@ -258,9 +276,9 @@ describe('a token is rejected with 401', () => {
   });
 
   it('with a key in its header', async () => {
-    const own = await generateKeyPair('RS256', { extractable: true });
-    const jwk = { kty: 'RSA', n: 'AQAB', e: 'AQAB' };
-    const header = { alg: 'RS256', kid: key.kid, jwk, jku: 'http://127.0.0.1:1/keys', x5u: 'http://127.0.0.1:1/' };
+    const own = await generateKeyPair('ES256', { extractable: true });
+    const jwk = await exportJWK(own.publicKey);
+    const header = { alg: 'ES256', kid: key.kid, jwk, jku: 'http://127.0.0.1:1/keys', x5u: 'http://127.0.0.1:1/' };
     const jwt = await new SignJWT(claims()).setProtectedHeader(header).sign(own.privateKey);
     await expectUnauthenticated(verify(jwt));
   });
@@ -307,6 +325,25 @@ describe('a token is rejected with 401', () => {
       'a'.repeat(8_000),
     ])
       await expectUnauthenticated(verify(jwt));
+  });
+
+  it('with the reason for which it is rejected', async () => {
+    const reasonOf = async (jwt: string, audiences: string[] | 'any' = 'any') =>
+      (await refusal(verify(jwt, audiences))).detail;
+    const otherKey = { ...key, kid: 'other' };
+    expect(await reasonOf(' ')).toBe('The request has no bearer token.');
+    expect(await reasonOf('x')).toBe('The token is not a JWT.');
+    expect(await reasonOf(await token({ iss: 'https://evil.example' }))).toBe('The token is from another issuer.');
+    expect(await reasonOf(await token({ iss: server.issuer('x') }))).toBe(
+      'The realm of the token belongs to no tenant.',
+    );
+    expect(await reasonOf(await signToken(otherKey, claims()))).toBe('The token is not valid.');
+    expect(await reasonOf(await token({ typ: 'ID' }))).toBe('The token is not an access token.');
+    expect(await reasonOf(await token(), ['another'])).toBe('The token is for another audience.');
+    const jwt = await token();
+    await verify(jwt);
+    now = new Date(start.getTime() + 305_000);
+    expect(await reasonOf(jwt)).toBe('The token has expired.');
   });
 
   it('that is not sent as one bearer token', async () => {
@@ -379,7 +416,7 @@ describe('the keys of a realm', () => {
 
   it('are fetched again for an unknown kid, so that no token fails after a rotation', async () => {
     await verify(await token());
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey('demo');
     expect(await verify(await signToken(rotated, claims()))).toBeDefined();
     expect(server.asked).toHaveLength(2);
     for (let attempt = 0; attempt < 3; attempt += 1)
@@ -390,7 +427,7 @@ describe('the keys of a realm', () => {
   it('that the realm has removed verify no token any more, even if it was verified before', async () => {
     const jwt = await token();
     await verify(jwt);
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey('demo');
     server.publish('demo', [rotated.jwk]);
     await verify(await signToken(rotated, claims()));
     await expectUnauthenticated(verify(jwt));
@@ -431,7 +468,7 @@ describe('the keys of a realm', () => {
   });
 
   it('for encryption do not verify signatures', async () => {
-    await server.addKey('demo');
+    await addKey('demo');
     const [own, other] = server.publishedFor('demo');
     server.publish('demo', [{ ...own, use: 'enc' }, other ?? {}]);
     await expectUnauthenticated(verify(await token()));

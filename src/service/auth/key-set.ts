@@ -5,7 +5,7 @@ import * as jose from 'jose';
 import { fetch } from 'undici';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
 
-/** The usable public keys of a realm as one response published them. */
+/** The usable public keys of a realm, as contained in one response. */
 export interface KeySet {
   /** Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token. */
   find: ReturnType<typeof jose.createLocalJWKSet>;
@@ -28,7 +28,7 @@ export interface DownloadOptions {
   algorithms: readonly string[];
 }
 
-/** Rejects if the response is not a usable key set, or is late. */
+/** Rejects if the response is not a usable key set, or arrives too late. */
 export async function downloadKeySet(url: string, { timeout, algorithms }: DownloadOptions): Promise<KeySet> {
   const headers = { Accept: 'application/jwk-set+json, application/json' };
   const response = await tracedProviderCall('GET', 'keys', () =>
@@ -55,7 +55,7 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
-/** Algorithms with which jose imports keys that name no algorithm, by `kty` or `crv`. */
+/** Algorithms that jose assumes for keys without an algorithm, by `kty` or `crv`. */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 

@@ -1,5 +1,5 @@
-// Keeps the public keys of one realm: downloads them, refreshes them while they are used, and looks for keys that tokens
-// name. A failed download never removes keys.
+// Keeps the public keys of one realm: downloads them, refreshes them while they are used, and looks for keys that
+// tokens name. A failed download never removes keys.
 import * as jose from 'jose';
 import { pacedCall } from '../limits/paced-call.ts';
 import { within } from '../time-limit.ts';
@@ -7,19 +7,21 @@ import type { KeySet } from './key-set.ts';
 
 /** Times in milliseconds. */
 export interface KeyPace {
-  /** Between the starts of two downloads of one realm. */
+  /** Minimum time between the starts of two downloads of one realm. */
   spacing: number;
-  /** Time after the start of a download that lacked a key. In this time, tokens with this key cause no other download. */
+  /**
+   * Time after the start of a download that lacked a key. In this time, tokens with this key cause no other download.
+   */
   missed: number;
-  /** Age of keys from which they are downloaded again in the background. */
+  /** Age from which keys are downloaded again in the background. */
   fresh: number;
-  /** Age of keys from which verification waits for a download, so that a key that the provider removed is refused. */
+  /** Age from which verification waits until the keys are downloaded again, so that removed keys are refused. */
   removed: number;
   /** Age up to which keys are used while they cannot be downloaded. */
   oldest: number;
-  /** Between two downloads in the background while they fail. */
+  /** Minimum time between two downloads in the background while they fail. */
   retry: number;
-  /** Longest wait of a token for a download. */
+  /** Longest time that a token waits for a download. */
   patience: number;
 }
 
@@ -29,8 +31,8 @@ export class KeysUnavailable extends Error {
 }
 
 /**
- * Who sent a token: a caller of this service, or the identity provider itself, from its token endpoint. Each source has a
- * separate limit of waiting tokens, so that callers with invented keys cannot make a sign-in fail.
+ * Who sent a token: a caller of this service, or the identity provider itself, from its token endpoint. Each source has
+ * a separate limit of waiting tokens, so that callers with invented keys cannot make a sign-in fail.
  */
 export type TokenSource = 'caller' | 'provider';
 
@@ -141,8 +143,8 @@ function keepKeys({ download, reserve, pace, now }: KeptOptions) {
     downloads,
     downloadedAt: () => downloadedAt,
     /**
-     * Requests a download if the keys are aging. Returns undefined for keys so old that the realm may have removed them,
-     * unless downloads fail.
+     * Requests a download if the keys are aging. Returns undefined for keys so old that the realm may have removed
+     * them, unless downloads fail.
      */
     usable(): KeySet | undefined {
       const age = now() - downloadedAt;

@@ -1,6 +1,7 @@
 // Verifies tokens of callers, and ID tokens, with the public keys of the realms that issued them. A key that a realm
-// publishes is found within 2 s, however many tokens name keys that do not exist. Such tokens cause at most one download a
-// second for each realm, and a bounded number for all realms. The number of tokens that wait for downloads is bounded too.
+// publishes is found within 2 s, regardless of the number of tokens that name missing keys. Such tokens cause at most
+// one download a second for each realm, and a bounded number for all realms. The number of tokens that wait for
+// downloads is bounded too.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -12,7 +13,7 @@ import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type Toke
 
 /** Algorithms that a token of a caller may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** As `signatureAlgorithms`, for ID tokens. Excludes HMAC, which everyone who knows a client's secret could forge. */
+/** As `signatureAlgorithms`, for ID tokens. Excludes HMAC, which anyone who knows a client's secret could forge. */
 export const idTokenAlgorithms = ['RS', 'PS', 'ES'].flatMap((family) =>
   ['256', '384', '512'].map((size) => family + size),
 );
@@ -40,9 +41,9 @@ const usualPace: SigningKeysPace = {
   perSecond: 100,
 };
 
-/** Most tokens of one source that may wait for a download, for one realm and in total. */
+/** Maximum number of tokens of one source that may wait for a download, for one realm and in total. */
 const mostWaiting = { realm: 250, total: 1_000 };
-/** Most realms and missing keys that are remembered. */
+/** Maximum number of realms, and of missing keys, that are remembered. */
 const mostRealms = 5_000;
 const mostMisses = 10_000;
 
@@ -72,7 +73,7 @@ export interface SigningKeys {
   ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 
-/** Create only one for a process, so that all its code shares the downloads and their limits. */
+/** Create only one per process, so that all its code shares the downloads and their limits. */
 export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const { now = () => performance.now() } = options;
   const pace = { ...usualPace, ...options.pace };

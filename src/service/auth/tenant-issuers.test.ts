@@ -1,9 +1,9 @@
 // Tests TENANT_ISSUERS, and bearer tokens of issuers that the operator has mapped to tenants.
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pino from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { createHttpServer } from '../../../test/support/http-server.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
@@ -12,7 +12,7 @@ import { accessFields, processRules } from '../operations/process-fields.ts';
 import { withRules } from '../operations/settings-rules.ts';
 import { createBearerVerifier } from './identity.ts';
 import { createSigningKeys } from './signing-keys.ts';
-import { createKeysUrl, createTenantIssuers } from './tenant-issuers.ts';
+import { createKeysUrl, createTenantIssuers, noTenantIssuers, realmOfIssuer } from './tenant-issuers.ts';
 
 const schema = withRules(z.object(accessFields), ...processRules.slice(0, 1));
 const access = { ACCESS_SERVICE_URL: 'https://access.example.org/auth' };
@@ -37,12 +37,23 @@ describe('TENANT_ISSUERS', () => {
     expect(issuers.issuerOf('demo')).toBeUndefined();
   });
 
-  it.each(['', 'town=https://login.example.org', 'town=http://localhost:3000/oidc', 'town=http://127.0.0.1:1/x'])(
-    'may be %j',
-    (text) => {
-      expect(problemsOf(text)).toEqual([]);
-    },
-  );
+  it('may have spaces around each part, empty items, and issuers with equals signs', () => {
+    const issuers = parse(' , town = https://login.example.org/a=b/c= , ,city=https://login.example.com');
+    expect(issuers.issuers).toEqual(['https://login.example.org/a=b/c=', 'https://login.example.com']);
+    expect(issuers.issuerOf('town')).toBe('https://login.example.org/a=b/c=');
+  });
+
+  it.each([
+    '',
+    'town=https://login.example.org',
+    'town=http://localhost:3000/oidc',
+    'town=http://127.0.0.1:1/x',
+    'town=http://[::1]:1/x',
+    `${'a'.repeat(50)}=https://login.example.org`,
+    '.town-1_x.=https://login.example.org/x=y/z',
+  ])('may be %j', (text) => {
+    expect(problemsOf(text)).toEqual([]);
+  });
 
   it.each([
     ['https://login.example.org', 'must be the realm'],
@@ -50,11 +61,16 @@ describe('TENANT_ISSUERS', () => {
     ['core=https://login.example.org', 'must be the realm'],
     ['a/b=https://login.example.org', 'must be the realm'],
     ['..=https://login.example.org', 'must be the realm'],
+    [`${'a'.repeat(51)}=https://login.example.org`, 'must be the realm'],
+    ['to wn=https://login.example.org', 'must be the realm'],
     ['town=', 'https URL'],
     ['town=login.example.org', 'https URL'],
     ['town=http://login.example.org', 'https URL'],
     ['town=javascript:alert(1)', 'https URL'],
+    ['town=ftp://localhost/x', 'https URL'],
     ['town=https://me:pw@login.example.org', 'without credentials'],
+    ['town=https://me@login.example.org', 'without credentials'],
+    ['town=https://:pw@login.example.org', 'without credentials'],
     ['town=https://login.example.org/?x=1', 'without credentials'],
     ['town=https://login.example.org/#x', 'without credentials'],
     ['town=https://login.microsoftonline.com/{tenantid}/v2.0', 'exactly'],
@@ -78,6 +94,112 @@ describe('TENANT_ISSUERS', () => {
   });
 });
 
+it('no tenant has another issuer by default', () => {
+  expect([noTenantIssuers.issuers, noTenantIssuers.issuerOf('town'), noTenantIssuers.realmOf('')]).toEqual([
+    [],
+    undefined,
+    undefined,
+  ]);
+});
+
+describe('the realm of an issuer', () => {
+  const mapped = createTenantIssuers([['town', 'https://login.example.org/x']]);
+  const of = (issuer: string) => realmOfIssuer(issuer, 'https://access.example.org/auth', mapped);
+
+  it('is the mapped one, or that in its path at the platform’s identity provider', () => {
+    expect(mapped.issuers).toEqual(['https://login.example.org/x']);
+    expect(of('https://login.example.org/x')).toBe('town');
+    expect(of('https://access.example.org/auth/realms/demo')).toBe('demo');
+  });
+
+  it.each([
+    'https://access.example.org/auth/realms/town',
+    'https://access.example.org/auth/realmsx/demo',
+    'https://evil.example/https://access.example.org/auth/realms/demo',
+    'https://login.example.org/x/',
+    '',
+  ])('is unknown for %j', (issuer) => {
+    expect(of(issuer)).toBeUndefined();
+  });
+});
+
+describe('the URL of the keys', () => {
+  let server: Server;
+  let issuer: string;
+  let asked: string[];
+  let respond: (response: ServerResponse) => void;
+
+  beforeAll(async () => {
+    server = createHttpServer((request, response) => {
+      asked.push(request.url ?? '');
+      respond(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}/town`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  beforeEach(() => {
+    asked = [];
+    respond = (response) => void response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }));
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  const create = (name = issuer) =>
+    createKeysUrl('https://access.example.org/auth', createTenantIssuers([['town', name]]));
+
+  it('of a realm at the platform’s identity provider is found without a request', async () => {
+    const path = 'protocol/openid-connect/certs';
+    expect(await create()('demo')).toBe(`https://access.example.org/auth/realms/demo/${path}`);
+    expect(await create()('a/b')).toBe(`https://access.example.org/auth/realms/a%2Fb/${path}`);
+    expect(await createKeysUrl('https://a.example')('town')).toBe(`https://a.example/realms/town/${path}`);
+    expect(asked).toEqual([]);
+  });
+
+  it('of a mapped issuer is discovered once an hour', async () => {
+    const urlOf = create();
+    const began = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(began);
+    expect([await urlOf('town'), await urlOf('town')]).toEqual([`${issuer}/keys`, `${issuer}/keys`]);
+    expect(asked).toEqual(['/town/.well-known/openid-configuration']);
+    clock.mockReturnValue(began + 3_600_002);
+    // The cache reads the clock once a millisecond.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect([await urlOf('town'), asked.length]).toEqual([`${issuer}/keys`, 2]);
+  });
+
+  it('of an issuer that ends with a slash is discovered below this issuer', async () => {
+    respond = (response) =>
+      void response.end(JSON.stringify({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys`, more: true }));
+    expect(await create(`${issuer}/`)('town')).toBe(`${issuer}/keys`);
+    expect(asked).toEqual(['/town/.well-known/openid-configuration']);
+  });
+
+  it.each([
+    ['an error', 500, {}, 'the identity provider responded with 500'],
+    ['a redirect', 302, {}, 'the identity provider responded with 302'],
+    ['another success', 203, {}, 'the identity provider responded with 203'],
+    ['another issuer', 200, { issuer: 'https://evil.example' }, 'names another issuer'],
+    ['keys at another host', 200, { jwks_uri: 'https://evil.example/keys' }, 'on another host'],
+    ['keys that are no URL', 200, { jwks_uri: 'keys' }, 'Invalid URL'],
+    ['no keys', 200, { jwks_uri: undefined }, 'jwks_uri'],
+    ['no issuer', 200, { issuer: undefined }, 'issuer'],
+  ])('of a mapped issuer is unknown if discovery finds %s', async (_, status, changes, message) => {
+    const text = JSON.stringify({ issuer, jwks_uri: `${issuer}/keys`, ...changes });
+    respond = (response) => void response.writeHead(status, { location: `${issuer}/elsewhere` }).end(text);
+    await expect(create()('town')).rejects.toThrow(message);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('of a mapped issuer is unknown if discovery takes longer than 10 s', async () => {
+    const limit = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(AbortSignal.abort(new Error('late')));
+    await expect(create()('town')).rejects.toThrow('late');
+    expect(limit.mock.calls).toEqual([[10_000]]);
+  });
+});
+
 describe('a bearer token of a mapped issuer', () => {
   const audience = 'urn:example:platform:form-service';
   const town = { id: 'urn:example:platform:tenant-service:v2:/tenants/town', name: 'Town', realm: 'town' };
@@ -89,9 +211,9 @@ describe('a bearer token of a mapped issuer', () => {
   let key: CryptoKey;
 
   beforeAll(async () => {
-    const pair = await generateKeyPair('RS256');
+    const pair = await generateKeyPair('ES256');
     key = pair.privateKey;
-    const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'RS256', use: 'sig' }] };
+    const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'ES256', use: 'sig' }] };
     server = createHttpServer((request, response) => {
       const body = request.url === '/town/keys' ? jwks : document;
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -110,14 +232,17 @@ describe('a bearer token of a mapped issuer', () => {
     const tenantIssuers = createTenantIssuers([['town', issuer]]);
     const common = { log: pino({ level: 'silent' }), metrics: createMetrics() };
     return createBearerVerifier({
-      signingKeys: createSigningKeys({ urlOf: createKeysUrl(accessUrl, tenantIssuers), ...common }),
+      signingKeys: createSigningKeys({
+        ...{ urlOf: createKeysUrl(accessUrl, tenantIssuers), pace: { spacing: 20 } },
+        ...common,
+      }),
       ...{ accessPublicUrl: accessUrl, tenantIssuers, clientId: audience },
       tenants: { byRealm: async (realm) => (realm === 'town' ? town : undefined) },
     });
   };
   const bearer = async (iss = issuer) =>
     `Bearer ${await new SignJWT({ sub: 'alice', aud: audience })
-      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k' })
       .setIssuer(iss)
       .setExpirationTime('5m')
       .sign(key)}`;

@@ -25,7 +25,10 @@ export function createTenantIssuers(pairs: readonly (readonly [realm: string, is
 
 export const noTenantIssuers = createTenantIssuers([]);
 
-/** Returns the realm of an issuer: the mapped one, else that of an issuer below `<accessPublicUrl>/realms/`. */
+/**
+ * Returns the realm of an issuer: the realm to which it is mapped, else the realm in an issuer below
+ * `<accessPublicUrl>/realms/`.
+ */
 export function realmOfIssuer(issuer: string, accessPublicUrl: string, mapped: TenantIssuers): string | undefined {
   const own = mapped.realmOf(issuer);
   if (own !== undefined) return own;
@@ -81,7 +84,9 @@ const timeout = 10_000;
 const lifetime = 3_600_000;
 const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 
-/** Returns a function that finds the URL of a realm's keys: by discovery for a mapped issuer, else at Keycloak's path. */
+/**
+ * Returns a function that finds the URL of a realm's keys: by discovery for a mapped issuer, else at Keycloak's path.
+ */
 export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenantIssuers) {
   const found = new LRUCache<string, string>({ max: 5_000, ttl: lifetime });
   return async (realm: string): Promise<string> => {

@@ -1,5 +1,5 @@
-// The entries of a configuration document that lists clients, unvalidated. The token handler reads clients from them, and
-// the reconciler compares the ids of tenants' entries with those of core clients.
+// The entries of a configuration document that lists clients, unvalidated. The token handler reads clients from them,
+// and the reconciler compares the ids of tenants' entries with those of core clients.
 import { isObject } from '../json-value.ts';
 
 /** Returns the entries of the property `clients`, and the top-level entries whose ids `clients` does not contain. */

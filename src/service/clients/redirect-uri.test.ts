@@ -1,7 +1,7 @@
 // Tests the validation and normalisation of redirect URIs.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseRedirectUri, rootsOf } from './redirect-uri.ts';
+import { parseRedirectUri, redirectUriRules, redirectUriSchema, rootsOf } from './redirect-uri.ts';
 
 const strict = { allowInsecure: false, allowWildcardPaths: false };
 const lenient = { allowInsecure: true, allowWildcardPaths: true };
@@ -70,6 +70,9 @@ describe('a redirect URI', () => {
     ' https://permits.example.org/cb',
     'https://permits.example.org/cb\r\nSet-Cookie: x=1',
     'https://permits.exam\tple.org/cb',
+    'https://permits.example.org/c\u0001b',
+    'https://permits.example.org/cb\u0085',
+    'xhttps://permits.example.org/cb',
     'https://[::1/cb',
     '*',
     '*://permits.example.org/cb',
@@ -234,4 +237,20 @@ it('a logout may return to the roots of the hosts', () => {
     'http://localhost:4200/',
   ]);
   expect(rootsOf([])).toEqual([]);
+});
+
+it('the operator decides by two settings which redirect URIs are allowed', () => {
+  for (const insecure of [true, false])
+    for (const wildcard of [true, false])
+      expect(
+        redirectUriRules({ ALLOW_INSECURE_REDIRECT_URIS: insecure, ALLOW_WILDCARD_REDIRECT_PATHS: wildcard }),
+      ).toEqual({ allowInsecure: insecure, allowWildcardPaths: wildcard });
+});
+
+it('a redirect URI in a request is stored normalised, or refused with the problem', () => {
+  const schema = redirectUriSchema(strict);
+  expect(schema.parse('HTTPS://Permits.example.org:443')).toBe('https://permits.example.org/');
+  const { error } = schema.safeParse('http://permits.example.org/cb');
+  expect(error?.issues.map(({ message }) => message)).toEqual([problemOf('http://permits.example.org/cb')]);
+  expect(schema.safeParse(7).success).toBe(false);
 });

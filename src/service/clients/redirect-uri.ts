@@ -1,12 +1,12 @@
 // Validates and normalises redirect URIs when a client is configured or registered. Accepts exact URIs (RFC 9700
-// section 2.1); a URI that two readers could understand differently is refused. At sign-in, the identity provider decides
+// section 2.1); a URI that two parsers could read differently is rejected. At sign-in, the identity provider decides
 // which URI a client may use.
 import { z } from 'zod';
 
 export interface RedirectUriRules {
   /** Allows http for every host. */
   allowInsecure: boolean;
-  /** Allows a final `/*` in the path. The identity provider then accepts every path below. */
+  /** Allows a final `/*` in the path. The identity provider then accepts every path below it. */
   allowWildcardPaths: boolean;
 }
 
@@ -29,13 +29,13 @@ const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
 /** A host after parsing: names in lower case and Punycode, or an address. */
 const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
-/** A segment that some readers take for a dot segment; parameters after `;` are ignored by several servers. */
+/** A segment that some parsers treat as a dot segment. Several servers ignore parameters after `;`. */
 const dotSegment = /^\.{1,2}(?:;.*)?$/;
 
 /**
- * Returns the normalised URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has the
- * scheme http or https, has no fragment, credentials or dot segments, and no wildcard but the one that the rules allow.
- * Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
+ * Returns the normalised URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has
+ * the scheme http or https, has no fragment, credentials or dot segments, and no wildcard except the one that the rules
+ * allow. Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
  */
 export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedRedirectUri {
   const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];
@@ -69,8 +69,8 @@ function pathProblem(given: string, { allowWildcardPaths }: RedirectUriRules): s
 }
 
 /**
- * Decodes repeatedly, because a proxy may decode once more. Returns undefined for invalid percent-encoding and for control
- * characters.
+ * Decodes repeatedly, because a proxy may decode once more. Returns undefined for invalid percent-encoding and for
+ * control characters.
  */
 function decode(text: string): string | undefined {
   let decoded = decodeOnce(text);

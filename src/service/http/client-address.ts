@@ -1,5 +1,6 @@
-// Finds the client of a request, and the host and protocol that it used. Like Express, it reads only those X-Forwarded-*
-// headers that trusted proxies wrote (TRUSTED_PROXIES): the client is the first untrusted address from the right.
+// Finds the client of a request, and the host and protocol that it used. Like Express, it reads only those
+// X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES): the client is the first untrusted address from
+// the right.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
@@ -92,7 +93,7 @@ function isProxy(item: string): boolean {
   if (Object.hasOwn(ranges, item)) return true;
   const [address = '', bits, ...rest] = item.split('/');
   const version = isIP(address);
-  // A zone (fe80::1%eth0) is valid on one machine only, and /0 would trust everybody.
+  // A zone (fe80::1%eth0) is valid on one machine only, and /0 would trust every client.
   if (version === 0 || address.includes('%') || rest.length > 0) return false;
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }

@@ -1,4 +1,4 @@
-// Sends the error that ended a request as application/problem+json, unless the app presents it in another way. An error
+// Sends the error that ended a request as application/problem+json, unless the app presents it differently. An error
 // that is not a Problem becomes a bare 500, or the problem that fits an invalid request or an unreachable database.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
@@ -10,7 +10,7 @@ import { type HttpResponse, setPendingHeaders } from './request-context.ts';
 
 export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
 
-/** The content of an error response. Status and headers of the problem stay. */
+/** The content of an error response. The status and the headers of the problem are kept. */
 export interface ProblemContent {
   contentType: string;
   body: string;
@@ -59,7 +59,7 @@ function writeProblem(problem: Problem, content: ProblemContent, response: HttpR
   const body = Buffer.from(content.body);
   setPendingHeaders(response);
   response.statusCode = problem.status;
-  // The failed handler may have set another reason phrase.
+  // The failed handler may have set a different reason phrase.
   response.statusMessage = STATUS_CODES[problem.status] ?? '';
   for (const [name, value] of Object.entries({ ...content.headers, ...problem.headers }))
     response.setHeader(name, value);

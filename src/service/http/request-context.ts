@@ -1,6 +1,6 @@
-// Starts and finishes every request, of Express and of plain listeners: sets its id, its trace and the headers of every
-// response, writes the log line and counts it. It logs the route pattern, never the path or query, which contain ids
-// and codes.
+// Starts and finishes every request of Express and of plain listeners. Sets the request's id, its trace and the headers
+// of every response, writes the log line and counts the request. It logs the route pattern, never the path or query,
+// which contain ids and codes.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
@@ -103,7 +103,9 @@ function scopeOf(givenId: string | undefined, traceparent: string | undefined): 
   return { requestId, traceparent: givenId === undefined ? traceparentOf(requestId) : newTraceparent(requestId) };
 }
 
-/** Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of ours sent it. */
+/**
+ * Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of Formgate sent it.
+ */
 function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof createTrust>): string | undefined {
   const id = headers['x-request-id'];
   if (typeof id !== 'string' || !requestIdPattern.test(id)) return undefined;
@@ -122,8 +124,8 @@ export function addHeader(response: HttpResponse, name: Lowercase<string>, value
 }
 
 /**
- * Sends the head of a response with `headers` (by lower-case name) and the pending headers that they do not replace. Throws
- * an Error for a header that Node does not send.
+ * Sends the head of a response with `headers` (by lower-case name) and the pending headers that they do not replace.
+ * Throws an Error for a header that Node refuses to send.
  */
 export function writeHead(response: HttpResponse, status: number, headers: Record<string, string | string[]>): void {
   const { pendingHeaders = {} } = response.locals;

@@ -1,5 +1,5 @@
-// Rejects requests that HTTP/1.1 forbids but Node's parser accepts. Two servers could disagree about the host, the length
-// or the credentials of such a request.
+// Rejects requests that HTTP/1.1 forbids but Node's parser accepts. Two servers could disagree about the host, the
+// length or the credentials of such a request.
 import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.ts';
 
@@ -21,7 +21,7 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
   if (headers.authorization !== undefined && isRepeated('authorization', rawHeaders)) throw twoAuthorizations();
   // RFC 9112 section 6.1: such a message has faulty framing.
   if (httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined)
-    throw new Problem('invalid-request', 'A request of HTTP/1.0 cannot have a transfer coding.');
+    throw new Problem('invalid-request', 'An HTTP/1.0 request cannot have a transfer coding.');
 }
 
 /**

@@ -1,5 +1,5 @@
-// Chooses how the body of a route is read, and reads a body that is text of one media type, such as CSV. Like json-body.ts,
-// it rejects what Postgres cannot store: text that is not UTF-8, and NUL.
+// Chooses how the body of a route is read, and reads a body that is text of one media type, such as CSV. Like
+// json-body.ts, it rejects what Postgres cannot store: text that is not UTF-8, and NUL.
 import { isUtf8 } from 'node:buffer';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { createJsonBodyReader, hasBody, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';

@@ -37,7 +37,7 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
 /** Passes CONNECT to `app`, which rejects it. Without this, Node closes the connection without a response. */
 export function serveConnects(server: Server, app: RequestListener): void {
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
-    // CONNECT has an authority in place of a path (RFC 9112 section 3.2.3), which Express does not route.
+    // CONNECT has an authority instead of a path (RFC 9112 section 3.2.3), which Express does not route.
     request.url = '/';
     app(request, responseOver(socket as Socket, request));
   });
@@ -45,7 +45,8 @@ export function serveConnects(server: Server, app: RequestListener): void {
 
 /** Creates a response on a connection that Node no longer manages. The connection closes after the response. */
 function responseOver(connection: Socket, request: IncomingMessage): Response {
-  // Without a listener, an error would end the process. The connection closes after it, so nothing else is needed.
+  // Without a listener, an error would end the process. The error needs no handling, because the connection closes
+  // after it.
   connection.on('error', () => undefined);
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;

@@ -36,13 +36,12 @@ const keyPattern = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})$/;
 
 /**
  * Reads `kid:base64key,kid2:base64key`; each key has 32 bytes or more. To rotate, add the new key at the end in every
- * pod, then move it to the front, and remove the old key when no text is sealed with it any more. During each step,
- * pods with the old and the new ring can open each other's texts. Throws KeyRingError.
+ * pod, then move it to the front, and remove the old key when it no longer seals any text. During each step, pods with
+ * the old and the new ring can open each other's texts. Throws KeyRingError.
  */
 export function createKeyRing(keys: string): KeyRing {
   const ring = parseKeys(keys);
   const [current] = ring;
-  if (!current) throw new KeyRingError('the key ring is empty');
   return {
     currentKey: current.id,
     seal: (plaintext, context) => seal(current, plaintext, context),
@@ -67,7 +66,8 @@ export function keyRingProblem(keys: string): string | undefined {
   }
 }
 
-function parseKeys(keys: string): Key[] {
+/** Even an empty text has a first key, which is not valid. */
+function parseKeys(keys: string): [Key, ...Key[]] {
   const ring: Key[] = [];
   for (const [index, item] of keys.split(',').entries()) {
     const [, id = '', text = ''] = keyPattern.exec(item.trim()) ?? [];
@@ -78,7 +78,7 @@ function parseKeys(keys: string): Key[] {
     if (ring.some((key) => key.id === id)) throw new KeyRingError(`${name} has the same name as an earlier key`);
     ring.push({ id, bytes, sealing: derive(bytes, 'seal') });
   }
-  return ring;
+  return ring as [Key, ...Key[]];
 }
 
 /** Derives a separate key for each use (HKDF, RFC 5869). */
@@ -106,8 +106,8 @@ function seal(key: Key, plaintext: string, context: string): string {
 
 function open(ring: Key[], sealed: string, context: string): string {
   const [id, ...parts] = sealed.split('.');
-  const [nonce, text, tag] = parts.map((part) => Buffer.from(part, 'base64url'));
-  if (!nonce || !text || !tag || parts.length !== 3 || nonce.length !== saltLength + vectorLength)
+  const [nonce, text, tag] = parts.map((part) => Buffer.from(part, 'base64url')) as [Buffer, Buffer, Buffer];
+  if (parts.length !== 3 || nonce.length !== saltLength + vectorLength)
     throw new KeyRingError('the text is not sealed');
   const key = ring.find((candidate) => candidate.id === id);
   if (!key) throw new KeyRingError('the text is sealed under a key that is not in the ring');

@@ -13,9 +13,12 @@ export interface Claim {
 }
 
 export interface FairQueueOptions {
-  /** Number of slots: in total, and the most that one tenant and one member may hold at the same time. */
+  /** Number of slots: in total, and the maximum that one tenant and one member may hold at the same time. */
   slots: { total: number; perTenant: number; perMember: number };
-  /** Most claims that may wait: in total, for one tenant and for one member. 0 refuses a claim without waiting. */
+  /**
+   * Maximum number of claims that may wait: in total, for one tenant and for one member. 0 refuses a claim without
+   * waiting.
+   */
   waiting: { total: number; perTenant: number; perMember: number };
   /** Longest wait in milliseconds. */
   waitMs: number;

@@ -1,4 +1,4 @@
-// Runs one call at a time, with a pause between the starts of two calls, however many callers ask for it.
+// Runs one call at a time, with a pause between the starts of two calls, regardless of the number of callers.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface PacedCall<T> {
@@ -9,7 +9,7 @@ export interface PacedCall<T> {
   next(): Promise<T>;
   /** As `next`, without waiting. */
   request(): void;
-  /** The call that is running; undefined if none is. */
+  /** The running call; undefined if no call is running. */
   readonly running: Promise<T> | undefined;
 }
 

@@ -15,7 +15,7 @@ import { WindowCounts, windowAt } from './window-counts.ts';
 export interface RateLimit {
   /** Name in the store, in metrics and in the route table. Routes that share a limiter share the limit. */
   name: string;
-  /** Most requests in a window. */
+  /** Maximum number of requests in a window. */
   most: number;
   /** Milliseconds. The windows of all processes begin and end at the same time. */
   window: number;

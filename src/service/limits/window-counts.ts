@@ -49,7 +49,7 @@ export class WindowCounts {
     this.#index = index;
     this.#counts = new Map();
     this.#oldest = this.#counts.entries();
-    // Frees the memory after the window, even if no further request comes.
+    // Frees the memory after the window, even if no further request arrives.
     clearTimeout(this.#end);
     if (index !== -1) this.#end = setTimeout(() => this.#begin(-1), this.#length).unref();
   }

@@ -1,4 +1,4 @@
-// Makes examples for the page /docs: values from JSON Schemas, and the curl command of a call. Pure functions only.
+// Generates examples for the page /docs: values from JSON Schemas, and the curl command of a call. Pure functions only.
 import type { JsonSchema } from './schema-markup.ts';
 
 type Schemas = Record<string, JsonSchema>;
@@ -14,7 +14,9 @@ const formats: Record<string, unknown> = {
 /** The deepest level of objects that an example shows. Schemas can contain themselves. */
 const deepest = 5;
 
-/** Returns an example of the schema. If the schema has a pattern but no example, the value may not match the pattern. */
+/**
+ * Returns an example of the schema. If the schema has a pattern but no example, the value may not match the pattern.
+ */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, depth = 0): unknown {
   if (typeof schema === 'boolean' || depth > deepest) return {};
   const { $ref, examples, const: constant, default: absent, enum: choices } = schema;

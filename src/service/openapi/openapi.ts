@@ -156,8 +156,8 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
 }
 
 /**
- * Returns the security requirements of a route. A call must meet one of them. An empty requirement accepts a call without
- * credentials.
+ * Returns the security requirements of a route. A call must meet one of them. An empty requirement accepts a call
+ * without credentials.
  */
 function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {
   const credentials = credentialsOf(route);
@@ -186,8 +186,8 @@ function response(status: number, answer: Answer) {
 }
 
 /**
- * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a page at `/docs`, and the problem
- * types at `/problems/<slug>`. The first request creates the document, so that the process starts faster.
+ * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a page at `/docs`, and the
+ * problem types at `/problems/<slug>`. The first request creates the document, so that the process starts faster.
  */
 export function documentRoutes(options: DocumentRoutesOptions): Route[] {
   const { tryScript } = options;

@@ -1,5 +1,5 @@
-// Derives the operationId of a route from its method and path, so that generated clients have readable names that stay
-// the same for as long as the path does: `createForm`, `listRegisterEntries`. Pure functions only.
+// Derives the operationId of a route from its method and path, so that generated clients have readable names, such as
+// `createForm`. A name changes only if the path does. Pure functions only.
 
 const verbs: Record<string, string> = { get: 'get', post: 'post', put: 'set', patch: 'update', delete: 'delete' };
 const collectionVerbs: Record<string, string> = { get: 'list', post: 'create' };

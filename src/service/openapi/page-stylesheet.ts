@@ -26,8 +26,8 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-si
 `;
 
 /**
- * Returns the Content-Security-Policy of a page with this stylesheet, no scripts, images of these sources, and forms that
- * are sent to these addresses.
+ * Returns the Content-Security-Policy of a page with this stylesheet, no scripts, images of these sources, and forms
+ * that are sent to these addresses.
  */
 export function pagePolicy(styles: string, images = 'data:', forms = "'none'"): string {
   return [

@@ -1,5 +1,5 @@
 // Audit events: who did what to which object. An event is the field `audit` of a log line. It holds ids only: no names,
-// addresses, codes, tokens or form data. docs/audit.md describes the events, docs/audit-event.schema.json their form.
+// addresses, codes, tokens or form data. docs/audit.md describes the events, docs/audit-event.schema.json their format.
 import { z } from 'zod';
 import { type AuditAction, auditActions } from './audit-actions.ts';
 import type { Logger } from './log.ts';

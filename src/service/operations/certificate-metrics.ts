@@ -1,4 +1,5 @@
-// Exports when certificates expire: those that the process was given as files or settings, and those that servers present.
+// Exports when certificates expire: those that the process was given as files or settings, and those that servers
+// present.
 import { X509Certificate } from 'node:crypto';
 import prom from 'prom-client';
 
@@ -8,7 +9,7 @@ export type CertificateName = 'extra-ca' | 'postgres-ca' | 'redis-ca' | 'identit
 export interface Certificates {
   /** Records what a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
   presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
-  /** Records the certificate in a PEM text that expires first. Ignores a text without a certificate. */
+  /** Of the certificates in a PEM text, records the one that expires first. Ignores a text without a certificate. */
   given(name: CertificateName, pem: string): void;
 }
 

@@ -1,5 +1,5 @@
-// Reads a process's configuration from its environment and reports all problems together. An unreadable secret file or an
-// invalid value stops the process before it listens.
+// Reads a process's configuration from its environment and reports all problems together. An unreadable secret file or
+// an invalid value stops the process before it listens.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { oldNamesOf } from './renamed-settings.ts';
@@ -21,7 +21,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** A check of the configuration beyond its schema, such as that of a file that a setting names. */
+/** A check of the configuration beyond its schema, such as a check of a file that a setting names. */
 export interface ConfigCheck {
   /** Settings that the check reads. It runs if all of them are valid. */
   names: string[];
@@ -53,12 +53,12 @@ export function parseSettings<S extends z.ZodObject>(
 export interface InspectedSettings {
   /** The values of all settings that are not in `invalid`. */
   values: Record<string, unknown>;
-  /** Settings that are invalid by themselves. */
+  /** Settings that are invalid on their own. */
   invalid: Set<string>;
   problems: ConfigProblem[];
 }
 
-/** Returns all problems, and the values of the settings that are valid by themselves. */
+/** Returns all problems, and the values of the settings that are valid on their own. */
 export function inspectSettings({ schema, checks = [] }: ProcessSettings, env: NodeJS.ProcessEnv): InspectedSettings {
   const problems: ConfigProblem[] = [];
   const config = collect(problems, () => parseConfig(schema, env));
@@ -68,7 +68,7 @@ export function inspectSettings({ schema, checks = [] }: ProcessSettings, env: N
   return { values, invalid, problems };
 }
 
-/** Parses each setting by itself. */
+/** Parses each setting on its own. */
 function parseEach({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Omit<InspectedSettings, 'problems'> {
   const unread: ConfigProblem[] = [];
   const given = readVariables(Object.keys(shape), env, unread);
@@ -94,8 +94,8 @@ function collect<T>(problems: ConfigProblem[], work: () => T): T | undefined {
 }
 
 /**
- * Parses the environment with a schema whose keys are variable names. `NAME_FILE` may name a file that contains the value
- * of `NAME`, such as a mounted secret. An empty variable counts as not set. Throws ConfigError.
+ * Parses the environment with a schema whose keys are variable names. `NAME_FILE` may name a file that contains the
+ * value of `NAME`, such as a mounted secret. An empty variable counts as not set. Throws ConfigError.
  */
 export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv = process.env): z.infer<S> {
   const problems: ConfigProblem[] = [];

@@ -1,5 +1,6 @@
-// Tracks whether a dependency can be reached: exports the state as a metric, and logs one line when the dependency becomes
-// unreachable and one when it is back. It sends no requests; the code that uses or watches the dependency reports results.
+// Tracks whether a dependency can be reached: exports the state as a metric, and logs one line when the dependency
+// becomes unreachable and one when it is back. It sends no requests; the code that uses or watches the dependency
+// reports results.
 import type { Logger } from './log.ts';
 
 export type DependencyStatus = 'up' | 'unreachable' | 'refused';

@@ -3,8 +3,8 @@
 import { z } from 'zod';
 
 /**
- * A text is a duration if it matches both patterns: the second one rejects a text without any part, and a final `T`. The
- * values schema of the chart contains them. Helm uses RE2, which has no lookaheads.
+ * A text is a duration if it matches both patterns: the second one rejects a text without any component, or with a
+ * final `T`. The values schema of the chart contains them. Helm uses RE2, which has no lookaheads.
  */
 export const durationPatterns = [String.raw`^P(\d+W)?(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$`, '[WDHMS]$'] as const;
 
@@ -23,7 +23,7 @@ export function parseDuration(text: string): number | undefined {
   return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** Metadata of the schemas of durations, by which the chart finds them. */
+/** Marks the schemas of durations, so that the chart's values schema can recognise them. */
 export const durationFormat = { format: 'duration' } as const;
 
 /** Parses a duration into milliseconds. `max` is also a duration. A duration of zero is invalid with `positive`. */

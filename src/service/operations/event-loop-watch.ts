@@ -1,5 +1,5 @@
-// Detects a blocked event loop by a late heartbeat. A block counts as a problem for some seconds, because a pod that blocks
-// repeatedly would respond to its probes in between.
+// Detects a blocked event loop by a late heartbeat. A block counts as a problem for some seconds, because a pod that
+// blocks repeatedly would respond to its probes in between.
 
 export interface EventLoopWatch {
   /** Returns why the pod should get no requests, or undefined while the event loop runs. */
@@ -12,7 +12,7 @@ export interface EventLoopPace {
   beat: number;
   /** Longest tolerated delay of a heartbeat. On a busy process, delays reach some hundreds of milliseconds. */
   longestDelay: number;
-  /** Time for which a block counts after it ended. */
+  /** Time after the end of a block during which it still counts as a problem. */
   memory: number;
 }
 

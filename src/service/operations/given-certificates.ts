@@ -1,5 +1,5 @@
-// Reads the certificates of authorities that the process was given, so that their expiry can be exported. A file that cannot
-// be read is left out, because the code that needs it fails and reports why.
+// Reads the certificates of authorities that the process was given, so that their expiry can be exported. A file that
+// cannot be read is left out, because the code that needs it fails and reports why.
 import { readFile } from 'node:fs/promises';
 import type { Certificates } from './certificate-metrics.ts';
 

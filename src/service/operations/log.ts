@@ -95,7 +95,7 @@ const secretNames = new Set([
 ]);
 const mask = '[redacted]';
 
-/** Masks members whose name is that of a secret, at the top level and one level below. `describeError` masks errors. */
+/** Masks members that have the name of a secret, at the top level and one level below. `describeError` masks errors. */
 function maskMembers(line: Record<string, unknown>): Record<string, unknown> {
   let masked: Record<string, unknown> | undefined;
   for (const name of Object.keys(line)) {

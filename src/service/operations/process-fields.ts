@@ -71,7 +71,10 @@ interface IssuerSettings {
   TENANT_ISSUERS: TenantIssuers;
 }
 
-/** An issuer below the identity provider's URL would belong to two tenants: the mapped one, and that of its realm. */
+/**
+ * An issuer below the identity provider's URL would belong to two tenants: the tenant to which it is mapped, and the
+ * tenant of its realm.
+ */
 const issuerRule: SettingsRule = {
   names: ['TENANT_ISSUERS', 'ACCESS_SERVICE_URL', 'ACCESS_SERVICE_PUBLIC_URL'],
   holds: ({ ACCESS_SERVICE_URL: inner, ACCESS_SERVICE_PUBLIC_URL: outer = inner, TENANT_ISSUERS }: IssuerSettings) =>

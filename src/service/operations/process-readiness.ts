@@ -18,7 +18,7 @@ export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, '
   env: NodeJS.ProcessEnv;
   /** The pool that requests use. */
   pool: pg.Pool;
-  /** Overrides of the times of the pool's watch. */
+  /** Overrides the intervals of the pool's watch. */
   watch?: Partial<PoolWatchOptions> | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Decides whether this pod gets requests. A pod that works worse than the other pods is not ready. An outage of a
+// Decides whether this pod gets requests. A pod that performs worse than the other pods is not ready. An outage of a
 // shared store does not count: all pods would leave the load balancer, and callers would get a 404 from the load
 // balancer.
 import type { Logger } from './log.ts';

@@ -1,6 +1,6 @@
-// Counts the requests that this process refused because a limit was reached (429) or because it was busy or lacked a
-// dependency (503), for a page that shows administrators what was refused lately. Metrics have no label for the tenant;
-// these counts are kept by tenant, and are bounded.
+// Counts the requests that this process refused because a limit was reached (429), or because it was busy or lacked a
+// dependency (503). A page shows administrators what was refused lately. Metrics have no label for the tenant; these
+// counts are kept by tenant, and are bounded.
 import { LRUCache } from 'lru-cache';
 
 export interface RefusedRequests {
@@ -22,7 +22,7 @@ export interface Refusals {
 
 type Counts = LRUCache<string, RefusedRequests>;
 
-/** Most kinds of requests that are remembered for each tenant, and most tenants that are remembered. */
+/** Maximum number of kinds of requests that are remembered for each tenant, and of tenants that are remembered. */
 const most = { kinds: 50, tenants: 1_000 };
 
 export const isRefusal = (status: number): boolean => status === 429 || status === 503;

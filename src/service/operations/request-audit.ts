@@ -1,5 +1,5 @@
-// Makes the audit event of a request from its route, its caller and its status. Requests of unknown callers that were
-// refused before they reached the handler have no event: anybody can send them, and their log line has all known facts.
+// Builds the audit event of a request from its route, its caller and its status. Requests of unknown callers that were
+// refused before they reached the handler have no event: anyone can send them, and their log line has all known facts.
 import type { AuditEvent } from './audit.ts';
 import { type AuditAction, auditActions, objectParams } from './audit-actions.ts';
 
@@ -12,7 +12,7 @@ export interface AuditChoice<Input> {
   of(input: Input): AuditAction | undefined;
 }
 
-/** The audit event of a route; `unaudited` for a route that changes something, but needs no event of its own. */
+/** The audit event of a route; `unaudited` for a route that changes something, but needs no event. */
 export type RouteAudit<Input> = AuditAction | AuditChoice<Input> | { unaudited: string };
 
 declare global {

@@ -1,6 +1,7 @@
-// Carries the ids of a request to all code that works for it, so that each log line and each call to another service names
-// the request. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and timers that
-// outlive a request keep the scope of the request that created them: their callbacks must log with `outsideRequests`.
+// Carries the ids of a request to all code that works for it, so that each log line and each call to another service
+// names the request. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and timers
+// that outlive a request keep the scope of the request that created them: their callbacks must log with
+// `outsideRequests`.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
 import type { Span } from '../tracing/span.ts';
@@ -11,7 +12,7 @@ export interface RequestScope {
   readonly requestId?: string;
   /** W3C Trace Context (version 00) for the calls of this request: the client's, or one that begins here. */
   readonly traceparent: string;
-  /** The span whose work runs. Absent if no collector is configured. */
+  /** The span of the running work. Absent if no collector is configured. */
   readonly span?: Span;
 }
 
@@ -52,14 +53,18 @@ export function isTraceparent(text: unknown): text is string {
 }
 
 /**
- * Returns the header of a trace that begins here, because the client sent no `traceparent` (W3C Trace Context section 3.2).
- * The trace id is derived from the request id, so that the log line can be found. The trace is not marked as sampled.
+ * Returns the header of a trace that begins here, because the client sent no `traceparent` (W3C Trace Context section
+ * 3.2). The trace id is derived from the request id, so that the log line can be found. The trace is not marked as
+ * sampled.
  */
 export function newTraceparent(requestId: string): string {
   return traceparentOf(uuidPattern.test(requestId) ? requestId : hash('sha256', requestId));
 }
 
-/** As `newTraceparent`, for a UUID of ours. Most requests call it, and slices are faster than a pattern. */
+/**
+ * As `newTraceparent`, for a UUID that this process generated. Most requests call it, and slices are faster than a
+ * pattern.
+ */
 export function traceparentOf(uuid: string): string {
   const high = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18);
   // The second half of a UUID is never zero (RFC 9562 section 4.1).

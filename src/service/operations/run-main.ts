@@ -8,14 +8,14 @@ import { StartupError } from './startup-check.ts';
 export interface Stoppable {
   /** Drains and stops. Repeated calls wait for the first. */
   close(): Promise<void>;
-  /** Milliseconds after which `close` has settled at the latest. */
+  /** Maximum time in milliseconds until `close` settles. */
   longestStop: number;
 }
 
 /**
- * Runs `start`, which returns the service to drain after an uncaught exception. If `start` returns no service, or has not
- * returned yet, an exception ends the process with 1. All problems of a configuration are logged in one line; on a terminal
- * they are printed as text.
+ * Runs `start`, which returns the service to drain after an uncaught exception. If `start` returns no service, or has
+ * not returned yet, an exception ends the process with 1. All problems of a configuration are logged in one line; on a
+ * terminal they are printed as text.
  */
 export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });
@@ -45,7 +45,9 @@ function reportFailedStart(log: Logger, name: string, error: unknown): void {
   else tryLog(log, startFailure(error), 'cannot start');
 }
 
-/** Omits the stack of a failure that the operating system reports, such as a port in use: it would only hide the reason. */
+/**
+ * Omits the stack of a failure that the operating system reports, such as a port in use: it would only hide the reason.
+ */
 function startFailure(error: unknown): object {
   if (error instanceof StartupError) return { reason: error.message };
   if (!(error instanceof Error && 'syscall' in error)) return { err: error };

@@ -46,7 +46,7 @@ export interface RunningService {
   port: number;
   /** Drains and stops. Repeated calls wait for the first. */
   close(): Promise<void>;
-  /** Milliseconds after which `close` has settled at the latest. */
+  /** Maximum time in milliseconds until `close` settles. */
   longestStop: number;
 }
 
@@ -121,13 +121,13 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 
 interface Connections {
   /**
-   * From now on, each response ends its connection (`Connection: close`). Otherwise the connection would become idle, and
-   * `drain` could close it while the client sends the next request, which would fail.
+   * From now on, each response ends its connection (`Connection: close`). Otherwise the connection would become idle,
+   * and `drain` could close it while the client sends the next request, which would fail.
    */
   announceClose(): void;
   /**
-   * Closes the listener and idle connections, waits at most `deadline` milliseconds for running requests, and resolves to
-   * true if all of them finished. Node alone would also wait for kept-alive connections.
+   * Closes the listener and idle connections, waits at most `deadline` milliseconds for running requests, and resolves
+   * to true if all of them finished. Node alone would also wait for kept-alive connections.
    */
   drain(deadline: number): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-// Rules between the settings of a process, as data: documentation and tests are made from the same lists.
+// Rules between the settings of a process, as data: documentation and tests are derived from the same lists.
 import type { z } from 'zod';
 
 /** A rule between settings. A violation is reported under the first name. */
@@ -19,7 +19,7 @@ export type RuleForm =
 const violation = { isViolation: true };
 const isViolation = (issue: z.core.$ZodRawIssue) => issue.params === violation;
 
-/** Adds rules to a schema. A rule is checked if its settings are valid by themselves, even if others are invalid. */
+/** Adds rules to a schema. A rule is checked if its settings are valid on their own, even if others are invalid. */
 export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRule[]): S {
   return rules.reduce((ruled, { names, holds, problem }) => {
     const concerned = new Set<PropertyKey>(names);
@@ -34,7 +34,7 @@ export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRu
 
 type Numbers = Record<string, number>;
 
-/** Requires that the duration `shorter` is shorter than `longer`, or at most equal with `mayEqual`. */
+/** Requires that the duration `shorter` is shorter than `longer`. With `mayEqual`, they may also be equal. */
 export function orderRule(shorter: string, longer: string, { mayEqual = false } = {}): SettingsRule {
   return {
     names: [shorter, longer],

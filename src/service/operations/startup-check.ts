@@ -1,5 +1,5 @@
-// Checks a dependency before the pod first becomes ready, and repeats the check until it passes. A setting that is proven
-// wrong keeps the pod unready; an outage delays readiness for a limited time only.
+// Checks a dependency before the pod first becomes ready, and repeats the check until it passes. A setting that is
+// proven wrong keeps the pod unready; an outage delays readiness for a limited time only.
 import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';

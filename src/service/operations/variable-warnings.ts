@@ -1,5 +1,5 @@
-// Warns about environment variables that need an operator's attention: old names of renamed settings, and names that are
-// probably misspelt. A process ignores other variables that it does not know, because clusters set many.
+// Warns about environment variables that need an operator's attention: old names of renamed settings, and names that
+// are probably misspelt. A process ignores other variables that it does not know, because clusters set many.
 import type { ProcessSettings } from './config.ts';
 import type { Logger } from './log.ts';
 import { oldNamesOf } from './renamed-settings.ts';
@@ -7,7 +7,7 @@ import { oldNamesOf } from './renamed-settings.ts';
 /** A variable that the process ignores, or whose old name it still accepts. */
 export type DoubtfulVariable = { variable: string; meant: string } | { variable: string; use: string };
 
-/** Shorter names may resemble each other by accident. */
+/** Minimum length of compared names. Shorter names may resemble each other by accident. */
 const shortestName = 8;
 const mostEdits = 2;
 const shortestWord = 3;
@@ -40,8 +40,9 @@ export function doubtfulVariables(processes: readonly ProcessSettings[], env: No
 }
 
 /**
- * Returns the nearest variable of a platform service. Undefined for a `DIR_…` name that resembles none of them, which may
- * be that of a tenant's service, and for an unknown API of a platform service, which Formgate may simply not call.
+ * Returns the nearest variable of a platform service. Returns undefined for a `DIR_…` name that resembles none of them,
+ * because it may be the name of a tenant's service. Also returns undefined for an unknown API of a platform service,
+ * which Formgate may simply not call.
  */
 function nearestService(name: string, variables: readonly string[]): string | undefined {
   const [service = '', api = ''] = name.split(/(_V\d+)$/);
@@ -64,7 +65,10 @@ function distanceOf(name: string, candidate: string): number {
   return distance > mostEdits && abbreviates(name, candidate) ? mostEdits : distance;
 }
 
-/** True for DATABASE_POOL of DATABASE_POOL_SIZE, and DIR_PLATFORM_CONFIG of DIR_PLATFORM_CONFIGURATION_SERVICE. */
+/**
+ * True for an abbreviation, such as DATABASE_POOL of DATABASE_POOL_SIZE, or DIR_PLATFORM_CONFIG of
+ * DIR_PLATFORM_CONFIGURATION_SERVICE.
+ */
 function abbreviates(name: string, candidate: string): boolean {
   const [first, ...words] = name.split('_');
   const [expected, ...rest] = candidate.split('_');

@@ -1,6 +1,6 @@
-// Applies the pending migrations of a database. On a new database, all files run in one transaction. On one that is in use,
-// each file has its own, so that no lock lasts longer than its file. A file that begins with `-- Runs outside of a
-// transaction` takes no locks that requests wait for, and can be repeated; its statements are separated by lines `---`.
+// Applies the pending migrations of a database. On a new database, all files run in one transaction. On one that is in
+// use, each file has its own, so that no lock lasts longer than its file. A file that begins with `-- Runs outside of a
+// transaction` takes no locks that requests wait for, and can be repeated. Lines `---` separate its statements.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -19,7 +19,7 @@ export interface ApplyOptions {
 
 const lockKey = 4_711_026;
 
-/** Milliseconds for which another process may migrate, and for which locks of tables are retried. */
+/** Longest waits in milliseconds: for another process that migrates, and for the locks of tables. */
 const patience = { other: 600_000, locks: 120_000 };
 /** Milliseconds until the next attempt: while another process migrates, and after a lock was not granted. */
 const pauses = { other: 200, locks: 1_000 };
@@ -110,7 +110,7 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
   await client.connect();
   try {
     for (const statement of sql.split(/^---$/m)) {
-      // Sets the timeouts before each statement, because a pooler may give each statement another connection.
+      // Sets the timeouts before each statement, because a pooler may give each statement a different connection.
       await client.query("SET statement_timeout = '60min'");
       await client.query('SET lock_timeout = 0');
       await dropUnfinished(client, statement);

@@ -22,14 +22,14 @@ const reasons: Readonly<Record<string, string>> = {
   '57P03': 'it is starting or stopping',
 };
 
-/** Codes of failures that may end by themselves. After any other code, waiting does not help. */
+/** Codes of failures that may be temporary. After any other code, waiting does not help. */
 const outages = new Set(
   'ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET EHOSTUNREACH ENETUNREACH ETIMEDOUT EPIPE 53300 57P01 57P02 57P03'.split(
     ' ',
   ),
 );
 
-/** True if the database cannot be reached now, but nothing says that a setting is wrong. */
+/** True if the database cannot be reached now, but there is no evidence that a setting is wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('code' in error && typeof error.code === 'string') return outages.has(error.code);
@@ -44,7 +44,10 @@ const messages: Readonly<Record<string, string>> = {
   [noTls]: 'it offers no TLS',
 };
 
-/** Codes of OpenSSL for a certificate that is not accepted (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+/**
+ * Codes of OpenSSL for a certificate that is not accepted
+ * (https://nodejs.org/api/tls.html#x509-certificate-error-codes).
+ */
 const certificateCodes =
   /^(?:ERR_TLS_CERT_|(?:ERROR_IN_)?(?:CERT|CRL)_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)/;
 const tlsCodes = /^(?:EPROTO$|ERR_TLS_|ERR_SSL_)/;

@@ -15,8 +15,8 @@ export interface Backend {
 }
 
 /**
- * Returns the connections of this role to this database, without the one that this function opens. Undefined if Postgres
- * does not respond within `limit` milliseconds. Never rejects.
+ * Returns the connections of this role to this database, without the one that this function opens. Undefined if
+ * Postgres does not respond within `limit` milliseconds. Never rejects.
  */
 export function readBackends(url: string, limit = 2_000): Promise<Backend[] | undefined> {
   const sql = `SELECT pid, state, backend_start AS opened FROM pg_stat_activity

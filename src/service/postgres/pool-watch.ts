@@ -1,5 +1,5 @@
-// Detects that a pool fails while Postgres works, so that this pod works worse than the other pods. A busy pool and an
-// outage of Postgres do not count. The watch never waits in the pool's queue.
+// Detects that a pool fails while Postgres works, so that this pod performs worse than the other pods. A busy pool and
+// an outage of Postgres do not count. The watch never waits in the pool's queue.
 import type pg from 'pg';
 import { canConnect } from './fresh-connection.ts';
 import { closeDeadConnections, isFullNow, responds } from './pool-check.ts';

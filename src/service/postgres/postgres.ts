@@ -23,7 +23,7 @@ export type Queryable = Pick<pg.Pool, 'query'>;
 export function createPool(options: {
   url: string;
   size?: number | undefined;
-  /** Label of the pool's metrics; without it, there are none. `pg_stat_activity` shows it after `formgate`. */
+  /** Label of the pool's metrics; without it, the pool has no metrics. `pg_stat_activity` shows it after `formgate`. */
   name?: string;
   silence?: SilenceLimits;
   log: Logger;
@@ -71,8 +71,8 @@ const jsonTypes = new pg.TypeOverrides();
 for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
 
 /**
- * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks is not used
- * again.
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks is not
+ * used again.
  */
 export function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return traced(transactionSpan, () => transact(pool, work));
@@ -102,8 +102,8 @@ async function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promi
 }
 
 const lockNotAvailable = '55P03';
-// PostgreSQL, appendix A. 08: broken connection; 28, 3D: refused (a rotated password, a database that is being restored);
-// 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
+// PostgreSQL, appendix A. 08: broken connection; 28, 3D: refused (a rotated password, a database that is being
+// restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement timeout, lock timeout, serialisation failure and deadlock: a retry of the request may succeed.
 const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
@@ -111,7 +111,7 @@ const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
 const fullPool = 'timeout exceeded when trying to connect';
 /** Codes of open connections that break. */
 const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
-/** System calls of a connection that cannot be opened, for whatever reason: some network policies cause EPERM. */
+/** System calls of a connection that cannot be opened, for any reason: some network policies cause EPERM. */
 const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
 // Messages of pg and pg-pool without a code.
 const unavailableMessages =

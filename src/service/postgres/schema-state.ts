@@ -29,7 +29,9 @@ export type SchemaState =
 
 const supersededFile = 'superseded.json';
 
-/** Reads the `NNN.do.<name>.sql` files of a directory, and `superseded.json`: former hashes by number, if there is one. */
+/**
+ * Reads the `NNN.do.<name>.sql` files of a directory, and `superseded.json`: former hashes by number, if there is one.
+ */
 export async function readMigrationFiles(directory: string): Promise<MigrationFile[]> {
   const files = await readdir(directory);
   const read = (file: string) => readFile(join(directory, file), 'utf8');
@@ -59,8 +61,9 @@ export async function inspectSchema(client: pg.Client, directory: string): Promi
 }
 
 /**
- * Returns the versions that were applied. Throws if an applied migration differs from the file of its number. Postgrator
- * compares only if the database is not newer, and cannot tell a changed file from the database of another service.
+ * Returns the versions that were applied. Throws if an applied migration differs from the file with its number.
+ * Postgrator compares only if the database is not newer, and cannot tell a changed file from the database of another
+ * service.
  */
 export async function checkApplied(client: pg.Client, files: readonly MigrationFile[]): Promise<number[]> {
   const { rows: found } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists");

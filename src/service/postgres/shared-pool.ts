@@ -1,5 +1,5 @@
-// A pool of Postgres connections with fair shares. One member (such as a form or a client) and one tenant can hold only a
-// part of the connections, and wait for more in a bounded queue.
+// A pool of Postgres connections with fair shares. One member (such as a form or a client) and one tenant can hold only
+// a part of the connections. Beyond that part, they wait in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
@@ -25,7 +25,7 @@ export interface SharedPoolOptions {
   metrics: Metrics;
 }
 
-/** Most statements that may wait. Each of them holds the body of its request in memory. */
+/** Maximum number of statements that may wait. Each of them holds the body of its request in memory. */
 const waiting = { total: 400, perTenant: 200, perMember: 100 };
 /** Milliseconds; the same limit as in `createPool`. */
 const longestWait = 5_000;

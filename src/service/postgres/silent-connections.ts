@@ -1,6 +1,6 @@
-// Ends connections of a pool that are dead without either end knowing it, because a network drops packets or a node failed.
-// A statement on such a connection would wait for minutes. Silence alone proves nothing, because a statement may run for
-// 15 s (see migrate). So Postgres is asked over a new connection whether it still works on the statement.
+// Ends connections of a pool that are dead without either end knowing it, because a network drops packets or a node
+// failed. A statement on such a connection would wait for minutes. Silence alone proves nothing, because a statement
+// may run for 15 s (see migrate). So Postgres is asked over a new connection whether it still works on the statement.
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { systemClock } from '../clock.ts';
@@ -10,21 +10,24 @@ import { closeDeadConnections } from './pool-check.ts';
 export interface SilenceLimits {
   /** Milliseconds of silence during a statement after which Postgres is asked. Longer than a question takes (2 s). */
   suspicious: number;
-  /** Milliseconds of silence after which a connection ends, whatever Postgres says. */
+  /** Milliseconds of silence after which a connection ends, regardless of what Postgres says. */
   longest: number;
 }
 
 /** `longest` exceeds the statement timeout (15 s), so that only a dead or blocked connection reaches it. */
 export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000 };
 
-/** Most milliseconds between the times at which a connection opens here and at Postgres, whose clocks may differ. */
+/**
+ * Maximum difference in milliseconds between the opening times of a connection here and at Postgres. The clocks may
+ * differ.
+ */
 const tolerance = 10_000;
 /** Milliseconds in which an idle connection must respond when another one was dead. */
 const patience = 1_000;
 
 /**
- * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in memory
- * until a collection of the old generation (decision 0013).
+ * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in
+ * memory until a collection of the old generation (decision 0013).
  */
 export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, longest }: SilenceLimits): void {
   let asking: ReturnType<typeof readBackends> | undefined;
@@ -47,10 +50,10 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
     let silence = { bytes: 0, since: 0 };
     const bytesNow = () => stream.bytesWritten + stream.bytesRead;
 
-    /** True if Postgres surely does not work on the statement. */
+    /** True if Postgres is certainly not working on the statement. */
     async function isLost(): Promise<boolean> {
       const backend = (await ask())?.find(({ pid }) => pid === (client as { processID?: number }).processID);
-      // A pooler invents process ids, so a backend that was opened at another time is not ours.
+      // A pooler invents process ids, so a backend that was opened at another time belongs to another connection.
       const isOurs = backend && Math.abs(backend.opened.getTime() - opened) < tolerance;
       return isOurs === true && backend.state !== 'active' && bytesNow() === silence.bytes;
     }

@@ -49,8 +49,8 @@ export interface QuarantineItem extends NewQuarantineItem {
   released: boolean;
 }
 
-// PostgreSQL, appendix A: 21 cardinality, 22 data, 23 integrity, 44 check option, 54 program limits (a value that is too
-// deep or too large), P0001 an exception that a trigger raised, XX001 a damaged row.
+// PostgreSQL, appendix A: 21 cardinality, 22 data, 23 integrity, 44 check option, 54 program limits (a value that is
+// too deep or too large), P0001 an exception that a trigger raised, XX001 a damaged row.
 const rowStates = /^(?:21|22|23|44|54|P0001$|XX001$)/;
 
 /**

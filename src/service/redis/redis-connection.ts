@@ -35,8 +35,8 @@ type CommonOptions = Pick<
 >;
 
 /**
- * `onCertificate` gets the certificate of each server that was connected by TLS. Pass `tracking` for a connection that
- * reads tracked keys. Such a connection needs Redis 6.
+ * `onCertificate` gets the certificate of each server to which a TLS connection was opened. Pass `tracking` for a
+ * connection that reads tracked keys. Such a connection needs Redis 6.
  */
 export function createRawClient(
   settings: RedisSettings,
@@ -132,8 +132,8 @@ function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Calls `onChange` whenever the connection comes up or goes down, even if it was never up, and once more if Redis refuses
- * the credentials of a connection that is down already.
+ * Calls `onChange` whenever the connection comes up or goes down, even if it was never up. Also calls it if Redis
+ * refuses the credentials of a connection that is down already.
  */
 export function watchConnection(
   { client, ping }: ClientKind,
@@ -149,7 +149,8 @@ export function watchConnection(
     state = next;
     onChange(next, error);
   };
-  // A client that retries by itself reports its reason only here. The pings detect the loss of an established connection.
+  // A client that retries on its own reports its reason only here. The pings detect the loss of an established
+  // connection.
   client.on('error', (error: unknown) => {
     if (state !== 'up') set(false, error);
   });
@@ -192,7 +193,7 @@ export function watchConnection(
 }
 
 /**
- * Connects, and retries until it succeeds. The client of a single server retries by itself; the other clients fail if
+ * Connects, and retries until it succeeds. The client of a single server retries on its own; the other clients fail if
  * no node responds.
  */
 async function connect(client: RawClient, isClosed: () => boolean, onFailure: (error: unknown) => void): Promise<void> {

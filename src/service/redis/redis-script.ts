@@ -1,5 +1,5 @@
-// Scripts that run in Redis. This file does not load the Redis client, because processes without Redis import it too, and
-// the client is a quarter of the modules that they would load.
+// Scripts that run in Redis. This file does not load the Redis client, because processes without Redis import this file
+// too. The client would be a quarter of the modules that they load.
 import { hash } from 'node:crypto';
 
 export interface RedisScript {

@@ -71,7 +71,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const main = createRawClient(settings, onCertificate);
   const isUp = () => watch.isUp;
   const tracking = createTracking({ settings, onCertificate, main, log, recorders, isRedisUp: isUp, tell });
-  // This connection decides whether Redis is up. That of tracked reads would log the same outage again.
+  // This connection decides whether Redis is up. The connection of tracked reads would log the same outage again.
   const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
     if (status !== 'up') state.down(status, { err: error });
     else {
@@ -151,7 +151,7 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
       });
       opened = { reads: guard(kind.client, () => watch.isUp, recorders), watch };
     },
-    /** Returns undefined while no changes are reported. */
+    /** Returns undefined while Redis does not report changes. */
     reads: () => (opened?.watch.isUp ? opened.reads : undefined),
     lastResponse: () => opened?.watch.lastResponse ?? Number.NEGATIVE_INFINITY,
     close() {
@@ -161,7 +161,10 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
   };
 }
 
-/** Milliseconds before a failure of tracked reads alone is logged. After an outage, their connection may come back later. */
+/**
+ * Milliseconds before a failure that affects only the tracked reads is logged. After an outage, their connection may
+ * come back later.
+ */
 const trackingPause = 5_000;
 
 /** Logs once if Redis is up but the connection of tracked reads stays down. Every request then reads its session. */

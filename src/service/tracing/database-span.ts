@@ -1,5 +1,5 @@
-// Spans of Postgres and Redis, by the semantic conventions of OpenTelemetry. They name the kind of a statement and never
-// hold its text, which may contain values.
+// Spans of Postgres and Redis, by the semantic conventions of OpenTelemetry. They name the kind of a statement and
+// never hold its text, which may contain values.
 import type pg from 'pg';
 import type { SpanOptions } from './span.ts';
 import { isTracing, traced } from './tracing.ts';

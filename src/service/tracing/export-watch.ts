@@ -1,5 +1,5 @@
-// Watches the exports to the collector: counts those that fail, and logs when the collector becomes unreachable and when
-// it is back. The log has the status or the code of the failure, never the collector's response or a header.
+// Watches the exports to the collector: counts those that fail, and logs when the collector becomes unreachable and
+// when it is back. The log has the status or the code of the failure, never the collector's response or a header.
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from '../operations/log.ts';
 

@@ -1,6 +1,6 @@
-// Creates traces with OpenTelemetry's SDK, which sends them to a collector by OTLP over HTTP. No module is patched: every
-// span is started by our own code. Spans wait in a bounded queue and are sent in the background, so a collector that is
-// slow or gone costs requests nothing.
+// Creates traces with OpenTelemetry's SDK, which sends them to a collector by OTLP over HTTP. No module is patched:
+// every span is started by Formgate's own code. Spans wait in a bounded queue and are sent in the background, so a
+// collector that is slow or gone costs requests nothing.
 import {
   type Context,
   type Link,
@@ -40,7 +40,7 @@ export interface OpenTelemetryOptions {
   log: Logger;
 }
 
-/** Exports that run at the same time, if the collector is slow. Each holds up to 512 spans. */
+/** Maximum number of concurrent exports, which is reached only if the collector is slow. Each holds up to 512 spans. */
 const mostExports = 4;
 
 export function createTracing({ name, endpoint, config, log }: OpenTelemetryOptions): Tracing {

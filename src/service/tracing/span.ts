@@ -6,7 +6,7 @@
 export type Attributes = Record<string, string | number>;
 
 export interface SpanOptions {
-  /** A name from the code, or made of a method and a route pattern. */
+  /** A constant name, or one that consists of a method and a route pattern. */
   name: string;
   kind: 'server' | 'client' | 'consumer' | 'internal';
   attributes?: Attributes;

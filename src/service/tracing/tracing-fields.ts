@@ -1,5 +1,5 @@
 // The settings of traces. Their names, units and defaults are those of the OpenTelemetry specification, so that they
-// mean here what they mean in every other process of a cluster.
+// mean the same here as in every other process of a cluster.
 import { z } from 'zod';
 import { httpUrl, integer } from '../operations/config.ts';
 import type { SettingsRule } from '../operations/settings-rules.ts';

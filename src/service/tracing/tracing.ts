@@ -1,4 +1,4 @@
-// Spans of this process, if an OpenTelemetry collector is configured. Without one, nothing of OpenTelemetry is loaded:
+// Spans of this process, if an OpenTelemetry collector is configured. Without one, OpenTelemetry is not loaded:
 // `startRoot` and `currentSpan` return undefined, and the functions here only call the work that they are given.
 import { currentScope, runInScope } from '../operations/request-scope.ts';
 import type { RootOptions, Span, SpanOptions } from './span.ts';
@@ -14,7 +14,7 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-// One for each process, like the log's destination: spans begin deep in stores, which get no tracing as a parameter.
+// One per process, like the log's destination: spans begin deep in stores, to which no tracing object is passed.
 let installed: Tracing | undefined;
 
 export function installTracing(tracing: Tracing | undefined): void {

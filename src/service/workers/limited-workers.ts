@@ -15,7 +15,7 @@ export interface LimitedWorkersOptions {
   metrics: Metrics;
   /** Detail of the problem `busy`. */
   busy: string;
-  /** Most worker processes. One tenant can use all but one of them. */
+  /** Maximum number of worker processes. One tenant can use all but one of them. */
   workers?: number;
   /** Milliseconds that a job may run. */
   jobMs?: number;

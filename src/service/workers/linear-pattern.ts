@@ -67,15 +67,15 @@ const lineEnds: CodePoints = [
   [0x2028, 0x2029],
 ];
 /**
- * Code points of `\p{…}` by property name, as the native engine defines them. RE2 implements another version of
+ * Code points of `\p{…}` by property name, as the native engine defines them. RE2 implements a different version of
  * Unicode.
  */
 const properties = new Map<string, CodePoints>();
 
 /**
  * Translates the pattern into RE2's syntax. Returns undefined if RE2 has no equivalent. `source` must compile natively.
- * Every set of characters is written as ranges of code points, so that no name or escape can have another meaning in
- * RE2.
+ * Every set of characters is written as ranges of code points, so that no name or escape can have a different meaning
+ * in RE2.
  */
 export function translatePattern(source: string, isUnicode: boolean): string | undefined {
   let translated = '';

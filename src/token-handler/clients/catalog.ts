@@ -62,7 +62,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const peek = (place: { core: true } | { tenantId: string }) =>
     configuration.peekLatest(clientsNamespace, clientsName, place, permission);
 
-  /** Reads a document again if it lacks the client, so that a new client works at once. */
+  /** Reads a document again if it lacks the client, so that a new client works immediately. */
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
       ...permission,

@@ -2,8 +2,8 @@
 
 /**
  * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. A
- * proxy may give this service other paths, so the callbackUrl decides. Undefined for the deprecated `authCallbackUrl`,
- * whose path is arbitrary.
+ * proxy may serve this service at other paths, so the path is taken from the callbackUrl. Undefined for the deprecated
+ * `authCallbackUrl`, whose path is arbitrary.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);

@@ -51,11 +51,24 @@ describe('a client', () => {
     const names =
       'name description redirectUris targets keycloakLogout authCallbackUrl scope prompt idpHint successRedirectUrl failureRedirectUrl';
     const entry = Object.fromEntries(names.split(' ').map((name) => [name, null]));
-    expect(read(entry).client).toEqual(read({}).client);
+    expect(read(entry)).toEqual(read({}));
   });
 
-  it('may have unknown fields, which are ignored', () => {
-    expect(read({ disableVerifyHost: true, core: true }).client).toEqual(read({}).client);
+  it('may have unknown fields, which are ignored and reported', () => {
+    const { client, unknownFields } = read({ disableVerifyHost: true, name: null, core: true });
+    expect(client).toEqual(read({}).client);
+    expect(unknownFields).toEqual(['disableVerifyHost', 'core']);
+    expect(read({ name: 'x' }).unknownFields).toEqual([]);
+  });
+
+  it('may have unknown fields in its targets, which are ignored and reported with the target', () => {
+    const upstream = 'form-service';
+    const { unknownFields } = read({ targets: [{ id: 'forms', upstream, timeout: 1 }, 'file-service'], typo: 1 });
+    expect(unknownFields).toEqual(['typo', 'targets.forms.timeout']);
+    expect(read({ targets: { forms: { upstream, timeout: 1, x: 2 }, files: upstream } }).unknownFields).toEqual([
+      'targets.forms.timeout',
+      'targets.forms.x',
+    ]);
   });
 
   it.each(['permits-web', 'Permits Web_2', 'a', '9'.repeat(50), 'constructor', '__proto__'])(
@@ -77,14 +90,58 @@ describe('a client', () => {
     ['a text for keycloakLogout', { keycloakLogout: 'true' }, 'keycloakLogout'],
     ['a path for authCallbackUrl', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
     ['a script for authCallbackUrl', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
+    [
+      'a script with http in it for authCallbackUrl',
+      { authCallbackUrl: 'xhttp://permits.example.org/' },
+      'authCallbackUrl',
+    ],
+    ['a protocol that only begins like http', { authCallbackUrl: 'httpx://permits.example.org/' }, 'authCallbackUrl'],
     ['an unknown prompt', { prompt: 'always' }, 'prompt'],
+    ['a number for a scope', { scope: [1] }, 'scope'],
+    ['a number for scopes', { scope: 1 }, 'scope'],
+    ['a scope with a space', { scope: ['a b'] }, 'scope'],
+    ['a scope that begins with a quotation mark', { scope: ['"b'] }, 'scope'],
+    ['a scope that ends with a backslash', { scope: ['b\\'] }, 'scope'],
+    ['an invalid scope after a valid one', { scope: 'email "x"' }, 'scope'],
     ['a scope with a quotation mark', { scope: ['a"b'] }, 'scope'],
     ['a landing address with another host', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
     ['a landing address with a backslash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
+    ['a landing address with a space', { successRedirectUrl: '/a b' }, 'successRedirectUrl'],
+    ['a landing address with a control character', { successRedirectUrl: '/a\u0001b' }, 'successRedirectUrl'],
+    ['an empty landing address', { successRedirectUrl: '' }, 'successRedirectUrl'],
+    ['a relative landing address', { successRedirectUrl: 'welcome' }, 'successRedirectUrl'],
+    ['a landing address without a host', { successRedirectUrl: 'https:///welcome' }, 'successRedirectUrl'],
+    ['a landing address with an invalid host', { successRedirectUrl: 'https://a:b' }, 'successRedirectUrl'],
+    ['a script with a URL in it', { successRedirectUrl: 'javascript:https://x.example' }, 'successRedirectUrl'],
+    ['a landing address with a user', { successRedirectUrl: 'https://me@permits.example.org/' }, 'successRedirectUrl'],
+    [
+      'a landing address with a password',
+      { successRedirectUrl: 'https://:pw@permits.example.org/' },
+      'successRedirectUrl',
+    ],
     ['a landing address with a line break', { failureRedirectUrl: '/a\r\nb' }, 'failureRedirectUrl'],
     ['a script for a landing address', { failureRedirectUrl: 'javascript:alert(1)' }, 'failureRedirectUrl'],
   ])('cannot have %s', (_, entry, field) => {
     expect(fieldsOf(entry)).toEqual([field]);
+  });
+
+  it.each(['/', '/welcome#x', '/a//b', 'https://permits.example.org', 'HTTP://permits.example.org/x'])(
+    'may land at %j after a sign-in',
+    (address) => {
+      expect(read({ successRedirectUrl: address, failureRedirectUrl: address }).client).toMatchObject({
+        successRedirectUrl: address,
+        failureRedirectUrl: address,
+      });
+    },
+  );
+
+  it.each(['none', 'login', 'consent', 'select_account'])('may ask for the prompt %s', (prompt) => {
+    expect(read({ prompt }).client?.prompt).toBe(prompt);
+  });
+
+  it('may ask for scopes with all characters that scope names have', () => {
+    const scope = ['!', '#', '[', ']', '~', 'https://example.org/a:b'];
+    expect(read({ scope }).client?.scope).toEqual(['openid', ...scope]);
   });
 
   it.each([
@@ -94,6 +151,31 @@ describe('a client', () => {
     ['a number', 1],
   ])('is not %s', (_, entry) => {
     expect(read(entry).client).toBeUndefined();
+  });
+
+  it('that is no object has a problem of the entry', () => {
+    expect(fieldsOf('x')).toEqual(['entry']);
+  });
+
+  it('has problems that say what to correct', () => {
+    const text = JSON.stringify([read({}, 'a/b'), read({ id: 'x' }), read({ targets: 'x' }), read({ targets: [7] })]);
+    expect(text).toContain('must be 1 to 50 letters, digits, spaces, hyphens and underscores');
+    expect(text).toContain('must equal the key of the entry');
+    expect(text).toContain('must be an array or a map');
+    const { problems } = read({
+      scope: '"',
+      targets: [{ id: 'x', upstream: 'a:b' }],
+      authCallbackUrl: 'x',
+      successRedirectUrl: 'x',
+    });
+    expect(problems).toEqual([
+      { field: 'targets', detail: 'must be the URN of a service or an API, or the name of a platform service' },
+      { field: 'authCallbackUrl', detail: 'must be an http or https URL' },
+      { field: 'scope', detail: 'must contain scope names only' },
+      { field: 'successRedirectUrl', detail: 'must be a path, or an http or https URL without credentials' },
+    ]);
+    expect(read({ targets: ['x', 'x'] }).problems).toEqual([{ field: 'targets', detail: 'must have different ids' }]);
+    expect(read({ targets: [{ id: 'a/b', upstream: 'x' }] }).problems?.[0]?.detail).toMatch(/^must be 1 to 50/);
   });
 
   it('has problems that name fields and contain no values', () => {

@@ -112,8 +112,8 @@ function unknownTargetFields({ targets }: RawEntry): string[] {
 }
 
 /**
- * Omits invalid redirect URIs instead of the client: they are only used for a new registration, and a client that was
- * configured before a rule existed must stay usable.
+ * Omits invalid redirect URIs instead of the client, because they are used only for a new registration. A client that
+ * was configured before a rule existed must stay usable.
  */
 function usableRedirectUris(uris: readonly string[], rules: RedirectUriRules) {
   const parsed = uris.map((uri) => parseRedirectUri(uri, rules));

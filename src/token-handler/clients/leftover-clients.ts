@@ -1,6 +1,7 @@
 // Stores leftovers: clients that an attempt to register may have created at the identity provider, and that nothing
-// manages. An administrator can find and delete them. A row is deleted only when its client has been deleted, or when the
-// retention period of the records is over. Names are never used to find a client: only a recorded URI identifies one.
+// manages. An administrator can find and delete them. A row is deleted only when its client has been deleted, or when
+// the retention period of the records is over. Names are never used to find a client: only a recorded URI identifies
+// one.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
@@ -69,7 +70,10 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       const claim = { tenant: tenantId, member: clientId };
       return (await pool.query<LeftoverClient>(claim, listSql, [tenantId, clientId, mostListed])).rows;
     },
-    /** Moves failed attempts, and attempts that started before `before`, to the leftovers. Returns each to one pod only. */
+    /**
+     * Moves failed attempts, and attempts that started before `before`, to the leftovers. Returns each attempt to only
+     * one pod.
+     */
     async recordLostAttempts(before: Date): Promise<LostAttempt[]> {
       return (await pool.query<LostAttempt>(background, lostSql, [before])).rows;
     },
@@ -109,7 +113,8 @@ FROM client_deletions d WHERE tenant_id = $1 AND client_id = $2 AND registration
     WHERE r.tenant_id = d.tenant_id AND r.oidc_client_id = d.oidc_client_id)
 ORDER BY created DESC LIMIT $3`;
 
-// Attempts of older versions have no client name. Their leftovers get the client's id as name; only the row ids differ.
+// Attempts of older versions have no client name. Their leftovers get the client's id as name, and differ only in their
+// row ids.
 const lostSql = `
 WITH lost AS (DELETE FROM registration_attempts WHERE started < $1 OR failed RETURNING *),
 recorded AS (

@@ -1,6 +1,6 @@
-// Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old key.
-// A claim postpones the next attempt of a row, so pods share the work, a crash loses no row, and no transaction is open
-// during a call. A quarantined row has `not_before` set to infinity.
+// Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
+// key. A claim postpones the next attempt of a row, so pods share the work, a crash loses no row, and no transaction is
+// open during a call. A quarantined row has `not_before` set to infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -125,8 +125,8 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return rows[0] ?? { deletion: 0, event: 0 };
     },
     /**
-     * Seals secrets again with the current key if they are sealed with another key; at most 1,000 rows of each table.
-     * Counts as `unreadable` the rows whose key is not in the ring.
+     * Seals secrets again with the current key if they are sealed with a different key; at most 1,000 rows of each
+     * table. Counts as `unreadable` the rows whose key is not in the ring.
      */
     reseal: () => reseal(pool, keys),
   };

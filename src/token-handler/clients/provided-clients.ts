@@ -1,5 +1,5 @@
-// Registers a client that an administrator has created at the identity provider. Verifies its credentials before they are
-// stored. Such a client is never changed or deleted.
+// Registers a client that an administrator has created at the identity provider. Verifies its credentials before they
+// are stored. Such a client is never changed or deleted.
 import * as oidc from 'openid-client';
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';

@@ -32,7 +32,7 @@ export type ChangeOutcome =
   /** `client` has the latest credentials that the identity provider issued, if they are known. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
-  /** The identity provider does not accept the registration access token any more. */
+  /** The identity provider no longer accepts the registration access token. */
   | { kind: 'lost' }
   /** The identity provider has no such client. */
   | { kind: 'gone' };
@@ -43,8 +43,8 @@ export interface ProviderRegistration {
   register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
   /**
-   * Returns `refused` if the token was rejected, or if the client is at an identity provider that is not configured any
-   * more. In both cases, the client may still exist. Throws PlatformError.
+   * Returns `refused` if the token was rejected, or if the client is at an identity provider that is no longer
+   * configured. In both cases, the client may still exist. Throws PlatformError.
    */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
 }
@@ -160,7 +160,10 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
   return { kind: 'failed', mayExist: sent && !isClientError, cause };
 }
 
-/** Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3), not the description, which may quote the request. */
+/**
+ * Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3), not the description, which may quote the
+ * request.
+ */
 function errorCode(error: unknown): string | undefined {
   const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
   const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;

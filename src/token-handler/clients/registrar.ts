@@ -1,5 +1,5 @@
 // Registers clients and changes their redirect URIs, at the identity provider and in the store. If a step fails, either
-// the old or the new registration works, and what may be left at the identity provider is recorded.
+// the old or the new registration works, and anything that may remain at the identity provider is recorded.
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -90,8 +90,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
 }
 
 /**
- * Ignores errors: an attempt that is not settled stays stored, and upkeep later records it as a leftover, perhaps without
- * need.
+ * Ignores errors: an attempt that is not settled stays stored, and upkeep later records it as a leftover, perhaps
+ * without need.
  */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
@@ -128,7 +128,9 @@ const unmanaged: Record<Exclude<Management, 'kept'>, string> = {
   provided: 'An administrator provided this client, so it is only changed at the identity provider.',
 };
 
-/** Throws Problem `registration-required`, or `conflict` for a client that is changed at the identity provider only. */
+/**
+ * Throws Problem `registration-required`, or `conflict` for a client that can be changed only at the identity provider.
+ */
 function requireManaged(present: StoredRegistration | undefined): StoredRegistration {
   if (!present) throw new Problem('registration-required', 'The client is not registered.');
   if (present.management === 'kept') return present;

@@ -51,7 +51,7 @@ type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
 
 export interface Attempt {
   id: string;
-  /** Name for the client at the identity provider. It contains the attempt's id, so each attempt has another name. */
+  /** Name for the client at the identity provider. It contains the attempt's id, so it differs between attempts. */
   clientName: string;
 }
 
@@ -69,7 +69,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /** Pool for changes, which hold a connection during calls to the identity provider, and for work that waits for them. */
+  /** Pool for changes, each of which holds a connection during its calls, and for work that waits for changes. */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
@@ -120,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // `replace` holds this lock while it runs. If its result was lost, its commit may still be running: waits for it.
+        // `replace` holds this lock. If its result was lost, its commit may still be running, so wait for the lock.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
@@ -142,7 +142,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
-/** Stores a registration, and adds `step` to its revision (0 if only the key changes). Skips a row of another revision. */
+/** Stores a registration, and adds `step` to its revision (0 if only the key changes). Skips other revisions. */
 export async function saveRegistration(
   client: Queryable,
   keys: KeyRing,
@@ -189,7 +189,7 @@ SELECT tenant_id, client_id, realm, issuer, coalesce(client_name, client_id), oi
   nullif(registration_client_uri, ''), CASE management WHEN 'lost' THEN 'token-lost' ELSE 'no-token' END, $3
 FROM old WHERE management IN ('lost', 'unsupported') AND oidc_client_id <> $4`;
 
-/** A client that an administrator provides is never deleted, even if an earlier attempt of ours created it. */
+/** A client that an administrator provides is never deleted, even if an earlier attempt of Formgate created it. */
 const adoptSql = `
 WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_client_id = $2 RETURNING id),
 quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)

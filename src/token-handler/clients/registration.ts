@@ -28,7 +28,9 @@ export interface Registration {
   oidcClientId: string;
   /** Name of the client at the identity provider. Null for clients of older versions and for provided ones. */
   clientName: string | null;
-  /** The issuer that the operator has mapped to the tenant. Null for a realm of the platform's own identity provider. */
+  /**
+   * The issuer that the operator has mapped to the tenant. Null for a realm of the platform's own identity provider.
+   */
   issuer: string | null;
   authentication: ClientAuthentication;
   management: Management;
@@ -48,7 +50,6 @@ export interface StoredRegistration extends Registration {
 
 export const clientRegistered = 'client-registered';
 
-/** Returns the event of a registration. */
 export function registeredEvent(
   { id, name }: Pick<Client, 'id' | 'name'>,
   registered: { clientId: string; authCallbackUrl?: string | undefined },

@@ -47,7 +47,7 @@ function registerBody(redirectUri: z.ZodType<string, string>) {
         .meta({ description: 'Another redirect URI to register; not stored in the configuration' }),
       clientId: identityProviderText(500)
         .optional()
-        .meta({ description: 'In place of registrationToken: id of a client that exists at the identity provider' }),
+        .meta({ description: 'Instead of registrationToken: id of a client that exists at the identity provider' }),
       clientSecret: identityProviderText(2_000)
         .optional()
         .meta({ description: 'Secret of that client; stored encrypted. The client is never changed or deleted' }),

@@ -1,6 +1,6 @@
 // Completes the work that registrations leave behind. Every pod deletes replaced clients at the identity provider,
-// sends events, records interrupted registrations, and encrypts secrets again after a key rotation. A row stays until its
-// work is done or the identity provider has rejected the client's token. Repeated refusals quarantine a row.
+// sends events, records interrupted registrations, and encrypts secrets again after a key rotation. A row stays until
+// its work is done or the identity provider has rejected the client's token. Repeated refusals quarantine a row.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Events } from '../../platform/events.ts';

@@ -28,7 +28,7 @@ export interface LogoutTokenOptions {
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
 /** Seconds by which clocks may differ. */
 const leeway = 5;
-/** Greatest age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
+/** Maximum age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
 const oldest = 300;
 
 const claimsSchema = z

@@ -49,7 +49,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       // Section 2.6, step 9: a token with a recently used `jti` is rejected.
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       if (!(await isUsual(logout))) return 'other algorithm';
-      // Set before the search: a concurrent sign-in either sees the mark, or has stored a session that the search finds.
+      // Set before the search: a concurrent sign-in either sees the mark, or has stored a session that the search
+      // finds.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
@@ -62,8 +63,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       marks.raise(algorithmMark(session, algorithm), clock().getTime(), sessions.limits.maxAge),
     /**
      * True if a logout after `since` named this session. `since` is the time at which redeeming the code began, in
-     * milliseconds since 1970. A logout before that named another session, because the identity provider redeems no code
-     * of a session that it has ended.
+     * milliseconds since 1970. A logout before that named another session, because the identity provider redeems no
+     * code of a session that it has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;

@@ -1,5 +1,5 @@
-// Chooses the link of a page. A link copies nothing from the address of the request: it is built from the attempt that
-// this browser started, or it leads to the page's own address or to the start page of the site.
+// Chooses the link of a page. A link copies nothing from the address of the request. It is built from the attempt that
+// this browser started, or leads to the page's own address or to the start page of the site.
 import { callbackUrlProblem } from '../sign-in/sign-in.ts';
 import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
 

@@ -64,9 +64,8 @@ const pages: Partial<Record<ProblemSlug, PageName>> = {
   unavailable: 'service-unavailable',
 };
 
-/** Returns the page for a problem of a route. */
 export function pageFor(endpoint: Endpoint, slug: ProblemSlug, facts: SignInFacts): PageName {
-  // Whatever failed, the person may still be signed in.
+  // Regardless of what failed, the person may still be signed in.
   if (endpoint === 'logout') return 'sign-out-failed';
   if (endpoint === 'callback' && slug === 'invalid-request') return 'sign-in-expired';
   if (slug === 'not-found' && facts.tenant === undefined) return 'unknown-tenant';

@@ -21,7 +21,7 @@ export const defaultPalettes: Record<Scheme, Palette> = {
   dark: { background: '#14171c', surface: '#1d2127', text: '#e8eaed', accent: '#67cfe8' },
 };
 
-/** Least contrast ratios by WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (parts of controls). */
+/** Minimum contrast ratios by WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (parts of controls). */
 const [ofText, ofControls] = [4.5, 3];
 
 /** Returns the problems of a palette, each as the pair of colours and their contrast. */

@@ -11,7 +11,7 @@ export interface FailurePage {
   language: Language;
   action: Action;
   requestId: string;
-  /** Seconds until the next try may succeed; undefined if the page should not mention them. */
+  /** Seconds until the next attempt may succeed; undefined if the page should not mention them. */
   wait?: number | undefined;
   /** Names of the client and the tenant, if they are known. */
   client?: string | undefined;

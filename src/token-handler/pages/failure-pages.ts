@@ -1,4 +1,4 @@
-// Shows a failed sign-in or logout as a page to browsers that ask for HTML. Status and headers stay those of the
+// Shows a failed sign-in or logout as a page to browsers that ask for HTML. The status and headers remain those of the
 // problem; other clients get problem+json. Nothing from the request reaches a page except its id.
 import type { Request, Response } from 'express';
 import type { Problem } from '../../service/http/problem.ts';
@@ -63,7 +63,10 @@ function secondsOf({ headers }: Problem): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** Returns a language that the sign-in asks for (OpenID Connect Core 3.1.2.1), else one of the browser's, else English. */
+/**
+ * Returns a language that the sign-in asks for (OpenID Connect Core 3.1.2.1), else a language that the browser prefers,
+ * else English.
+ */
 function languageOf(request: Request, attempt: StartedSignIn | undefined): Language {
   const asked = attempt?.asked?.ui_locales ?? queryOf(request).ui_locales;
   const named = (typeof asked === 'string' ? asked.split(' ') : [])

@@ -152,7 +152,7 @@ export interface SharedWords {
   site: string;
   organization: string;
   reference: string;
-  /** When the next try may succeed. */
+  /** When the next attempt may succeed. */
   wait(minutes: number): string;
 }
 

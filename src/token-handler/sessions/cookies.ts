@@ -18,8 +18,9 @@ export interface SessionCookie {
   /** Secrets for express-session, which signs with the first and accepts all. */
   secrets: string[];
   /**
-   * Returns the value of the session cookie in a Cookie header. Undefined if no value is validly signed, or if several
-   * are: another host of the domain set one of them, and the header does not show which (RFC 6265 section 8.6).
+   * Returns the value of the session cookie in a Cookie header. Returns undefined if no value is validly signed, or if
+   * several are. In the latter case, another host of the domain set one of them, and the header does not show which
+   * (RFC 6265 section 8.6).
    */
   valueIn(cookieHeader: string | undefined): string | undefined;
   /** Returns the handle of the session whose cookie `valueIn` returns. */
@@ -32,8 +33,8 @@ interface VerifiedCookie {
 }
 
 /**
- * Most values of one cookie name; a header with more has no session. Another host of the domain can set any number of
- * values.
+ * Maximum number of values of one cookie name. A header with more has no session. Another host of the domain can set
+ * any number of values.
  */
 const mostValues = 4;
 
@@ -68,7 +69,10 @@ export function createSessionCookie(name: string, keys: KeyRing): SessionCookie 
   };
 }
 
-/** Throws Problem `invalid-request` if the browser would refuse the session cookie because the request came by http. */
+/**
+ * Throws Problem `invalid-request` if the browser would refuse the session cookie because the request was sent over
+ * http.
+ */
 export function checkCookieScheme(name: string, request: { secure: boolean }): void {
   if (!requiresHttps(name) || request.secure) return;
   throw invalidRequest([{ pointer: '', detail: 'requires https: the session cookie is sent over https only' }]);
@@ -83,7 +87,7 @@ export function handleOf(id: string): string {
   return hash('sha256', `formgate session ${id}`, 'base64url');
 }
 
-/** `secure` is true if the request came by https. */
+/** `secure` is true if the request was sent over https. */
 export function clearSessionCookie(response: Response, name: string, secure: boolean): void {
   response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure });
 }
@@ -118,7 +122,7 @@ export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
   return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
 }
 
-/** Scripts read this cookie and send its value back. `secure` is true if the request came by https. */
+/** Scripts read this cookie and send its value back. `secure` is true if the request was sent over https. */
 export function issueCsrfCookie(response: Response, session: CsrfSession, secure: boolean): void {
   response.cookie(csrfCookie, csrfToken(session), { path: '/', sameSite: 'strict', secure, httpOnly: false });
 }

@@ -55,7 +55,7 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 }
 
 /**
- * Rejects a request whose tenant header names another tenant than the session's. A proxy sets this header to restrict a
+ * Rejects a request whose tenant header names a tenant other than the session's. A proxy sets this header to restrict a
  * domain to one tenant; `header` is its name. Works only behind `liveSession`. Throws Problem `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {

@@ -94,7 +94,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       return wasLive;
     },
     async count() {
-      // Timers remove expired sets soon, but not at once.
+      // Timers remove expired sets soon, but not immediately.
       sets.purgeStale();
       return sets.size;
     },

@@ -11,7 +11,7 @@ declare module 'express-session' {
   interface SessionData {
     /** Set by a sign-in. The session is live only while its tokens exist in the store. */
     signedIn?: SignedInSession;
-    /** The last sign-ins of this browser, for callbacks that it loads again. */
+    /** The last sign-ins of this browser, for callbacks that the browser reloads. */
     landings?: Landing[];
   }
 }

@@ -1,8 +1,9 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
-// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. While the key
-// `{sess:<handle>}:alive` exists, the attempt to refresh the session is running. The scripts change a session
-// atomically. Times are milliseconds: by Redis' clock for a refresh intent, by the caller's clock otherwise. The indexes
-// `{sessions:open:<n>}` contain all sessions with their expiry, so that they can be counted (decision 0060).
+// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. The key
+// `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while the key exists, the attempt is
+// running. The scripts change a session atomically. Times are milliseconds: by Redis' clock for a refresh intent, by
+// the caller's clock otherwise. The indexes `{sessions:open:<n>}` contain all sessions with their expiry, so that they
+// can be counted (decision 0060).
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';
@@ -33,9 +34,9 @@ const tokensKey = (handle: string) => `${recordKey(handle)}:tokens`;
 const keysOf = (handle: string) => [tokensKey(handle), recordKey(handle), `${recordKey(handle)}:alive`];
 const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}'));
 
-/** Milliseconds for which a sign of life is kept. */
+/** Milliseconds for which a heartbeat is kept. */
 const lifeTime = 5_000;
-/** Milliseconds after a lost connection in which signs of life of other replicas may still be missing. */
+/** Milliseconds after a lost connection in which heartbeats of other replicas may still be missing. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -106,7 +107,7 @@ function tokensOf(fields: Record<string, string>): StoredSession['tokens'] | und
   };
 }
 
-// In the scripts that change a session, KEYS[1] holds the tokens, KEYS[2] the record and KEYS[3] the sign of life.
+// In the scripts that change a session, KEYS[1] holds the tokens, KEYS[2] the record and KEYS[3] the heartbeat.
 
 // `time` returns the time of Redis, because the clocks of replicas may differ.
 const time = `
@@ -147,7 +148,7 @@ if ARGV[1] - touched < tonumber(ARGV[3]) then return ${recently} end
 redis.call('HSET', KEYS[1], 'touched', ARGV[1])
 return expire(ARGV[1], ARGV[2])`);
 
-/** ARGV: version, intent, milliseconds of a sign of life */
+/** ARGV: version, intent, milliseconds for which a heartbeat is kept */
 const claimScript = defineScript(`${time}
 local version, intent = unpack(redis.call('HMGET', KEYS[1], 'version', 'intent'))
 if not version then return 'gone' end
@@ -157,14 +158,14 @@ redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', time())
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
 return 'claimed'`);
 
-/** ARGV: intent, milliseconds of a sign of life */
+/** ARGV: intent, milliseconds for which a heartbeat is kept */
 const showLifeScript = defineScript(`
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
 return 1`);
 
-// Replicas of version 0.2 show no signs of life, so an attempt with a young intent counts as running.
-/** ARGV: intent, milliseconds of a sign of life. Ends the session and returns 1 if the attempt has died. */
+// Replicas of version 0.2 write no heartbeats, so an attempt with a young intent counts as running.
+/** ARGV: intent, milliseconds for which a heartbeat is kept. Ends the session and returns 1 if the attempt has died. */
 const abandonScript = defineScript(`${time}
 local intent, since = unpack(redis.call('HMGET', KEYS[1], 'intent', 'since'))
 if intent ~= ARGV[1] or redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
@@ -172,7 +173,9 @@ if since and time() - since < tonumber(ARGV[2]) then return 0 end
 redis.call('DEL', KEYS[1], KEYS[2])
 return 1`);
 
-/** ARGV: intent, sealed or '', limit, now, idle. Returns the expiry; 0 if the session has ended or has another intent. */
+/**
+ * ARGV: intent, sealed or '', limit, now, idle. Returns the expiry; 0 if the session has ended or has another intent.
+ */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('HDEL', KEYS[1], 'intent', 'since')

@@ -38,7 +38,7 @@ export interface AttemptOptions {
   metrics: Pick<RefreshMetrics, 'outcomes'>;
 }
 
-/** Milliseconds between two signs of life. The store keeps each for five seconds. */
+/** Milliseconds between two heartbeats. The store keeps each for five seconds. */
 const signInterval = 1_000;
 const backoff = { first: 100, cap: 1_000 };
 
@@ -52,7 +52,9 @@ export class RefreshAttempts {
     this.#options = options;
   }
 
-  /** True while an intent of this replica is being withdrawn, because it is unknown whether the store has written it. */
+  /**
+   * True while an intent of this replica is being withdrawn, because it is unknown whether the store has written it.
+   */
   isWithdrawing(handle: string): boolean {
     return this.#unconfirmed.has(handle);
   }
@@ -63,8 +65,8 @@ export class RefreshAttempts {
 
   /**
    * Returns the outcome after it was stored; undefined if another attempt has begun or the session has ended. Throws
-   * Problem `busy` if too many refreshes wait, and `unavailable` if the store cannot be reached before the refresh token
-   * is sent.
+   * Problem `busy` if too many refreshes wait, and `unavailable` if the store cannot be reached before the refresh
+   * token is sent.
    */
   async run(found: FoundSession): Promise<RefreshOutcome | undefined> {
     const { session, tokens, state } = found;
@@ -88,7 +90,7 @@ export class RefreshAttempts {
     }
   }
 
-  /** Lets no further attempt begin. Running attempts continue. */
+  /** Prevents further attempts from beginning. Running attempts continue. */
   close(): void {
     this.#stop.abort(new Problem('unavailable', 'The service is stopping.', { headers: { 'Retry-After': '1' } }));
   }
@@ -114,16 +116,18 @@ export class RefreshAttempts {
     this.#unconfirmed.delete(handle);
   }
 
-  /** Writes signs of life until the returned function is called. */
+  /** Writes heartbeats until the returned function is called. */
   #showLife(handle: string, id: string): () => void {
-    // After a failure, the next sign follows in a second.
+    // After a failure, the next heartbeat follows in a second.
     const show = () => void this.#options.tokens.showLife(handle, id).catch(() => undefined);
     const timer = setInterval(show, signInterval);
     timer.unref();
     return () => clearInterval(timer);
   }
 
-  /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old one. */
+  /**
+   * Sends the token only if the client was not registered again: a new registration cannot use tokens of the old one.
+   */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
     const { handle, tenantId, clientId, oidcClientId, user } = session;
@@ -165,7 +169,9 @@ export class RefreshAttempts {
     }
   }
 
-  /** Retries a write while the store is unavailable, until `until`, when the session ends anyway. */
+  /**
+   * Retries a write while the store is unavailable, at most until the time `until`, at which the session ends anyway.
+   */
   async #write(until: number, work: () => Promise<unknown>): Promise<void> {
     const onFailure = (error: unknown) => {
       if (this.#stop.signal.aborted || this.#now() > until || !(error instanceof Problem)) throw error;

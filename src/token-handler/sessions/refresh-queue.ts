@@ -1,11 +1,11 @@
 // Bounds the token requests that this process has in flight. Keycloak responds with 500 if many sessions of one person
-// are refreshed together, but the refresh tokens are used up nevertheless. Waiting refreshes share the slots fairly
-// between realms, and within a realm between persons.
+// are refreshed together, but still uses up their refresh tokens. Waiting refreshes share the slots fairly between
+// realms, and within a realm between persons.
 import { type Claim, createFairQueue, type FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
 import type { RefreshMetrics } from './refresh-metrics.ts';
 import type { Session } from './session.ts';
 
-/** Number of realms whose refreshes may use all of their slots at the same time. */
+/** Number of realms that may use all of their slots at the same time. */
 const busyRealms = 16;
 const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
 /** Milliseconds. A refresh that begins later would not help the request that waits for it. */

@@ -1,5 +1,5 @@
-// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Only one
-// attempt of all replicas presents a refresh token. A token that may have been used is never presented again,
+// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Across
+// all replicas, only one attempt presents a refresh token. A token that may have been used is never presented again,
 // because the identity provider may treat a reused token as stolen (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
@@ -31,7 +31,7 @@ interface Pause {
 const longestWait = 5_000;
 /** Milliseconds between reads of a session that another replica refreshes. */
 const pollInterval = 200;
-/** Milliseconds to wait before the next attempt if the refresh token was not used, unless Retry-After says more. */
+/** Milliseconds to wait before the next attempt if the refresh token was not used, unless Retry-After asks for more. */
 const pauseTime = 5_000;
 const most = 10_000;
 
@@ -41,7 +41,7 @@ export class Refresher {
   readonly #attempts: RefreshAttempts;
   readonly #running = new Map<string, Promise<void>>();
   readonly #waits = new Map<string, Promise<string>>();
-  /** Sessions for which no attempt starts at the moment, by handle. */
+  /** Sessions for which no attempt may start for now, by handle. */
   readonly #pauses = new LRUCache<string, Pause>({ max: most });
 
   constructor(options: RefresherOptions) {
@@ -75,8 +75,8 @@ export class Refresher {
   }
 
   /**
-   * True if the access token has expired and the replica that may have presented the refresh token shows no sign of
-   * life. Ends such a session.
+   * True if the access token has expired and the replica that may have presented the refresh token writes no
+   * heartbeats. Ends such a session.
    */
   async endIfAbandoned({ session, tokens, state: { intent } }: FoundSession): Promise<boolean> {
     const { handle } = session;
@@ -141,8 +141,8 @@ export class Refresher {
   }
 
   /**
-   * Returns the problem while refreshes are paused. Does not end the session: it works again when the identity provider
-   * responds again, or when an administrator has corrected the client.
+   * Returns the problem to report while refreshes are paused. Does not end the session: it works again when the
+   * identity provider responds again, or when an administrator has corrected the client.
    */
   #noNewToken({ reason, until }: Pause): Problem {
     const detail =

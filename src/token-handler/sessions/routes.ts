@@ -1,4 +1,4 @@
-// Routes with which people list and end their own sessions, and administrators those of their tenant. Responses contain
+// Routes that list and end sessions: people their own, administrators all sessions of their tenant. Responses contain
 // neither tokens nor cookie values.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Response } from 'express';
@@ -80,7 +80,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     method: 'get',
     path: '/token-handler/v1/sessions',
     audit: { unaudited: 'It only sets the CSRF cookie again.' },
-    // It sets the CSRF cookie again.
+    // Reading the list sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:

@@ -81,7 +81,7 @@ export interface LiveSession {
   readonly session: Session;
   /**
    * Returns a valid access token, after a refresh if the old one has expired. Throws Problem `unauthenticated` if the
-   * session has ended, and `unavailable` if the refresh is impossible at the moment.
+   * session has ended, and `unavailable` if the refresh is currently impossible.
    */
   accessToken(): Promise<string>;
   /**
@@ -110,8 +110,8 @@ export interface TokenResponse {
 
 /**
  * - `refused`: the identity provider no longer accepts the refresh token
- * - `unused`: the identity provider has certainly not processed the request. `retryAfter`: milliseconds that it asked to
- *   wait
+ * - `unused`: the identity provider has certainly not processed the request. `retryAfter`: milliseconds that it asked
+ *   to wait
  * - `client-refused`: the token was not used, because the identity provider rejected the client's credentials
  * - `foreign`: the response contains tokens of another person or client. `check`: name of the check that failed
  * - `unknown`: the token may have been used
@@ -140,7 +140,7 @@ export function hardLimit(session: Pick<Session, 'absoluteExpiry'>, tokens: Toke
   return Math.min(session.absoluteExpiry, ofTokens ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns the time at which a session ends if no further request comes. `idle` is in milliseconds. */
+/** Returns the time at which a session ends if no further request arrives. `idle` is in milliseconds. */
 export function expiryOf({ limit, touched }: Pick<SessionState, 'limit' | 'touched'>, idle: number): number {
   return Math.min(limit, touched + idle);
 }
@@ -187,9 +187,9 @@ export function withoutRefreshToken(set: TokenSet): TokenSet {
 }
 
 /**
- * True if the rest of the access token's lifetime is below a threshold: a minute or a quarter of the lifetime, whichever
- * is less, multiplied by a factor between 0.5 and 1. Each session has its own factor, so that sessions that began
- * together are not refreshed together.
+ * True if the rest of the access token's lifetime is below a threshold. The threshold is a minute or a quarter of the
+ * lifetime, whichever is less, multiplied by a factor between 0.5 and 1. Each session has its own factor, so that
+ * sessions that began together are not refreshed together.
  */
 export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: string, now: number): boolean {
   const longest = Math.min(60_000, (accessExpiry - accessIssued) / 4);

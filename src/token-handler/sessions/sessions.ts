@@ -35,7 +35,7 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
 
 /** Size of the cache in bytes; enough for about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** Greatest number of sessions in the list of a person, and of sessions that are read concurrently. */
+/** Maximum number of sessions in the list of a person, and of sessions that are read concurrently. */
 const mostOfUser = 100;
 const all = Number.MAX_SAFE_INTEGER;
 /** Milliseconds that a sign-in may take from the entry in the indexes until its session is live. */
@@ -146,7 +146,7 @@ export class Sessions {
     return wasLive;
   }
 
-  /** Returns the time at which the session ends if no further request comes, in milliseconds since 1970. */
+  /** Returns the time at which the session ends if no further request arrives, in milliseconds since 1970. */
   expiryOf({ state }: Pick<FoundSession, 'state'>): number {
     return expiryOf(state, this.limits.idle);
   }

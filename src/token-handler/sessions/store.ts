@@ -1,5 +1,6 @@
-// The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts that it holds. A
-// session exists only while its tokens exist. No change creates the tokens again, so an ended session stays ended.
+// The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts that it
+// holds. A session exists only while its tokens exist. No change creates the tokens again, so an ended session stays
+// ended.
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';
@@ -47,14 +48,14 @@ export interface TokenStore {
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
   /**
-   * Writes a sign of life: the attempt is running. The store keeps the sign for 5 s. A claim writes one as well. Does
-   * nothing if the session does not have this intent.
+   * Writes a heartbeat, which shows that the attempt is running. The store keeps it for 5 s. A claim writes one as
+   * well. Does nothing if the session does not have this intent.
    */
   showLife(handle: string, intentId: string): Promise<void>;
   /**
-   * Ends the session and returns true if its refresh attempt has shown no sign of life for 5 s, by the store's clock.
+   * Ends the session and returns true if its refresh attempt has written no heartbeat for 5 s, by the store's clock.
    * Returns false if the attempt is running or has concluded. Also returns false soon after the store was unreachable,
-   * because the attempt could not write signs of life during that time.
+   * because the attempt could not write heartbeats during that time.
    */
   abandon(handle: string, intentId: string): Promise<boolean>;
   /**

@@ -13,14 +13,17 @@ import {
   type SignInRequest,
 } from './attempts.ts';
 
-/** Most open attempts of a browser. */
+/** Maximum number of open attempts of a browser. */
 const mostOpen = 20;
 /**
- * Most characters of all attempt cookies in a Cookie header. Common proxies accept 8 KB in a header line, which must
- * also hold all other cookies.
+ * Maximum number of characters of all attempt cookies in a Cookie header. Common proxies accept 8 KB in a header line,
+ * which must also hold all other cookies.
  */
 const mostCharacters = 7_000;
-/** Most values of one cookie name that are decrypted. Another host of the domain can set any number of values. */
+/**
+ * Maximum number of values of one cookie name that are decrypted. Another host of the domain can set any number of
+ * values.
+ */
 const mostValues = 4;
 
 export type AttemptCookies = ReturnType<typeof createAttemptCookies>;

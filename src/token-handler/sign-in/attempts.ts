@@ -13,7 +13,9 @@ const lifetime = 600_000;
 export const memory = 3_600_000;
 /** Milliseconds by which the clocks of two replicas may differ. */
 const clockSkew = 60_000;
-/** Most characters of a cookie's name and value. Browsers refuse more than 4,096 (RFC 6265bis section 5.6). */
+/**
+ * Maximum number of characters of a cookie's name and value. Browsers refuse more than 4,096 (RFC 6265bis section 5.6).
+ */
 const mostOfCookie = 4_000;
 
 /** Parameters of the authorization request that a frontend may set (OpenID Connect Core 1.0, section 3.1.2.1). */
@@ -131,7 +133,7 @@ export const attemptIdPattern = /^[\w-]{16}$/;
 
 const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
 
-/** Replaces the usual ending by a backslash, which no callbackUrl contains. */
+/** Replaces the usual ending with a backslash, which no callbackUrl contains. */
 function shorten(callbackUrl: string, clientId: string): string {
   const ending = endingOf(clientId);
   return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;

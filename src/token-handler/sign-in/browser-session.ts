@@ -66,7 +66,7 @@ export async function endBrowserSession(request: Request, response: Response, na
   clearSessionCookie(response, name, request.secure);
 }
 
-/** Converts a callback to a promise. Rejects with an Error even if the callback receives another value. */
+/** Converts a callback to a promise. Rejects with an Error even if the callback receives something else. */
 function completion(start: (done: (error?: unknown) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => {

@@ -24,7 +24,7 @@ export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
   return passing.has(error) ? 'passing' : 'failed';
 }
 
-/** Returns the error that the identity provider sent in place of a code; undefined for any other failure. */
+/** Returns the error that the identity provider sent instead of a code; undefined for any other failure. */
 export function authorizationError(failure: unknown): string | undefined {
   return failure instanceof oidc.AuthorizationResponseError ? failure.error : undefined;
 }
@@ -52,8 +52,8 @@ export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-
 }
 
 /**
- * True if the callback is not the response to this sign-in: its `iss` or `state` differs, or its code gave an ID token
- * with another `nonce`, as an injected code does (RFC 9700 section 4.5), or without the `auth_time` that was requested.
+ * True if the callback is not the response to this sign-in. Either its `iss` or `state` differs, or the ID token has
+ * another `nonce`, as with an injected code (RFC 9700 section 4.5), or lacks the requested `auth_time`.
  */
 function isOfAnotherSignIn(failure: unknown): boolean {
   // openid-client wraps the error of oauth4webapi, whose cause contains what was compared.

@@ -1,5 +1,5 @@
 // Verifies ID tokens from the token endpoint, at sign-in (OpenID Connect Core 1.0, section 3.1.3.7) and after a refresh
-// (section 12.2). Accepts no other JWT of the same issuer in the place of an ID token.
+// (section 12.2). Accepts no other JWT of the same issuer instead of an ID token.
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose';
 import { z } from 'zod';
@@ -37,7 +37,7 @@ export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JW
 
 /** Seconds by which the clocks may differ, for `exp` and `nbf`. */
 const leeway = 5;
-/** Greatest age in seconds. The token was issued for the request that just ended, but may be backdated by minutes. */
+/** Maximum age in seconds. The token was issued for the request that just ended, but may be backdated by minutes. */
 const oldest = 600;
 /** Seconds by which the clock of the identity provider may be ahead. */
 const ahead = 60;
@@ -52,8 +52,8 @@ const claimsSchema = z.looseObject({
 });
 
 /**
- * Returns the claims of a valid ID token. Throws IdTokenFault for any other token, and the error of `verify` if the keys
- * cannot be fetched.
+ * Returns the claims of a valid ID token. Throws IdTokenFault for any other token, and the error of `verify` if the
+ * keys cannot be fetched.
  */
 export async function verifyIdToken(
   idToken: string,
@@ -94,7 +94,7 @@ type Claims = z.infer<typeof claimsSchema>;
 function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
   const now = expected.now.getTime() / 1_000;
   if (iat < now - oldest || iat > now + ahead) return 'iat';
-  // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` says which of them the token was issued to.
+  // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` names the one to which the token was issued.
   if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
   // Section 12.2 for refreshed tokens.
   return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;

@@ -36,7 +36,7 @@ export interface SignedIn {
   landing: Landing;
 }
 
-/** Most landings in the record of a session. */
+/** Maximum number of landings in the record of a session. */
 const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {

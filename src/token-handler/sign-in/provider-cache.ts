@@ -39,9 +39,10 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
       return configuration;
     },
     /**
-     * Returns the URL of the realm's key set, at the address that this process calls: the `jwks_uri` of the discovery
-     * document, which every sign-in and refresh reads first. For the platform's own identity provider, returns Keycloak's
-     * path until the document was read, so that bearer tokens of callers can be verified without discovery.
+     * Returns the URL of the realm's key set, at the address that this process calls. The URL is the `jwks_uri` of the
+     * discovery document, which every sign-in and refresh reads first. For the platform's own identity provider,
+     * returns Keycloak's path until the document was read, so that bearer tokens of callers can be verified without
+     * discovery.
      */
     async keysUrl(realm: string): Promise<string> {
       const isMapped = addresses.mappedIssuer(realm) !== undefined;

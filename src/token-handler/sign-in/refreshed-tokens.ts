@@ -1,6 +1,7 @@
 // Checks that refreshed tokens belong to the person and the client of the session: the ID token as OpenID Connect Core
-// 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows, only
-// the access token is compared. Skips `auth_time`: Keycloak changes it when the person signs in again in another tab.
+// 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows,
+// only the access token is compared. Skips `auth_time`: Keycloak changes it when the person signs in again in another
+// tab.
 import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
 import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
@@ -21,8 +22,8 @@ export async function findForeignToken(response: TokenResponse, expected: Expect
   const { subject, tokens } = expected.original;
   const before = claimsOf(tokens.accessToken).sub;
   const { sub } = claimsOf(response.access_token);
-  // Some providers use another identifier of the person in access tokens. So the subject is compared with that of the
-  // previous access token, if that token has one.
+  // Some providers use a different identifier for the person in access tokens. The subject is therefore compared with
+  // the subject of the previous access token, if that token has one.
   if (sub !== undefined && sub !== (before ?? subject)) return 'access-token-sub';
   return response.id_token === undefined ? undefined : checkIdToken(response.id_token, response.access_token, expected);
 }

@@ -34,8 +34,8 @@ export interface RelyingParty {
   /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
   /**
-   * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`: the
-   * seconds for which the person may have been signed in. Throws errors of openid-client.
+   * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`:
+   * the seconds for which the person may have been signed in. Throws errors of openid-client.
    */
   redeem(
     client: OidcClient,
@@ -59,7 +59,9 @@ export interface RelyingPartyOptions {
   metrics: Metrics;
   /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
   refreshTimeout?: number;
-  /** Clock with which the times in tokens are compared. The default is the system clock, which openid-client uses too. */
+  /**
+   * Clock against which the times in tokens are checked. The default is the system clock, which openid-client uses too.
+   */
   clock?: Clock;
 }
 

@@ -105,7 +105,7 @@ export const logoutQuery = z.object({ returnTo });
 export const signInAnswers = {
   302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
   400: { description: 'The request is not valid, or this browser did not start the sign-in' },
-  401: { description: 'The identity provider has ended the sign-in meanwhile' },
+  401: { description: 'The identity provider has ended the sign-in in the meantime' },
   404: { description: 'Unknown tenant or client' },
   409: { description: 'The client is not registered (registration-required)' },
   429: { description: 'Too many requests from this address', headers: { 'Retry-After': 'Seconds' } },

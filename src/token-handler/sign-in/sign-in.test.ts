@@ -106,6 +106,7 @@ describe('callbackUrl', () => {
 describe('an address that a code may be sent to', () => {
   it.each([
     ['https://app.example.org', undefined],
+    ['https://app.example.org.', undefined],
     ['http://app.example.org/a/...', undefined],
     ['https://app.example.org/x/..', 'must not contain dot segments'],
     ['https://app.example.org/%2E/', 'must not contain dot segments'],

@@ -25,9 +25,9 @@ export function callbackUrlProblem(text: string, clientId: string): string | und
   return pathOf(text).endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
 }
 
-/** Returns the path as written, without normalization. */
+/** Returns the path of a valid URL as written, without normalization; an empty text if the URL ends with the host. */
 function pathOf(url: string): string {
-  return url.slice(url.indexOf('/', url.indexOf('//') + 2));
+  return absolutePattern.exec(url)?.[2] ?? '';
 }
 
 /** Returns the deprecated fallback: the path of the configured URL, on the host of the request. Allows every path. */
@@ -52,8 +52,8 @@ export function landingUrl(site: string, path: string | undefined): string {
 }
 
 /**
- * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL; default: the root. `error`
- * is a code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
+ * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL; default: the root.
+ * `error` is a code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
  */
 export function refusalUrl(site: string, page: string | undefined, error: string): string {
   const url = new URL(page ?? '/', site);

@@ -22,7 +22,7 @@ export interface TokenRefreshOptions {
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
   refreshTimeout: number;
-  /** Clock with which the times in ID tokens are compared. */
+  /** Clock against which the times in ID tokens are checked. */
   clock: Clock;
 }
 
@@ -31,7 +31,9 @@ const longestResponse = 1024 * 1024;
 /** Longest wait that a Retry-After header may ask for, in milliseconds. */
 const longestPause = 60_000;
 
-/** The outcome that the metric of calls gets. A refusal counts as `ok`, because the identity provider has responded. */
+/**
+ * The outcome that the metric of calls records. A refusal counts as `ok`, because the identity provider has responded.
+ */
 const callOutcomes: Record<RefreshOutcome['kind'], string> = {
   refreshed: 'ok',
   refused: 'ok',
@@ -83,7 +85,7 @@ type ExchangeState = 'unsent' | 'sent' | { status: number; retryAfter: string | 
 interface StartingHandler extends Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController, context: object): void;
 }
-// The types of undici leave out the methods of this class.
+// undici's type definitions lack the methods of this class.
 const ForwardingHandler = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => StartingHandler;
 
 /** Calls `onStart` when there is a connection, before the first byte is written. */
@@ -103,7 +105,7 @@ class StartHandler extends ForwardingHandler {
 
 /**
  * Sends one request, and records whether it was sent and whether a complete response arrived. Takes the ID token out of
- * the response, because openid-client cannot compare it with that of the session.
+ * the response, because openid-client cannot compare it with the session's ID token.
  */
 function createExchange(addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';

@@ -115,7 +115,7 @@ const lingering = 5_000;
 
 /**
  * Reads and discards the rest of a request body for a limited time, if the response ended before the body did. If the
- * connection were closed at once, the client might not be able to read the response (RFC 9112 section 9.6).
+ * connection were closed immediately, the client might not be able to read the response (RFC 9112 section 9.6).
  */
 export function lingerOver(request: IncomingMessage): void {
   if (request.complete) return;
@@ -192,7 +192,7 @@ export class Download implements PacedBody {
   }
 }
 
-/** Greatest number of bytes for which copying a piece costs less than writing it separately. */
+/** Maximum number of bytes for which copying a piece costs less than writing it separately. */
 const small = 8_192;
 
 /** Passes a small piece as a string, because Node then writes head and body together. Latin-1 keeps each byte. */

@@ -36,7 +36,7 @@ export function createReadAhead(): ReadAhead {
 
 /**
  * Collects V8's young generation after a number of bytes. Sockets read into buffers outside V8's heap, which V8 counts
- * late: at full speed, a body leaves about 70 MiB of buffers before V8 collects them (decision 0041).
+ * late. At full speed, a body leaves about 70 MiB of buffers before V8 collects them (decision 0041).
  */
 export interface PassingBuffers {
   /** Call for each piece that was read. */

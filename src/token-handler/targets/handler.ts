@@ -96,7 +96,7 @@ function countersOf({ outcomes }: Pick<TargetMetrics, 'outcomes'>, { locals }: H
 export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
   if (method !== 'TRACE') return;
   const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
-  throw new Rejection('method', 'method-not-allowed', 'Targets do not take TRACE.', { headers });
+  throw new Rejection('method', 'method-not-allowed', 'Targets do not support TRACE.', { headers });
 }
 
 /** Rejects service workers: one from a target could intercept requests of the frontend. */

@@ -136,6 +136,14 @@ describe('a proxied response', () => {
     expect(responseHeaders(headers, 200, request())).toEqual({ ...json, 'x-kept': '2' });
   });
 
+  it('has none of the headers that repeated Connection headers name, and none without a value', () => {
+    // The type of Node has one text. undici returns a list for repeated headers.
+    const connection = ['close', 'X-Hop'] as unknown as string;
+    const headers = { ...json, connection, 'x-hop': '1', 'x-kept': '2', 'x-none': undefined };
+    expect(responseHeaders(headers, 200, request())).toStrictEqual({ ...json, 'x-kept': '2' });
+    expect(responseTrailers({ 'x-sum': '1', 'x-none': undefined })).toStrictEqual({ 'x-sum': '1' });
+  });
+
   it('keeps Content-Length unless the status or a coding makes it meaningless', () => {
     const length = (status: number, more: object = {}) =>
       responseHeaders({ ...json, 'content-length': '7', ...more }, status, request())['content-length'];
@@ -182,6 +190,8 @@ describe('a proxied response', () => {
     expect([accepts('h2c', 'Upgrade'), accepts('websocket', 'close')]).toEqual([false, false]);
     expect(accepts('websocket', 'Upgrade', request())).toBe(false);
     expect(() => responseHeaders({}, 101, asked)).toThrow(/protocol/);
+    for (const connection of ['close', 'keep-alive', 'x-hop'])
+      expect(() => responseHeaders({ upgrade: 'websocket', connection }, 101, asked)).toThrow(/protocol/);
     expect(responseHeaders({}, 103, asked)).toEqual({});
   });
 

@@ -1,7 +1,7 @@
 // Parses the address of a target and builds the path at the upstream. Forwards a path byte for byte or rejects it;
 // never normalizes it. Rejects every path that a server, framework or file system could read as leaving the base path,
-// even if it is encoded several times, and every path that HTTP does not allow (RFC 9112 section 3.2.1). Pure functions
-// only.
+// even if it is encoded several times. Also rejects every path that HTTP does not allow (RFC 9112 section 3.2.1). Pure
+// functions only.
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
@@ -12,7 +12,7 @@ const pattern = ':targetId/*path';
 /** The pattern of the versioned route. */
 export const targetPattern = versionedPath + pattern;
 
-/** True if a request's address, as written, begins like that of a target. */
+/** True if a request's address, as written, begins like the address of a target. */
 export function isTargetRequest({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url.startsWith(versionedPath) || url.startsWith(unversionedPath);
 }
@@ -112,7 +112,7 @@ const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe6
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
 
-/** Conversions to ASCII by best fit or by iconv's `//TRANSLIT` that Unicode's decompositions do not contain. */
+/** Conversions to ASCII, by best fit or by iconv's `//TRANSLIT`, that Unicode's decompositions do not contain. */
 const asciiLookalikes: Readonly<Record<string, string>> = {
   '\u00b7': '.',
   '\u06d4': '.',

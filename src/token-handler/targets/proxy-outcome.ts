@@ -26,7 +26,9 @@ export function outcomeOf({ statusCode, writableEnded }: Pick<HttpResponse, 'sta
   return statusCode < 500 ? 'client-error' : 'server-error';
 }
 
-/** Returns the outcome of a request that ended with an error. `isForwarded` is true if all checks accepted the request. */
+/**
+ * Returns the outcome of a request that ended with an error. `isForwarded` is true if all checks accepted the request.
+ */
 export function failedOutcome(error: unknown, isForwarded: boolean): ProxyOutcome {
   if (!(error instanceof Problem)) return isForwarded ? 'unreachable' : 'failed';
   if (isForwarded && error.slug === 'dependency-failed') return 'unreachable';

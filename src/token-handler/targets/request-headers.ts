@@ -1,8 +1,9 @@
 // Selects the request headers that are forwarded to the upstream. Drops cookies, the CSRF token, the tenant header, and
-// every header in which a client could claim an identity or an address. Adds the access token, the client's address, the
-// request id and the trace.
+// every header in which a client could claim an identity or an address. Adds the access token, the client's address,
+// the request id and the trace.
 import type { IncomingMessage } from 'node:http';
 import type { Forwarded } from '../../service/http/client-address.ts';
+import { remembered } from './remembered.ts';
 import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
 
 export interface AddedHeaders {
@@ -45,9 +46,8 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Greatest number of cached names. Clients send few different names. */
-const rememberedNames = 1_000;
-const longestRemembered = 100;
+/** Clients send few different names. */
+const rememberedNames = { most: 1_000, longest: 100 };
 
 export interface RequestHeadersOptions {
   /** Name of the tenant header. */
@@ -57,15 +57,8 @@ export interface RequestHeadersOptions {
 }
 
 export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeadersOptions) {
-  const known = new Map<string, boolean>();
   const isDropped = createHeaderMatcher([...dropped, tenantHeader, ...alsoDropped]);
-  const passes = (name: string) => {
-    const remembered = known.get(name);
-    if (remembered !== undefined) return remembered;
-    const isPassed = !isDropped(name);
-    if (known.size < rememberedNames && name.length <= longestRemembered) known.set(name, isPassed);
-    return isPassed;
-  };
+  const passes = remembered((name) => !isDropped(name), rememberedNames);
   return (
     { rawHeaders, headers }: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
     added: AddedHeaders,

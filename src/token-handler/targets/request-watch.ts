@@ -95,7 +95,7 @@ export class FirstByteTimer {
     this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
   }
 
-  /** Starts the time again from zero. */
+  /** Restarts the timer. */
   refresh(): void {
     if (!this.#isLong) this.#timer?.refresh();
     else {

@@ -3,6 +3,7 @@
 // whose framing Node would change (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
+import { remembered } from './remembered.ts';
 import { connectionNames } from './request-headers.ts';
 
 /** Headers by lower-case name. */
@@ -152,10 +153,12 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Results by Content-Type. Upstreams send few different values. */
-const remembered = new Map<string, boolean>();
-const mostRemembered = 500;
-const longestRemembered = 100;
+/** Upstreams send few different values. */
+const rememberedTypes = { most: 500, longest: 100 };
+const isInertText = remembered(
+  (contentType) => contentType.split(',').every((value) => inertType.test(value)),
+  rememberedTypes,
+);
 
 /**
  * True if no browser runs scripts when it shows the response as a document. Returns false for unknown types. Browsers
@@ -165,11 +168,5 @@ const longestRemembered = 100;
  */
 export function isInert(contentType: string | string[] | undefined): boolean {
   if (contentType === undefined) return false;
-  if (typeof contentType !== 'string') return contentType.every(isInert);
-  let isKnownInert = remembered.get(contentType);
-  if (isKnownInert !== undefined) return isKnownInert;
-  isKnownInert = contentType.split(',').every((value) => inertType.test(value));
-  if (remembered.size < mostRemembered && contentType.length <= longestRemembered)
-    remembered.set(contentType, isKnownInert);
-  return isKnownInert;
+  return typeof contentType === 'string' ? isInertText(contentType) : contentType.every(isInertText);
 }

@@ -29,7 +29,7 @@ interface Watched {
 
 export interface StreamLimits {
   perSession: number;
-  /** Greatest number of streams of this process. One tenant may have half of them. */
+  /** Maximum number of streams of this process. One tenant may have half of them. */
   total: number;
 }
 

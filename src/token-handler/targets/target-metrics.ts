@@ -1,5 +1,5 @@
-// Defines the metrics of proxied requests. No label names a tenant, a person, a path or an upstream. The label `target` is
-// empty unless the operator asks for it (METRICS_TARGETS).
+// Defines the metrics of proxied requests. No label names a tenant, a person, a path or an upstream. The label `target`
+// is empty unless the operator asks for it (METRICS_TARGETS).
 import prom from 'prom-client';
 import { type RejectionReason, rejectionReasons } from '../rejection.ts';
 import { createProxyOutcomes, type ProxyOutcomes } from './proxy-outcome-metrics.ts';

@@ -47,6 +47,22 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('example.ca,*.example.ca', `https://a.example.ca${port}`)).toBe(true);
   });
 
+  it('may have the lowest and the highest port', () => {
+    for (const port of [1, 65_535]) expect(parseAllowedDomain(`a.ca:${port}`)).toEqual({ ...list('a.ca')[0], port });
+  });
+
+  it('matches an IPv6 address that the URL writes in another way', () => {
+    expect(allows('[::1]', 'http://[0:0:0:0:0:0:0:1]/x')).toBe(true);
+    expect(allows('[::1]', 'http://[0:0:0:0:0:0:0:2]/x')).toBe(false);
+  });
+
+  it('never allows a host that the URL parser reads as an address, even if an entry were written like it', () => {
+    const entry = (host: string, isWildcard = false) => [{ host, isWildcard }];
+    for (const host of ['0x7f.1', '127.1', '0177.0.0.1'])
+      expect([host, isAllowedUpstream(`http://${host}`, entry(host))]).toEqual([host, false]);
+    expect(isAllowedUpstream('http://10.0.0.5', entry('0.5', true))).toBe(false);
+  });
+
   it('must list an IPv4 address explicitly', () => {
     expect(allows('10.0.0.5', 'http://10.0.0.5')).toBe(true);
     expect(allows('10.0.0.5:8080', 'http://10.0.0.5:8080')).toBe(true);

@@ -1,5 +1,6 @@
-// Finds the upstream of a target: the URL that the directory has for the target's URN, if the operator's policy allows the
-// host. Does not resolve host names. Caches the policy's decision about a URL; only the directory client caches the URL.
+// Finds the upstream of a target: the URL that the directory has for the target's URN, if the operator's policy allows
+// the host. Does not resolve host names. Caches the policy's decision about a URL; only the directory client caches the
+// URL.
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';

@@ -6,12 +6,15 @@ import { liveAsAdministrator } from './administrator.ts';
 import { liveAsApplicant } from './applicant.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { liveAsMember } from './member.ts';
+import type { Surroundings } from './persona.ts';
 import { createRecorder, type Recorder } from './recorder.ts';
 import { liveAsVisitor } from './visitor.ts';
 
 export interface HonestUsers {
   recorder: Recorder;
   ledger: Ledger;
+  /** Resolves when the rounds of all users have begun. A user who cannot begin is reported by `stop`. */
+  begun: Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -23,23 +26,27 @@ export function startHonestUsers(world: World, random: Random): HonestUsers {
   const recorder = createRecorder();
   const ledger = createLedger();
   const around = { world, recorder, ledger, random, signal: stopping.signal };
-  const lives = {
-    'first applicant': liveAsApplicant(around, 1),
-    'second applicant': liveAsApplicant(around, 2),
-    administrator: liveAsAdministrator(around),
-    bob: liveAsMember(around, 'bob'),
-    carol: liveAsMember(around, 'carol'),
-    visitor: liveAsVisitor(around, 'dave@example.com'),
+  const lives: Record<string, (own: Surroundings) => Promise<void>> = {
+    'first applicant': (own) => liveAsApplicant(own, 1),
+    'second applicant': (own) => liveAsApplicant(own, 2),
+    administrator: liveAsAdministrator,
+    bob: (own) => liveAsMember(own, 'bob'),
+    carol: (own) => liveAsMember(own, 'carol'),
+    visitor: (own) => liveAsVisitor(own, 'dave@example.com'),
   };
   const living = new Map<string, Promise<unknown>>();
+  const beginnings: Promise<unknown>[] = [];
   for (const [name, life] of Object.entries(lives)) {
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     // `stop` reports a user who cannot begin.
-    const ending = life.catch((error: unknown) => error);
+    const ending = life({ ...around, begin }).catch((error: unknown) => error);
     living.set(name, ending);
+    beginnings.push(Promise.race([begun, ending]));
   }
   return {
     recorder,
     ledger,
+    begun: Promise.all(beginnings),
     async stop() {
       stopping.abort();
       for (const [name, ending] of living) {

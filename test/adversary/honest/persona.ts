@@ -11,10 +11,13 @@ export interface Surroundings {
   ledger: Ledger;
   random: Random;
   signal: AbortSignal;
+  /** Called when the user has made what it needs, such as a session, and its rounds begin. */
+  begin(): void;
 }
 
 /** Repeats the round until the signal is aborted. Failed steps have already been recorded. */
 export async function live(around: Surroundings, round: () => Promise<void>): Promise<void> {
+  around.begin();
   while (!around.signal.aborted) {
     await round().catch(() => delay(250));
     await think(around);

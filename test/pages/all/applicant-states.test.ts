@@ -290,6 +290,31 @@ test('hostile labels, data, choices and file names stay text', async () => {
   await expect.poll(() => page.title()).toContain(hostile);
 });
 
+test('a stored answer cannot be lost by a click while the list that it comes from is loading', async () => {
+  const definition = {
+    ...simple,
+    dataSchema: { properties: { town: { type: 'string', title: 'Town' } } },
+    uiSchema: {
+      type: 'Control',
+      scope: '#/properties/town',
+      options: { register: { urn: 'urn:x:/configuration/data-register/towns' } },
+    },
+  };
+  const answers = { 'GET data': { status: 200, body: { data: { town: 'b' }, files: {} }, headers: { ETag: '"1"' } } };
+  const script = { definition, entries: ['a', 'b'].map((value) => ({ value, label: `Town ${value}` })) };
+  const { page } = await open({ ...script, answers, ...inDraft });
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/registers/**', async (route) => {
+    await released;
+    await route.fallback();
+  });
+  await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);
+  await expect.poll(() => page.getByLabel('Town').isDisabled()).toBe(true);
+  release();
+  await expect.poll(() => page.getByLabel('Town').isEnabled()).toBe(true);
+  await expect.poll(() => page.locator('option:checked').textContent()).toBe('Town b');
+});
+
 const folder = join(import.meta.dirname, '../../fixtures/definitions');
 test.each(readdirSync(folder))('the questions of %s are shown, without violations', async (file) => {
   const { definition, valid } = JSON.parse(readFileSync(join(folder, file), 'utf8'));

@@ -94,6 +94,8 @@ function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoadi
         id={parts.id}
         {...described(parts)}
         value={String(selected)}
+        // Before the choices are there, the menu offers nothing but to remove the answer.
+        disabled={isLoading}
         onChange={(event) => set(choices[Number(event.currentTarget.value)]?.value)}
       >
         <option value="-1">{isLoading ? texts.loading : texts.fields.choose}</option>

@@ -1,5 +1,5 @@
-// An input that searches a long list: the editable combobox of the ARIA Authoring Practices, with a list box. Only values
-// of the list are stored.
+// An input that searches a long list: the editable combobox of the ARIA Authoring Practices, with a list box. Only
+// values of the list are stored.
 import { useRef, useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';

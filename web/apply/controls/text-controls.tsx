@@ -41,7 +41,7 @@ function MomentInput({ text, set, ...common }: { id: string; text: string; set(v
   return <input {...common} type="datetime-local" value={local} onInput={input} />;
 }
 
-/** Stores a text that is not a number unchanged, so that it is not lost and validation reports it. */
+/** If the text is not a number, stores it unchanged, so that it is not lost and validation reports it. */
 export function NumberControl({ field, parts, value, set }: ControlProps) {
   const [typed, setTyped] = useState('');
   const text = parsed(typed) === value ? typed : value === undefined || value === null ? '' : String(value);

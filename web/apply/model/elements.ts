@@ -1,5 +1,5 @@
-// Reads the UI schema of a definition: pages, elements, rules and the fields that controls describe. JSON Forms gives the
-// meaning of rules, scopes and generated UI schemas. Nothing here fails for a UI schema that is wrong or unknown.
+// Reads the UI schema of a definition: pages, elements, rules and the fields that controls describe. JSON Forms defines
+// the meaning of rules, scopes and generated UI schemas. An invalid or unknown UI schema causes no error here.
 import { generateDefaultUISchema, isEnabled, isVisible, resolveSchema, type UISchemaElement } from '@jsonforms/core';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
 import { matches } from './validator.ts';
@@ -60,10 +60,14 @@ function categoriesOf(element: UiElement): FormPage[] {
   });
 }
 
-/** Generates a control for each property of the schema. Objects and forms without a UI schema are shown with these. */
+/**
+ * Generates a control for each property of the schema. Objects and forms without a UI schema are shown with these
+ * controls.
+ */
 export function generated({ root, schema }: Place): UiElement[] {
   try {
-    // For a schema with `allOf`, `anyOf` or `oneOf`, JSON Forms would generate a single control, even if it has properties.
+    // For a schema with `allOf`, `anyOf` or `oneOf`, JSON Forms would generate a single control, even if it has
+    // properties.
     const plain = isObject(schema.properties) ? { ...schema, allOf: [], anyOf: [], oneOf: [] } : schema;
     const element: unknown = generateDefaultUISchema(plain, 'VerticalLayout', '#', root);
     return isObject(element) ? elementsOf(element.elements ?? [element]) : [];

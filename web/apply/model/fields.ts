@@ -1,4 +1,5 @@
-// What a control asks for: the kind of question, its label, hint and choices. They come from the schemas of a definition.
+// What a control asks for: the kind of question, its label, hint and choices. They come from the schemas of a
+// definition.
 import { dereferenced, labelOf, optionsOf, type Place, placeAt, textOf, type UiElement } from './elements.ts';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
 import { type Choice, type RegisterUse, registerOf } from './registers.ts';
@@ -36,7 +37,7 @@ export interface Field {
   element: UiElement;
 }
 
-/** Returns undefined if the scope leads nowhere. */
+/** Returns undefined if the data schema does not describe the scope. */
 export function fieldOf(element: UiElement, place: Place): Field | undefined {
   const found = placeAt(element.scope, place);
   if (!found) return undefined;

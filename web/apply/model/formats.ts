@@ -4,7 +4,7 @@ import { fullFormats } from 'ajv-formats/dist/formats.js';
 
 type Check = (text: string) => boolean;
 
-/** A time of day, as browsers submit it, or a time of RFC 3339 with an offset. */
+/** A time of day, as browsers submit it, or an RFC 3339 time with an offset. */
 const time = /^(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-]\d\d:?\d\d)?)?$/i;
 /** A North American number, or an international one that begins with a plus sign. */
 const phone = /^(?:(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\+(?:[ ().-]?\d){7,15})$/;
@@ -36,7 +36,9 @@ export function fileUrnCheck(urnPrefix: string): Check {
   return (text) => pattern.test(text);
 }
 
-/** Checks of texts by the name of the format, without the check of file URNs. A format without a check allows any text. */
+/**
+ * Checks of texts by the name of the format, without the check of file URNs. A format without a check allows any text.
+ */
 export function formatChecks(): Record<string, Check> {
   const checks: Record<string, Check> = Object.create(null);
   for (const [name, format] of Object.entries({ ...fullFormats, ...ofTheEditor })) {

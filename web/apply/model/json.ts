@@ -18,7 +18,7 @@ export function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
-/** Returns a copy with another value at the path. Undefined removes a member. Creates missing objects and lists. */
+/** Returns a copy with a new value at the path. Undefined removes a member. Creates missing objects and lists. */
 export function withValueAt(root: unknown, path: Path, value: unknown): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;

@@ -20,7 +20,7 @@ export function messageFor(finding: Finding, field: Field, texts: Texts): string
   return ofTheDefinition(finding, field) ?? messageOf(finding, field, texts);
 }
 
-/** Returns the message of the definition, which may have one for a schema, for a keyword or for a missing property. */
+/** Returns the definition's own message, if it has one for the schema, the keyword or the missing property. */
 function ofTheDefinition({ keyword, schema, path }: Finding, { place }: Field): string | undefined {
   for (const { errorMessage } of [schema, place.schema]) {
     if (typeof errorMessage === 'string' && keyword !== 'required') return errorMessage;

@@ -57,7 +57,7 @@ function rewrite({ schema, isUnconditional }: Visited, dialect: string): void {
   // After draft 4, `id` has no meaning, but the validator would read it as `$id`.
   delete schema.id;
   if (!/20(?:19-09|20-12)/.test(dialect)) for (const keyword of laterKeywords) delete schema[keyword];
-  // In a condition, `enum: [""]` is no placeholder: it asks whether the value is empty.
+  // In a condition, `enum: [""]` is not a placeholder: it asks whether the value is empty.
   if (isUnconditional && Array.isArray(schema.enum) && schema.enum.length === 1 && schema.enum[0] === '')
     delete schema.enum;
   if (schema.nullable === true && schema.type !== undefined) schema.type = [schema.type, 'null'].flat();

@@ -34,8 +34,8 @@ export function detailOf({ options, element }: Field, place: Place): UiElement[]
   const detail = isObject(options.detail) ? elementsOf([{ type: 'VerticalLayout', ...options.detail }]) : [];
   const given = detail.length > 0 ? detail : elementsOf(element.elements);
   if (given.length > 0) return given;
-  // The limit ends a schema that refers to itself. For an object without properties, JSON Forms generates a control of the
-  // object itself, which is left out.
+  // The limit stops the recursion of a schema that refers to itself. For an object without properties, JSON Forms
+  // generates a control of the object itself, which is left out.
   const fields = place.path.length > 12 ? [] : generated(place);
   return fields.some(({ scope }) => scope === '#') && isObject(place.schema.properties) ? [] : fields;
 }

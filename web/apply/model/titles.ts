@@ -14,6 +14,6 @@ export function withTitles(fields: readonly Field[], texts: Texts): Field[] {
   });
 }
 
-/** Fields that have an answer of their own. Lists without items are answers too. */
+/** Fields that have their own answer. Lists without items are answers too. */
 export const answered = (fields: readonly Field[], isEmptyList: (field: Field) => boolean): Field[] =>
   fields.filter((field) => field.kind !== 'object' && (field.kind !== 'list' || isEmptyList(field)));

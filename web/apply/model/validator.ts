@@ -20,8 +20,8 @@ for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
 /**
- * References stay within the schema. With an unusable schema, the validator finds nothing. URNs of files must begin with
- * `urnPrefix`; without it, as for rules of the UI schema, they are not checked.
+ * References stay within the schema. With an unusable schema, the validator finds nothing. URNs of files must begin
+ * with `urnPrefix`; without it, as for rules of the UI schema, they are not checked.
  */
 export function createValidator(given: unknown, urnPrefix?: string): Validator {
   const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);
@@ -46,7 +46,8 @@ const compiled = new WeakMap<object, Validator>();
 /** Checks one value against the schema of a UI schema's rule. The value may be missing. */
 export function matches(schema: unknown, value: unknown): boolean {
   if (!isObject(schema)) return schema !== false;
-  // The validator cannot check a missing value, so null stands for it. Only schemas that name null would tell them apart.
+  // The validator cannot check a missing value, so null stands for it. Only schemas that mention null could distinguish
+  // the two.
   if (value === undefined && JSON.stringify(schema).includes('null')) return false;
   const validator = compiled.get(schema) ?? createValidator(schema);
   compiled.set(schema, validator);
@@ -73,7 +74,8 @@ function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Rec
     return [{ path: name === undefined ? path : [...path, name], keyword, schema }];
   }
   if (keyword === 'dependencies' || keyword === 'dependentRequired') {
-    // The message names the present member, then the missing one. Any other message says that an inner schema has findings.
+    // The message names the present member, then the missing one. Any other message says that an inner schema has
+    // findings.
     const name = /does not have "(.*)"\.$/su.exec(error.error)?.[1];
     return name === undefined ? [] : [{ path: [...path, name], keyword: 'required', schema: {} }];
   }

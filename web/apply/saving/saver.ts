@@ -6,7 +6,7 @@ export interface Content {
   files: Record<string, string>;
 }
 
-/** What the service said about a save. `retry` includes lost connections. */
+/** The outcome of a save. `retry` includes lost connections. */
 export type Outcome =
   | { type: 'saved'; etag: string }
   | { type: 'retry'; afterMs?: number | undefined }
@@ -16,7 +16,7 @@ export type Outcome =
 
 export type Obstacle = 'conflict' | 'code' | 'locked' | 'submitted' | 'gone';
 
-/** `blocked` waits for a person; the other states pass by themselves. */
+/** `blocked` waits for a person; the other states end without a person's help. */
 export type SaveState = 'saved' | 'waiting' | 'saving' | 'offline' | 'blocked';
 
 export interface SaverOptions {
@@ -65,7 +65,7 @@ export class Saver {
     this.#schedule(this.#options.pauseMs ?? 800);
   }
 
-  /** Saves now. Resolves to false if that fails; the saver goes on trying. */
+  /** Saves now. Resolves to false if that fails; the saver keeps trying. */
   flush(): Promise<boolean> {
     if (this.#state === 'saved') return Promise.resolve(true);
     if (this.#state === 'blocked') return Promise.resolve(false);

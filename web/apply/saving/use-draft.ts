@@ -70,12 +70,12 @@ class DraftWork {
     this.saver.change(content);
   }
 
-  /** Shows the page for the code. Nothing has to be done after the code was entered. */
+  /** Shows the page for the code. No further work waits for the code. */
   requireCode(): void {
     this.#wait({ type: 'code', next: 'nothing' });
   }
 
-  /** Ends the pause for a code, and does what was waiting for it. */
+  /** Ends the pause for a code, and does the work that was waiting for it. */
   async codeEntered(): Promise<void> {
     const next = this.#pause?.type === 'code' ? this.#pause.next : 'nothing';
     this.#wait(undefined);

@@ -1,4 +1,4 @@
-// The English texts. Short words and sentences: people of twelve years should understand them.
+// The English texts. Short words and sentences: a twelve-year-old should understand them.
 
 const s = (count: number) => (count === 1 ? '' : 's');
 

@@ -1,4 +1,4 @@
-// The languages of the pages. Every text is here, so that a language is one file.
+// The languages of the pages. Each language has one file with all texts.
 import { type EnglishTexts, english } from './en.ts';
 import { french } from './fr.ts';
 
@@ -9,7 +9,10 @@ const all: Record<Language, Texts> = { en: english, fr: french };
 
 export const textsOf = (language: Language): Texts => all[language];
 
-/** The first language of the browser that the pages have; otherwise English. */
+/**
+ * Returns the one of English and French that the browser prefers, if it is available; otherwise the first available
+ * language.
+ */
 export function preferredLanguage(preferred: readonly string[], available: readonly Language[]): Language {
   const found = preferred.map((tag) => tag.slice(0, 2).toLowerCase()).find((tag) => tag === 'en' || tag === 'fr');
   return available.find((language) => language === found) ?? available[0] ?? 'en';

@@ -129,7 +129,7 @@ function useSubmission(props: CheckProps) {
     else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
     else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
   };
-  /** The service's own wording is meant for developers, so people see another text. */
+  /** The service's own wording is meant for developers, so people see a different text. */
   const ofTheService = (pointer: string): Problem => {
     // Pointers begin with /data.
     const path = pathOf(pointer).slice(1);

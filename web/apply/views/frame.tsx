@@ -18,7 +18,7 @@ interface PageProps {
   /** Small text above the heading, such as the number of the step. */
   caption?: string;
   hasErrors?: boolean;
-  /** Changes when another page is shown: the heading gets the focus. */
+  /** Changes when another page is shown, so that the heading gets the focus. */
   pageKey: string;
   announcement?: string | undefined;
   children: ComponentChildren;
@@ -28,8 +28,8 @@ export function Page({ frame, title, caption, hasErrors = false, pageKey, announ
   const texts = textsOf(frame.language);
   const heading = useRef<HTMLHeadingElement>(null);
   const isFirst = useRef(true);
-  // Layout effects, because language and title must be right before a screen reader reads the page, and because the
-  // heading must get the focus before a field of the new page can.
+  // Layout effects run before a screen reader reads the page, which needs the right language and title. They also give
+  // the heading the focus before a field of the new page can take it.
   useLayoutEffect(() => {
     document.documentElement.lang = frame.language;
     const full = [title, frame.form, frame.owner].filter((part) => part && part !== title);

@@ -1,4 +1,4 @@
-// Says whether everything is saved. Screen readers announce only changes between saved and not saved.
+// Shows whether everything is saved. Screen readers announce only changes between saved and not saved.
 import { useEffect, useState } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
 import type { SaveState } from '../saving/saver.ts';

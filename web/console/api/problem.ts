@@ -48,7 +48,7 @@ export async function problemOf(response: Response): Promise<ApiProblem> {
   return new ApiProblem(response.status, isObject ? body : {}, Number.isFinite(wait) ? wait : undefined);
 }
 
-/** Turns whatever was thrown into a problem that can be shown. */
+/** Turns any thrown value into a problem that can be shown. */
 export function asProblem(error: unknown): ApiProblem {
   return error instanceof ApiProblem ? error : new ApiProblem(0);
 }

@@ -1,4 +1,4 @@
-// Creates a form definition as a document of its own, with one question to begin with.
+// Creates a form definition in a separate document, with one question to begin with.
 import { useState } from 'preact/hooks';
 import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';

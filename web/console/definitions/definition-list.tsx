@@ -45,6 +45,6 @@ function cellsOf({ id, name, anonymousApply, source }: DefinitionName, tenant: s
     </a>,
     id,
     anonymousApply ? 'also without an account' : 'with an account',
-    source === 'collection' ? 'the collection' : 'a document of its own',
+    source === 'collection' ? 'the collection' : 'a separate document',
   ];
 }

@@ -83,7 +83,7 @@ interface EditorProps {
   onChanged(text: string): void;
 }
 
-/** The editor is a file of its own, which is loaded when a definition is opened. */
+/** The editor is a separate file, which is loaded when a definition is opened. */
 function Editor({ located, version, onChanged }: EditorProps) {
   const load = useLoad('editor', () => import('./editor/definition-editor.tsx'));
   return (

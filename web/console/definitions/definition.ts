@@ -1,4 +1,4 @@
-// Form definitions in the configuration service. A definition is either a document of its own, or a member of the
+// Form definitions in the configuration service. A definition is either a separate document, or a member of the
 // tenant's collection, a document that has all definitions by id.
 import { type ApiRequest, path } from '../api/request.ts';
 
@@ -18,7 +18,7 @@ export interface ConfigurationDocument {
 
 export type Source = 'collection' | 'document';
 
-/** Where a definition is, and what is there. */
+/** A definition, and where it is stored. */
 export interface Located {
   id: string;
   source: Source;

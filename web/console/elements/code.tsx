@@ -1,4 +1,4 @@
-// Text in a fixed-width font that scrolls by itself.
+// Text in a fixed-width font that scrolls independently of the page.
 import { ScrollRegion } from './scroll-region.tsx';
 
 export function Code({ label, text }: { label: string; text: string }) {

@@ -1,4 +1,4 @@
-// A button for what cannot be undone: the person types a given text first.
+// A button for an action that cannot be undone: the person types a given text first.
 import { useRef, useState } from 'preact/hooks';
 import type { ApiRequest } from '../api/request.ts';
 import { send } from '../api/send.ts';
@@ -10,7 +10,7 @@ import { useAction } from './use-action.ts';
 interface Props {
   id: string;
   label: string;
-  /** What happens, in a sentence. */
+  /** What the action will do, in one sentence. */
   warning: string;
   /** What has to be typed. */
   word: string;

@@ -4,7 +4,7 @@ import { curlOf } from '../api/curl.ts';
 import type { ApiRequest } from '../api/request.ts';
 import { Code } from './code.tsx';
 
-/** `request` must not contain secrets: callers replace them by `…`. */
+/** `request` must not contain secrets: callers replace them with `…`. */
 export function Curl({ request, label = 'As a curl command' }: { request: ApiRequest; label?: string }) {
   const [copied, setCopied] = useState<'no' | 'yes' | 'failed'>('no');
   const command = curlOf(request);

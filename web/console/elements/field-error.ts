@@ -6,7 +6,6 @@ export interface FieldError {
   text: string;
 }
 
-/** Returns the error of a field. */
 export function errorOf(errors: readonly FieldError[], id: string): string | undefined {
   return errors.find((error) => error.id === id)?.text;
 }

@@ -1,4 +1,5 @@
-// Labelled inputs with hint and error, by GOV.UK's patterns: the error stands before the input, and both describe it.
+// Labelled inputs with hint and error, as in GOV.UK's patterns: the error is shown before the input, and hint and error
+// describe the input.
 import type { ComponentChildren } from 'preact';
 
 interface FieldProps {

@@ -1,4 +1,4 @@
-// Says to everybody, and to screen readers at once, that something was done.
+// Announces that something was done: as a text on the page, which screen readers read out immediately.
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 

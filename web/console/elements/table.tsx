@@ -1,11 +1,11 @@
-// A table that scrolls by itself where the screen is narrow. Its first column names the row.
+// A table that scrolls independently of the page on narrow screens. Its first column names the row.
 
 import type { ComponentChildren } from 'preact';
 import { ScrollRegion } from './scroll-region.tsx';
 
 interface Props {
   caption: string;
-  /** Hides the caption from view, where a heading says the same. */
+  /** Hides the caption from view, because a heading has the same text. */
   hidesCaption?: boolean;
   columns: readonly string[];
   rows: readonly Row[];

@@ -1,4 +1,5 @@
-// The filter of the list of forms. The page's address contains it, without the applicant's address, which is personal data.
+// The filter of the list of forms. The page's address contains it, without the applicant's address, which is personal
+// data.
 import type { ApiRequest } from '../api/request.ts';
 
 export interface Filter {

@@ -1,4 +1,4 @@
-// What the form service says about its own work.
+// The state of the form service, as its API reports it.
 import { type ApiRequest, path } from '../api/request.ts';
 
 type Time = string | null;

@@ -1,4 +1,4 @@
-// What operators of the realm `core` see in place of a sign-in. The token handler keeps no sessions for that realm:
+// What operators of the realm `core` see instead of a sign-in. The token handler keeps no sessions for that realm:
 // clients are registered in the realms of tenants, and each session belongs to a tenant (decision 0077).
 import { Curl } from '../elements/curl.tsx';
 import { PlainPage } from '../elements/plain-page.tsx';

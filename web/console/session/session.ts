@@ -30,7 +30,7 @@ export function signInUrl(tenant: string, returnTo: string): string {
   return `${tokenHandler().signInUrl({ returnTo })}&tenant=${encodeURIComponent(tenant)}`;
 }
 
-/** Any request to a target extends the session, whatever its response. */
+/** Any request to a target extends the session, regardless of the response. */
 export async function extendSession(): Promise<void> {
   await tokenHandler()
     .fetch('/token-handler/targets/form-service/form/v1/definitions')

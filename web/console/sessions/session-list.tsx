@@ -1,4 +1,4 @@
-// Sessions of the caller and, for administrators, of the tenant: who is signed in, and the end of a session.
+// Sessions of the caller and, for administrators, of the tenant: who is signed in, and a button that ends a session.
 import { useState } from 'preact/hooks';
 import { asProblem, problemOf } from '../api/problem.ts';
 import { type ApiRequest, path } from '../api/request.ts';
@@ -43,7 +43,9 @@ function OwnSessions() {
   );
 }
 
-/** The cookie identifies the caller's own sessions, so these requests go to the token handler itself, not to a target. */
+/**
+ * The cookie identifies the caller's own sessions, so these requests go to the token handler itself, not to a target.
+ */
 async function callOwn<T>(method: string, url: string): Promise<T> {
   try {
     const response = await tokenHandler().fetch(url, { method });

@@ -78,7 +78,7 @@ export function testDefinitions(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: /^Save/ }).click();
     await page.getByText('Somebody has changed this definition').waitFor();
     expect(await findFaults(page)).toEqual([]);
-    await page.getByRole('button', { name: 'Replace that change by mine' }).click();
+    await page.getByRole('button', { name: 'Replace that change with mine' }).click();
     await page.getByText('The definition was saved').waitFor();
     const stored = await suite.world.api('demo-admin', 'GET', document);
     expect(stored).toMatchObject({ latest: { configuration: { 'business-licence': { description: 'Mine' } } } });

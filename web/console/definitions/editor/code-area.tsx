@@ -1,5 +1,5 @@
 // A text area for JSON, with line numbers and marks at lines that have problems. It is an ordinary control: assistive
-// technology, zoom, spoken input and the browser's search and undo work as everywhere (decision 0057).
+// technology, zoom, spoken input and the browser's search and undo work as in any other control (decision 0057).
 import { useEffect, useRef } from 'preact/hooks';
 import type { EditorProblem } from './definition-draft.ts';
 import { lineOf } from './json-places.ts';

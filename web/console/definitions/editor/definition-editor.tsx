@@ -20,7 +20,9 @@ interface Props {
   onSaved(text: string): void;
 }
 
-/** Keeps the draft together with `base`, the definition that it was made from, so that a concurrent change is noticed. */
+/**
+ * Keeps the draft together with `base`, the definition that it was made from, so that a concurrent change is noticed.
+ */
 interface KeptDraft {
   draft: DefinitionDraft;
   base: string;
@@ -124,7 +126,7 @@ function Save({ located, next, base, problems, onSaved }: SaveProps) {
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
       {action.problem?.status === 412 && (
         <button type="button" class="button danger" onClick={() => void save(true)}>
-          Replace that change by mine
+          Replace that change with mine
         </button>
       )}
     </div>

@@ -86,7 +86,7 @@ export function Schemas(props: Props) {
   );
 }
 
-/** Returns a text that is not JSON unchanged. */
+/** Returns the text unchanged if it is not JSON. */
 function formatted(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

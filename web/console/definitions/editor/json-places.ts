@@ -1,5 +1,5 @@
-// Reads JSON (RFC 8259), and remembers where each value stands, so that a problem with a JSON pointer can be shown at
-// its place. `JSON.parse` says where a text is malformed only in some browsers, and never where a value is.
+// Reads JSON (RFC 8259), and remembers where each value is, so that a problem with a JSON pointer can be shown at its
+// place. `JSON.parse` says where a text is malformed only in some browsers, and never where a value is.
 
 export interface ParsedJson {
   value?: unknown;

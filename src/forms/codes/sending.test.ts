@@ -1,0 +1,127 @@
+// Tests how a code is sent: to which channel, in which language, how often, and what counts if it is not sent.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CodeWorld, emailTo, problemOf, startCodeWorld, tenantId } from '../../../test/support/code-world.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Applicant, Form } from '../forms/form.ts';
+
+const minute = 60_000;
+
+let world: CodeWorld;
+beforeAll(async () => {
+  world = await startCodeWorld();
+});
+afterAll(() => world.close());
+
+const sends = async ({ id }: Form) =>
+  (await world.pool.query('SELECT FROM code_sends WHERE form_id = $1', [id])).rowCount;
+const both: Applicant = {
+  channels: [
+    { channel: 'sms', address: '+15550109999' },
+    { channel: 'email', address: 'ana@example.org' },
+  ],
+};
+
+describe('a code', () => {
+  it('is sent to the applicant in English by default, and says when it expires', async () => {
+    const form = await world.addForm();
+    const { send, service, counted } = world.createVerification();
+    const expires = new Date(world.now().getTime() + 600_000);
+    expect(await send({ form })).toEqual({ channel: 'email', expires });
+    expect(service.sent).toEqual([
+      {
+        ...{ tenantId, subscriberId: form.subscriberId, channel: 'email', address: `${form.id}@example.org` },
+        ...{ language: 'en', reason: 'Use this code to open your draft.' },
+      },
+    ]);
+    expect(counted).toEqual(['sent']);
+  });
+
+  it('is sent in the language of the form', async () => {
+    const form = await world.addForm({ applicant: { ...emailTo('amelie@example.org'), language: 'fr' } });
+    const { send, service } = world.createVerification();
+    await send({ form });
+    expect(service.sent).toMatchObject([{ language: 'fr', reason: 'Utilisez ce code pour ouvrir votre brouillon.' }]);
+  });
+
+  it('for a form without a subscriber is sent once the applicant is subscribed', async () => {
+    const form = await world.addForm({ subscriberId: null });
+    const { send, service } = world.createVerification();
+    await send({ form });
+    expect(service.sent).toMatchObject([{ subscriberId: `new subscriber of ${form.id}` }]);
+  });
+});
+
+describe('the channel of a code', () => {
+  it.each<[string, string[], string[] | undefined, string]>([
+    ['email, if the service does not say what it serves', ['email', 'sms'], undefined, 'email'],
+    ['the one that the service serves', ['email', 'sms'], ['sms'], 'sms'],
+    ['the one that the operator allows', ['sms'], ['email', 'sms'], 'sms'],
+    ['none, if the service serves none', ['email', 'sms'], [], 'no-channel'],
+    ['none, if the operator allows another', ['sms'], ['email'], 'no-channel'],
+  ])('is %s', async (_what, channels, served, expected) => {
+    const { requireChannel, service } = world.createVerification({ channels });
+    service.channels = served;
+    const found = await problemOf(Promise.resolve().then(() => requireChannel(both)));
+    expect(found?.slug ?? requireChannel(both).channel).toBe(expected);
+  });
+
+  it('is missing for an applicant without addresses, and nothing counts', async () => {
+    const form = await world.addForm({ applicant: { channels: [] } });
+    const { send, counted } = world.createVerification();
+    expect(await problemOf(send({ form }))).toMatchObject({ slug: 'no-channel' });
+    expect(counted).toEqual([]);
+    expect(await sends(form)).toBe(0);
+  });
+});
+
+describe('a second code', () => {
+  it('is sent after a minute, and Retry-After has the whole seconds until then', async () => {
+    const form = await world.addForm();
+    const { send, counted, service } = world.createVerification();
+    await send({ form });
+    world.advance(1);
+    expect(await problemOf(send({ form }))).toMatchObject({
+      slug: 'too-many-requests',
+      headers: { 'Retry-After': '60' },
+    });
+    world.advance(minute - 2);
+    expect(await problemOf(send({ form }))).toMatchObject({ headers: { 'Retry-After': '1' } });
+    expect([counted, service.sent.length]).toEqual([['sent'], 1]);
+    world.advance(1);
+    expect(await problemOf(send({ form }))).toBeUndefined();
+    expect(await sends(form)).toBe(2);
+  });
+});
+
+describe('a code that is not sent', () => {
+  const failing = async (error: unknown, subscriberId: string | null = 'known') => {
+    const form = await world.addForm({ subscriberId });
+    const { send, service, counted } = world.createVerification({ subscribeNow: () => Promise.reject(error) });
+    service.onSend = () => Promise.reject(error);
+    const problem = await problemOf(send({ form }));
+    expect(counted).toEqual(['not-sent']);
+    // The budget is not used up: the applicant may ask again at once.
+    expect(await sends(form)).toBe(0);
+    return problem;
+  };
+
+  it.each([
+    ['the service is down', new PlatformError('notifications', 'unreachable')],
+    ['the subscriber is unknown', new PlatformError('notifications', 'rejected', { upstreamStatus: 404 })],
+    ['the service failed', new PlatformError('notifications', 'failed', { upstreamStatus: 400 })],
+    ['of another error', Object.assign(new Error('broken'), { kind: 'rejected', upstreamStatus: 400 })],
+  ])('because %s is reported and does not count', async (_what, error) => {
+    expect(await failing(error)).toBe(error);
+  });
+
+  it('because the service has no provider for the channel is a missing channel', async () => {
+    const error = new PlatformError('notifications', 'rejected', { upstreamStatus: 400 });
+    expect(await failing(error)).toMatchObject({ slug: 'no-channel', cause: error });
+  });
+
+  it('because the applicant cannot be subscribed does not count either', async () => {
+    const gone = new Problem('gone', 'The form was deleted.');
+    expect(await failing(gone, null)).toBe(gone);
+  });
+});

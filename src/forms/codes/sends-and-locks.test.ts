@@ -1,0 +1,163 @@
+// Tests the budget of sends in the database, and how attempts, sends and deletions of the same form wait for each other.
+import type pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type CodeWorld,
+  emailTo,
+  kiosk,
+  problemOf,
+  startCodeWorld,
+  tenantId,
+} from '../../../test/support/code-world.ts';
+import type { Form } from '../forms/form.ts';
+import { lockKeys } from './code.ts';
+import type { CodeAttempt } from './store.ts';
+
+const minute = 60_000;
+
+let world: CodeWorld;
+beforeAll(async () => {
+  world = await startCodeWorld();
+});
+afterAll(() => world.close());
+
+const keysOf = ({ id, applicant: { channels } }: Form) => ({
+  ...{ tenantId, formId: id },
+  addressHash: world.hashes.address(tenantId, 'email', channels[0]?.address ?? ''),
+});
+const attemptOf = (form: Form, code = 'A'): CodeAttempt => ({
+  ...{ ...keysOf(form), ...kiosk },
+  ...{ codeHash: world.hashes.code(form.id, code), now: world.now() },
+});
+const send = (form: Form) => world.store.reserveSend(keysOf(form), world.now());
+
+describe('sends', () => {
+  it('to an address are a minute apart, and at most five an hour for all its forms', async () => {
+    const applicant = emailTo('sends@example.org');
+    for (let nth = 1; nth <= 5; nth += 1) {
+      expect(await send(await world.addForm({ applicant }))).toEqual({ id: expect.any(String) });
+      if (nth < 5) expect(await send(await world.addForm({ applicant }))).toEqual({ waitMs: minute });
+      world.advance(minute);
+    }
+    expect(await send(await world.addForm({ applicant }))).toEqual({ waitMs: 55 * minute });
+    expect(await send(await world.addForm())).toEqual({ id: expect.any(String) });
+    world.advance(55 * minute);
+    expect(await send(await world.addForm({ applicant }))).toEqual({ id: expect.any(String) });
+  });
+
+  it('of a form are a minute apart, whatever its address is now', async () => {
+    const form = await world.addForm();
+    await send(form);
+    expect(await send({ ...form, applicant: emailTo('moved@example.org') })).toEqual({ waitMs: minute });
+  });
+
+  it('of a form and sends to its address have separate budgets', async () => {
+    const [form, other] = [await world.addForm(), await world.addForm({ applicant: emailTo('new@example.org') })];
+    for (const each of [form, form, form, other, other]) {
+      expect(await send(each)).toEqual({ id: expect.any(String) });
+      world.advance(minute);
+    }
+    expect(await send({ ...form, applicant: other.applicant })).toEqual({ id: expect.any(String) });
+  });
+
+  it('to an address still count after its form was deleted', async () => {
+    const applicant = emailTo('deleted@example.org');
+    const form = await world.addForm({ applicant });
+    await send(form);
+    await world.pool.query('DELETE FROM forms WHERE id = $1', [form.id]);
+    expect(await send(await world.addForm({ applicant }))).toEqual({ waitMs: minute });
+  });
+
+  it('that are refunded do not count', async () => {
+    const form = await world.addForm();
+    const other = await world.addForm();
+    await send(other);
+    const reservation = await send(form);
+    await world.store.refundSend('id' in reservation ? reservation.id : '', keysOf(form));
+    expect(await send(form)).toEqual({ id: expect.any(String) });
+    expect(await send(other)).toEqual({ waitMs: minute });
+  });
+});
+
+describe('each statement', () => {
+  it('takes the shares of the tenant and the form', async () => {
+    const form = await world.addForm();
+    const { store } = world;
+    const keys = keysOf(form);
+    world.claims.length = 0;
+    await store.reserveAttempt(attemptOf(form));
+    await store.settleWrong('0', attemptOf(form));
+    await store.settleRight('0', attemptOf(form));
+    await store.leaveUndecided('0', keys);
+    await store.refundAttempt('0', keys);
+    await store.hasSession({ tenantId, formId: form.id, account: kiosk, now: world.now() });
+    await store.reserveSend(keys, world.now());
+    await store.refundSend('0', keys);
+    expect(world.claims).toEqual(Array(8).fill({ tenant: tenantId, member: form.id }));
+  });
+});
+
+describe('at the same time', () => {
+  let form: Form;
+  beforeEach(async () => {
+    form = await world.addForm();
+  });
+
+  /** Runs `work` while another transaction has run `sql`. `waits` is true if `work` waits for that transaction. */
+  async function during(sql: string, values: unknown[], work: () => Promise<unknown>) {
+    const other: pg.PoolClient = await world.pool.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query(sql, values);
+      let isSettled = false;
+      const result = work().finally(() => {
+        isSettled = true;
+      });
+      result.catch(() => undefined);
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      let waits = false;
+      while (!waits && !isSettled) waits = (await world.pool.query(waiting)).rowCount !== 0;
+      await other.query('COMMIT');
+      return { waits, result };
+    } finally {
+      other.release();
+    }
+  }
+
+  const operations: [string, () => Promise<unknown>][] = [
+    ['an attempt', () => world.store.reserveAttempt(attemptOf(form))],
+    ['a wrong code', () => world.store.settleWrong('0', attemptOf(form))],
+    ['a send', () => send(form)],
+  ];
+
+  it.each(operations)('%s waits for another request of the form or of the address', async (_what, work) => {
+    for (const key of lockKeys(keysOf(form))) {
+      const { waits, result } = await during('SELECT pg_advisory_xact_lock($1)', [key], work);
+      expect(waits).toBe(true);
+      await result;
+    }
+  });
+
+  it.each(operations.filter(([what]) => what !== 'a wrong code'))(
+    '%s during the deletion of the form ends with "gone"',
+    async (_what, work) => {
+      const { waits, result } = await during('DELETE FROM forms WHERE id = $1', [form.id], work);
+      expect(waits).toBe(true);
+      expect(await problemOf(result)).toMatchObject({ slug: 'gone' });
+    },
+  );
+
+  it('a right code during the deletion of the form opens no session', async () => {
+    const right = () => world.store.settleRight('0', attemptOf(form));
+    const { waits, result } = await during('DELETE FROM forms WHERE id = $1', [form.id], right);
+    expect(waits).toBe(true);
+    expect(await result).toBe(false);
+  });
+
+  it('a save of the form does not block a code', async () => {
+    const update = 'UPDATE forms SET revision = revision + 1 WHERE id = $1';
+    const { waits, result } = await during(update, [form.id], () => world.store.reserveAttempt(attemptOf(form)));
+    expect(waits).toBe(false);
+    expect(await result).toMatchObject({ outcome: 'reserved' });
+  });
+});

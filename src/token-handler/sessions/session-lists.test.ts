@@ -1,0 +1,89 @@
+// Tests the lists of sessions by person, tenant and session at the identity provider: what they name, in which order, and
+// when an entry leaves them.
+import { expect, it } from 'vitest';
+import { createMemorySessions, hour, type MemorySessions, tenantId } from '../../../test/support/memory-sessions.ts';
+import { tenantIndex, userIndex } from './session-indexes.ts';
+
+const handlesOf = (found: { session: { handle: string } }[]) => found.map(({ session }) => session.handle);
+
+/** Opens sessions a second after each other, so that the latest expires last. */
+async function openMany(world: MemorySessions, count: number, changes: Parameters<MemorySessions['open']>[0] = {}) {
+  const handles: string[] = [];
+  for (let opened = 0; opened < count; opened += 1) {
+    handles.unshift((await world.open(changes)).session.handle);
+    world.now += 1_000;
+  }
+  return handles;
+}
+
+it('a person has only the own sessions of a tenant, latest first', async () => {
+  const world = createMemorySessions();
+  const own = await openMany(world, 3);
+  await openMany(world, 1, { session: { user: { id: 'ben', name: 'Ben', roles: [] } } });
+  await openMany(world, 1, { session: { tenantId: 'urn:tenant:other' } });
+  expect(handlesOf(await world.sessions.ofUser(tenantId, 'ana'))).toEqual(own);
+  expect(await world.sessions.ofUser('urn:tenant:unknown', 'ana')).toEqual([]);
+});
+
+it('a person’s list has at most 100 sessions, unless all of them shall end', async () => {
+  const world = createMemorySessions();
+  const handles = await openMany(world, 101);
+  expect(handlesOf(await world.sessions.ofUser(tenantId, 'ana'))).toEqual(handles.slice(0, 100));
+  expect(handlesOf(await world.sessions.ofUser(tenantId, 'ana', 'all'))).toEqual(handles);
+});
+
+it('at most 100 sessions of a list are read concurrently', async () => {
+  const world = createMemorySessions();
+  await openMany(world, 101);
+  const { tokens } = world.store;
+  const { load } = tokens;
+  let [running, most] = [0, 0];
+  tokens.load = async (handle) => {
+    running += 1;
+    most = Math.max(most, running);
+    const stored = await load(handle);
+    running -= 1;
+    return stored;
+  };
+  await world.sessions.ofUser(tenantId, 'ana', 'all');
+  expect(most).toBe(100);
+});
+
+it('a tenant’s list has pages', async () => {
+  const world = createMemorySessions();
+  const [first, second, third] = await openMany(world, 3);
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 2))).toEqual([first, second]);
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 2, second))).toEqual([third]);
+});
+
+it('a session at the identity provider has the sessions of one client', async () => {
+  const world = createMemorySessions();
+  const handles = await openMany(world, 101, { session: { sid: 'one' } });
+  await openMany(world, 1, { session: { sid: 'two' } });
+  await openMany(world, 1, { session: { sid: 'one', clientId: 'other' } });
+  const found = await world.sessions.ofProviderSession({ tenantId, clientId: 'web' }, 'one');
+  expect(handlesOf(found)).toEqual(handles);
+});
+
+it('an entry whose session has ended is removed, unless its sign-in may be incomplete', async () => {
+  const world = createMemorySessions();
+  const { session } = await world.open();
+  const lists = [tenantIndex(tenantId), userIndex(tenantId, 'ana')];
+  const entries = () => Promise.all(lists.map((name) => world.store.index.entries(name, 10)));
+  await world.store.tokens.end(session.handle);
+  world.now += 59_999;
+  expect(await world.sessions.ofTenant(tenantId, 10)).toEqual([]);
+  expect(await entries()).toEqual([[session.handle], [session.handle]]);
+  world.now += 1;
+  expect(await world.sessions.ofTenant(tenantId, 10)).toEqual([]);
+  // Only the list that was read is corrected.
+  expect(await entries()).toEqual([[], [session.handle]]);
+});
+
+it('an entry of a live session stays', async () => {
+  const world = createMemorySessions();
+  const { session } = await world.open();
+  world.now += hour - 1;
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 10))).toEqual([session.handle]);
+  expect(await world.store.index.entries(tenantIndex(tenantId), 10)).toEqual([session.handle]);
+});

@@ -1,0 +1,57 @@
+// Tests how much memory bodies may use, and when this process collects the buffers of forwarded pieces.
+import { GCProfiler } from 'node:v8';
+import { describe, expect, it } from 'vitest';
+import { createPassingBuffers, createReadAhead } from './body-memory.ts';
+
+const mebibyte = 1_048_576;
+
+describe('the budget for reading ahead', () => {
+  it('gives one body 2 MiB at a time, and 16 MiB in all', () => {
+    const { take } = createReadAhead();
+    let held = 0;
+    for (let more = take(held); more > 0; more = take(held)) {
+      expect(more).toBe(2 * mebibyte);
+      held += more;
+    }
+    expect(held).toBe(16 * mebibyte);
+    expect(take(16 * mebibyte - 1)).toBe(2 * mebibyte);
+  });
+
+  it('is 64 MiB for all bodies together', () => {
+    const { take, giveBack } = createReadAhead();
+    let taken = 0;
+    for (let more = take(0); more > 0; more = take(0)) taken += more;
+    expect(taken).toBe(64 * mebibyte);
+    giveBack(2 * mebibyte - 1);
+    expect(take(0)).toBe(0);
+    giveBack(1);
+    expect([take(0), take(0)]).toEqual([2 * mebibyte, 0]);
+  });
+});
+
+/** Returns the kinds of garbage collections while `work` runs. */
+function collections(work: () => void): string[] {
+  const profiler = new GCProfiler();
+  profiler.start();
+  work();
+  return profiler.stop()?.statistics.map(({ gcType }) => gcType) ?? [];
+}
+
+describe('the buffers of forwarded pieces', () => {
+  const piece = 16_384;
+  const pieces = (count: number, bytes = piece) => {
+    for (let nth = 0; nth < count; nth += 1) buffers.note(bytes);
+  };
+  const buffers = createPassingBuffers();
+
+  it('are collected after each 16 MiB, without a full collection', () => {
+    for (let round = 0; round < 2; round += 1) {
+      expect(collections(() => pieces(1_023))).toEqual([]);
+      expect(collections(() => pieces(1))).toEqual(['Scavenge']);
+    }
+  });
+
+  it('of less than 16 KiB are left to V8', () => {
+    expect(collections(() => pieces(5_000, piece - 1))).toEqual([]);
+  });
+});

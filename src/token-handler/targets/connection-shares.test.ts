@@ -1,0 +1,222 @@
+// Tests how people and tenants share the connections to upstreams, and when connections are closed, with a fake clock.
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import type { Dispatcher } from 'undici';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Problem } from '../../service/http/problem.ts';
+import { type ConnectionLimits, createConnections, type Lease } from './connections.ts';
+
+const origin = 'http://127.0.0.1:9';
+beforeEach(() =>
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] }),
+);
+afterEach(() => vi.useRealTimers());
+
+function start(limits: Partial<ConnectionLimits> = {}) {
+  const refusals: string[] = [];
+  const connections = createConnections({
+    ...{ perUpstream: 20, personShare: 10, tenantShare: 100, ...limits },
+    onRefused: (reason) => refusals.push(reason),
+  });
+  onTestFinished(() => connections.close());
+  const giveUp = new AbortController();
+  let waits = 0;
+  const waiter = {
+    beginWait() {
+      waits += 1;
+      return giveUp.signal;
+    },
+  };
+  const take = (member = 'ada', tenant = 'town', at = origin) => connections.share(at, { tenant, member }, waiter);
+  const hold = async (count: number, ...claim: string[]) => {
+    const leases: Lease[] = [];
+    for (let nth = 0; nth < count; nth += 1) leases.push(await take(...claim));
+    return leases;
+  };
+  return { connections, refusals, take, hold, giveUp, waits: () => waits };
+}
+
+const problemOf = (taking: Promise<Lease>) =>
+  taking.then(
+    () => 'taken',
+    ({ slug, headers }: Problem) => [slug, headers['Retry-After']],
+  );
+const busy = ['busy', '1'];
+const nothing = () => undefined;
+const unconcerned: Dispatcher.DispatchHandler = {
+  ...{ onRequestStart: nothing, onResponseStart: nothing, onResponseData: nothing, onResponseEnd: nothing },
+  onResponseError: nothing,
+};
+// Members that undici's type of a dispatcher does not have.
+const isClosed = (lease: Lease | undefined) => (lease?.dispatcher as { closed?: boolean } | undefined)?.closed;
+const isDestroyed = ({ dispatcher }: Lease) => (dispatcher as { destroyed?: boolean }).destroyed;
+
+describe('the connections of one person', () => {
+  it.each([
+    [20, 10, 8],
+    [80, 10, 8],
+    [100, 9, 9],
+    [105, 9, 10],
+  ])('are of %i with a share of %i percent: %i', async (perUpstream, personShare, share) => {
+    const { connections, hold, take } = start({ perUpstream, personShare });
+    const [first] = await hold(share);
+    const waiting = take();
+    expect(connections.count()).toEqual({ held: share, waiting: 1 });
+    await hold(1, 'grace');
+    first?.release();
+    await waiting;
+    expect(connections.count()).toEqual({ held: share + 1, waiting: 0 });
+  });
+
+  it('may be waited for four times each; a further request is refused at once', async () => {
+    const { connections, hold, take, refusals } = start();
+    await hold(8);
+    const waiting = Array.from({ length: 32 }, () => problemOf(take()));
+    expect(connections.count()).toEqual({ held: 8, waiting: 32 });
+    expect(await problemOf(take())).toEqual(busy);
+    expect(refusals).toEqual(['queue-full']);
+    vi.advanceTimersByTime(9_999);
+    expect(refusals).toHaveLength(1);
+    vi.advanceTimersByTime(1);
+    expect(await Promise.all(waiting)).toEqual(Array(32).fill(busy));
+    expect(refusals.slice(1)).toEqual(Array(32).fill('queue-late'));
+  });
+
+  it('are no longer waited for once the client has left', async () => {
+    const { connections, hold, take, giveUp, waits } = start();
+    await hold(8);
+    expect(waits()).toBe(0);
+    const waiting = take();
+    expect(waits()).toBe(1);
+    giveUp.abort(new Error('the client left'));
+    await expect(waiting).rejects.toThrow('the client left');
+    expect(connections.count()).toEqual({ held: 8, waiting: 0 });
+  });
+});
+
+describe('the connections of one tenant', () => {
+  it.each([
+    [10, 10, 1],
+    [15, 10, 2],
+    [9, 50, 5],
+  ])('are of %i with a share of %i percent: %i, whoever its people are', async (perUpstream, tenantShare, share) => {
+    const { connections, hold, take, refusals } = start({ perUpstream, tenantShare });
+    for (let nth = 0; nth < share; nth += 1) await hold(1, `person ${nth}`);
+    const waiting = Array.from({ length: share * 4 }, (_, nth) => problemOf(take(`waiting ${nth}`)));
+    expect(await problemOf(take('another'))).toEqual(busy);
+    expect(refusals).toEqual(['queue-full']);
+    await hold(1, 'grace', 'other town');
+    expect(connections.count()).toEqual({ held: share + 1, waiting: share * 4 });
+    vi.advanceTimersByTime(10_000);
+    await Promise.all(waiting);
+  });
+});
+
+describe('the connections of one upstream', () => {
+  it('that are all in use are refused at once, until one is free', async () => {
+    const { connections, hold, take, refusals, waits } = start({ perUpstream: 2 });
+    const [first] = await hold(2);
+    expect(await problemOf(take('grace'))).toEqual(busy);
+    expect([refusals, waits()]).toEqual([['pool'], 0]);
+    await hold(1, 'ada', 'town', 'http://127.0.0.1:10');
+    first?.release();
+    first?.release();
+    expect(connections.count().held).toBe(2);
+    await hold(1, 'grace');
+    expect(await problemOf(take('grace'))).toEqual(busy);
+  });
+
+  it('are limited to sixteen times as many for all upstreams together', async () => {
+    const { connections, take, refusals } = start({ perUpstream: 1, personShare: 100 });
+    const leases: Lease[] = [];
+    const at = (nth: number) => `http://127.0.0.1:${9 + nth}`;
+    for (let nth = 0; nth < 16; nth += 1) leases.push(await take('ada', 'town', at(nth)));
+    expect(connections.count().held).toBe(16);
+    expect(await problemOf(take('grace', 'other town', at(16)))).toEqual(busy);
+    expect(refusals).toEqual(['process']);
+    // The refused request holds no connection of its upstream.
+    leases[0]?.release();
+    expect(await problemOf(take('grace', 'other town', at(16)))).toBe('taken');
+  });
+});
+
+describe('the pool of an upstream', () => {
+  it('is shared by requests to the same origin only', async () => {
+    const { take } = start();
+    const [one, same, other] = [await take(), await take('grace'), await take('ada', 'town', 'http://127.0.0.1:10')];
+    expect(one.dispatcher).toBe(same.dispatcher);
+    expect(one.dispatcher).not.toBe(other.dispatcher);
+  });
+
+  it('is closed once it was unused for more than a minute, counted from the last request', async () => {
+    const { take } = start();
+    const lease = await take();
+    const earlier = await take('ada', 'town', 'http://127.0.0.1:10');
+    vi.advanceTimersByTime(29_999);
+    earlier.release();
+    vi.advanceTimersByTime(1);
+    lease.release();
+    // The timer runs each half minute.
+    vi.advanceTimersByTime(60_000);
+    expect([isClosed(earlier), isClosed(lease)]).toEqual([true, false]);
+    vi.advanceTimersByTime(29_999);
+    expect(isClosed(lease)).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(isClosed(lease)).toBe(true);
+    expect((await take()).dispatcher).not.toBe(lease.dispatcher);
+  });
+
+  it('stays open while a request uses it, however many wait', async () => {
+    const { hold, take } = start();
+    const [first] = await hold(8);
+    vi.advanceTimersByTime(119_000);
+    const waiting = Array.from({ length: 8 }, () => problemOf(take()));
+    vi.advanceTimersByTime(2_000);
+    expect(isClosed(first)).toBe(false);
+    vi.advanceTimersByTime(10_000);
+    await Promise.all(waiting);
+    expect(isClosed(first)).toBe(false);
+  });
+});
+
+describe('the connection of a stream', () => {
+  it('belongs to it alone, counts in no share, and is closed with it', async () => {
+    const { connections, take } = start({ perUpstream: 1 });
+    const [one, other] = [connections.own(origin), connections.own(origin)];
+    expect(one.dispatcher).not.toBe(other.dispatcher);
+    expect(connections.count()).toEqual({ held: 0, waiting: 0 });
+    expect(await problemOf(take())).toBe('taken');
+    one.release();
+    one.release();
+    expect([isDestroyed(one), isDestroyed(other)]).toEqual([true, false]);
+  });
+});
+
+it('all connections and the timer end with the process', async () => {
+  const { connections, take } = start();
+  const leases = [await take(), connections.own(origin)];
+  await connections.close();
+  expect(leases.map(isDestroyed)).toEqual([true, true]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+describe('an upstream', () => {
+  it('is offered HTTP/1.1 only, because upgrades and trailers are proxied as HTTP/1.1', async () => {
+    // undici would keep a timer of the fake clock for later connections.
+    vi.useRealTimers();
+    const { connections, take } = start();
+    const server = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    for (const lease of [await take('ada', 'town', url), connections.own(url)]) {
+      lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
+      const [socket] = await once(server, 'connection');
+      const [hello] = await once(socket, 'data');
+      // The list of protocols in the ClientHello (RFC 7301 section 3.1): each name follows its length.
+      expect(hello.includes('\x08http/1.1')).toBe(true);
+      expect(hello.includes('\x02h2')).toBe(false);
+      socket.destroy();
+    }
+  });
+});

@@ -1,0 +1,194 @@
+// Tests the minimum rate of bodies with a fake clock and bodies that a test moves: 1,024 B/s over windows of 12 s.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTransferRate, type PacedBody, type TransferRate } from './transfer-rate.ts';
+
+const least = 1_024;
+const window = 12_000;
+let rate: TransferRate;
+beforeEach(() => {
+  vi.useFakeTimers();
+  rate = createTransferRate({ least, window });
+});
+afterEach(() => {
+  rate.close();
+  vi.useRealTimers();
+});
+
+/** A body that waits for its client, which sends `perSecond` bytes in each second. */
+function body(perSecond: number) {
+  const paced = {
+    passed: 0,
+    isWaiting: true,
+    perSecond,
+    looks: 0,
+    look() {
+      if (paced.looks > 0 && paced.isWaiting) paced.passed += paced.perSecond;
+      paced.looks += 1;
+    },
+  };
+  return paced satisfies PacedBody;
+}
+
+/** Watches a body. Returns the number of the seconds after which it was ended. */
+function watched(of: PacedBody): { ended: number[]; stop: () => void } {
+  const ended: number[] = [];
+  const began = performance.now();
+  return { ended, stop: rate.watch(of, () => ended.push((performance.now() - began) / 1_000)) };
+}
+
+describe('a body whose client is slow', () => {
+  it.each([0, 1, least - 1])('of %i B/s is ended after one window, once', (perSecond) => {
+    const { ended } = watched(body(perSecond));
+    vi.advanceTimersByTime(window - 1);
+    expect(ended).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(ended).toEqual([12]);
+    vi.advanceTimersByTime(10 * window);
+    expect(ended).toEqual([12]);
+  });
+
+  it.each([least, least + 1, 1_000_000])('of %i B/s is never ended', (perSecond) => {
+    const { ended } = watched(body(perSecond));
+    vi.advanceTimersByTime(10 * window);
+    expect(ended).toEqual([]);
+  });
+
+  it('is judged by the last window only, so that a fast beginning does not help for long', () => {
+    const slow = body(1_000_000);
+    const { ended } = watched(slow);
+    vi.advanceTimersByTime(10 * window);
+    slow.perSecond = 0;
+    vi.advanceTimersByTime(window - 1);
+    expect(ended).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(ended).toEqual([132]);
+  });
+
+  it('is judged six times in a window', () => {
+    const slow = body(1_000_000);
+    const { ended } = watched(slow);
+    // Half of the time between two judgements after the last one.
+    vi.advanceTimersByTime(10 * window + 1_000);
+    slow.perSecond = 0;
+    vi.advanceTimersByTime(10 * window);
+    expect(ended).toEqual([134]);
+  });
+
+  it('may pause for less than a window if it then catches up', () => {
+    const bursts = body(0);
+    const { ended } = watched(bursts);
+    for (let burst = 0; burst < 10; burst += 1) {
+      vi.advanceTimersByTime(window - 1_000);
+      bursts.passed += (least * window) / 1_000;
+      vi.advanceTimersByTime(1_000);
+    }
+    expect(ended).toEqual([]);
+  });
+
+  it('is not blamed for the time in which the proxy does not wait for it', () => {
+    const slow = body(0);
+    const { ended } = watched(slow);
+    vi.advanceTimersByTime(window - 1_000);
+    slow.isWaiting = false;
+    vi.advanceTimersByTime(10 * window);
+    expect(ended).toEqual([]);
+    slow.isWaiting = true;
+    vi.advanceTimersByTime(1_000);
+    expect(ended).toEqual([132]);
+  });
+
+  it('is judged separately from other bodies', () => {
+    const [first, fast, second] = [watched(body(0)), watched(body(least)), watched(body(0))];
+    vi.advanceTimersByTime(2 * window);
+    expect([first.ended, fast.ended, second.ended]).toEqual([[12], [], [12]]);
+  });
+
+  it('is not ended once it is complete', () => {
+    const { ended, stop } = watched(body(0));
+    const other = watched(body(0));
+    vi.advanceTimersByTime(window - 1_000);
+    stop();
+    vi.advanceTimersByTime(2 * window);
+    expect([ended, other.ended]).toEqual([[], [12]]);
+  });
+
+  it('is not ended if the end of another body has ended it', () => {
+    const stops: (() => void)[] = [];
+    rate.watch(body(0), () => stops[0]?.());
+    const { ended, stop } = watched(body(0));
+    stops.push(stop);
+    vi.advanceTimersByTime(2 * window);
+    expect(ended).toEqual([]);
+  });
+
+  it('is not looked at after it is complete', () => {
+    const paced = body(least);
+    const { stop } = watched(paced);
+    stop();
+    vi.advanceTimersByTime(window);
+    expect(paced.looks).toBe(1);
+  });
+
+  it('is not ended for a timer that this process runs late', () => {
+    const { ended } = watched(body(0));
+    vi.advanceTimersByTime(1_000);
+    // The process does nothing for an hour. Then the timer runs, and only two intervals count.
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000);
+    vi.advanceTimersByTime(10_000);
+    expect(ended).toEqual([]);
+    vi.advanceTimersByTime(1_000);
+    clock.mockRestore();
+    expect(ended).toHaveLength(1);
+  });
+
+  it('counts only the bytes since it is watched', () => {
+    const slow = body(0);
+    slow.passed = 1_000_000;
+    const { ended } = watched(slow);
+    vi.advanceTimersByTime(window);
+    expect(ended).toEqual([12]);
+  });
+
+  it('may be one that counts its bytes itself', () => {
+    const { ended } = watched({ passed: 0, isWaiting: true });
+    vi.advanceTimersByTime(window);
+    expect(ended).toEqual([12]);
+  });
+});
+
+describe('the check of all bodies', () => {
+  it('runs each second, or six times in a short window', () => {
+    const paced = body(least);
+    watched(paced);
+    vi.advanceTimersByTime(10_000);
+    expect(paced.looks).toBe(1 + 10);
+    const hasty = createTransferRate({ least, window: 600 });
+    const other = body(0);
+    const end = vi.fn();
+    hasty.watch(other, end);
+    vi.advanceTimersByTime(599);
+    expect([other.looks, end.mock.calls.length]).toEqual([1 + 5, 0]);
+    vi.advanceTimersByTime(1);
+    expect(end).toHaveBeenCalledOnce();
+    hasty.close();
+  });
+
+  it('stops when the process ends', () => {
+    const { ended } = watched(body(0));
+    rate.close();
+    vi.advanceTimersByTime(10 * window);
+    expect([ended, vi.getTimerCount()]).toEqual([[], 0]);
+  });
+});
+
+describe('no minimum', () => {
+  it('ends no body', () => {
+    const free = createTransferRate({ least: 0, window });
+    const end = vi.fn();
+    free.watch(body(0), end);
+    vi.advanceTimersByTime(10 * window);
+    expect(end).not.toHaveBeenCalled();
+    free.close();
+  });
+});

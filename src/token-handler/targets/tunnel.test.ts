@@ -1,0 +1,252 @@
+// Tests how the two connections of a WebSocket are joined and closed, with connections in memory and a fake clock.
+import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type Duplex, duplexPair } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { HttpResponse } from '../../service/http/request-context.ts';
+import { serveUpgrades } from '../../service/http/upgrades.ts';
+import { cut, ignore, keepOpen } from './client-socket.ts';
+import { noticeLeaving, openTunnel } from './tunnel.ts';
+
+beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => vi.useRealTimers());
+
+const turn = async () => {
+  for (let nth = 0; nth < 5; nth += 1) await new Promise(setImmediate);
+};
+
+/** Collects what arrives at an end of a connection. */
+function receiver(end: Duplex) {
+  const received = { text: '' };
+  end
+    .on('error', () => undefined)
+    .on('data', (chunk: Buffer) => {
+      received.text += chunk.toString('latin1');
+    });
+  return received;
+}
+
+interface Upgrading {
+  /** What the client sent after its request. */
+  head?: string;
+}
+
+/** A client that has asked for an upgrade, and the upstream that it is to be joined with. */
+function upgrading({ head = '' }: Upgrading = {}) {
+  const [client, ofClient] = duplexPair();
+  const [upstream, ofUpstream] = duplexPair();
+  const request = new IncomingMessage(Object.assign(ofClient, { setTimeout: () => undefined }) as unknown as Socket);
+  Object.assign(request, { method: 'GET', httpVersionMajor: 1, httpVersionMinor: 1, httpVersion: '1.1' });
+  const server = createServer();
+  let response = {} as HttpResponse;
+  serveUpgrades(server, (_request, plain) => {
+    response = Object.assign(plain as ServerResponse, { locals: { requestId: 'one' } }) as HttpResponse;
+  });
+  server.emit('upgrade', request, ofClient, Buffer.from(head));
+  const open = (headers: object = {}, status = 101) =>
+    openTunnel(request, response, {
+      ...{ status, upstream: ofUpstream },
+      headers: { upgrade: 'websocket', connection: 'Upgrade', ...headers },
+    });
+  return { client, ofClient, upstream, ofUpstream, request, response, open };
+}
+
+/** An open tunnel whose head has been read. */
+async function joined() {
+  const tunnel = upgrading();
+  const [atClient, atUpstream] = [receiver(tunnel.client), receiver(tunnel.upstream)];
+  tunnel.open();
+  await turn();
+  atClient.text = '';
+  return { ...tunnel, atClient, atUpstream };
+}
+
+describe('the response to an upgrade', () => {
+  it('has the headers of the upstream, each value on its line, and the id of the request', async () => {
+    const { client, open, response } = upgrading();
+    const received = receiver(client);
+    open({ 'sec-websocket-accept': 'abc', 'x-two': ['a', 'b'], 'x-byte': '\xe9', 'set-cookie': ['a=b'] });
+    await turn();
+    expect(received.text.split('\r\n')).toEqual([
+      ...['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket', 'X-Request-Id: one'],
+      ...['sec-websocket-accept: abc', 'x-two: a', 'x-two: b', 'x-byte: \xe9', '', ''],
+    ]);
+    expect(response.statusCode).toBe(101);
+  });
+
+  it('to another protocol is refused, and its error does not end the process', async () => {
+    const { client, ofUpstream, open } = upgrading();
+    const received = receiver(client);
+    expect(() => open({ upgrade: 'h2c' })).toThrow(/protocol/);
+    ofUpstream.emit('error', new Error('undici destroys the socket'));
+    await turn();
+    expect(received.text).toBe('');
+  });
+
+  it('closes both connections if the request asked for none', async () => {
+    const { upstream, ofUpstream } = upgrading();
+    receiver(upstream);
+    const request = new IncomingMessage({} as Socket);
+    const destroyed = vi.fn();
+    openTunnel(request, { destroy: destroyed } as unknown as HttpResponse, {
+      ...{ status: 200, headers: {}, upstream: ofUpstream },
+    });
+    await turn();
+    expect([ofUpstream.destroyed, destroyed.mock.calls.length]).toEqual([true, 1]);
+  });
+});
+
+describe('an open tunnel', () => {
+  it('carries data in both directions, and first what the client had sent early', async () => {
+    const { client, upstream, open } = upgrading({ head: 'early ' });
+    const [atClient, atUpstream] = [receiver(client), receiver(upstream)];
+    open();
+    client.write('later');
+    upstream.write('back');
+    await turn();
+    expect(atUpstream.text).toBe('early later');
+    expect(atClient.text.split('\r\n\r\n')[1]).toBe('back');
+  });
+
+  it('closes one side when the other one breaks', async () => {
+    const first = await joined();
+    first.ofClient.destroy(new Error('broken'));
+    await turn();
+    expect(first.ofUpstream.destroyed).toBe(true);
+    const second = await joined();
+    second.ofUpstream.destroy(new Error('broken'));
+    await turn();
+    expect(second.ofClient.destroyed).toBe(true);
+  });
+
+  it.each(['client', 'upstream'] as const)('gives the other side two seconds after the end of the %s', async (side) => {
+    const tunnel = await joined();
+    const other = side === 'client' ? tunnel.ofUpstream : tunnel.ofClient;
+    tunnel[side].write('bye');
+    tunnel[side].end();
+    await turn();
+    expect(side === 'client' ? tunnel.atUpstream.text : tunnel.atClient.text).toBe('bye');
+    vi.advanceTimersByTime(1_999);
+    expect(other.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(other.destroyed).toBe(true);
+  });
+
+  it('leaves no timer behind if the other side closes in that time', async () => {
+    const { client, ofUpstream } = await joined();
+    client.end();
+    await turn();
+    expect(vi.getTimerCount()).toBe(1);
+    ofUpstream.destroy();
+    await turn();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ignores errors of its connections, which also close them', async () => {
+    const { ofClient, ofUpstream } = await joined();
+    // Without a listener, these would throw.
+    for (const end of [ofClient, ofUpstream]) end.emit('error', new Error('broken'));
+  });
+});
+
+describe('a client that ends its connection during the handshake', () => {
+  it('is noticed', async () => {
+    const { client, ofClient, request } = upgrading();
+    receiver(client);
+    noticeLeaving(request);
+    client.end();
+    await turn();
+    expect(ofClient.destroyed).toBe(true);
+  });
+
+  it('is not noticed before the upstream has its early data, which stays in the connection', async () => {
+    const { client, upstream, ofClient, request, open } = upgrading();
+    receiver(client);
+    const received = receiver(upstream);
+    const stop = noticeLeaving(request);
+    client.write('early');
+    await turn();
+    expect([ofClient.destroyed, ofClient.readableLength]).toEqual([false, 5]);
+    stop();
+    open();
+    await turn();
+    expect(received.text).toBe('early');
+  });
+
+  it('has an ordinary tunnel if it ends after the upstream has switched', async () => {
+    const { client, ofClient, request, upstream, open } = upgrading();
+    receiver(client);
+    receiver(upstream);
+    noticeLeaving(request)();
+    expect(['readable', 'end'].map((name) => ofClient.listenerCount(name))).toEqual([0, 0]);
+    open();
+    client.end();
+    await turn();
+    expect(ofClient.destroyed).toBe(false);
+  });
+
+  it('is nothing to notice for a request without an upgrade', () => {
+    noticeLeaving(new IncomingMessage({} as Socket))();
+  });
+});
+
+describe('the connection of a client', () => {
+  it('has no idle timeout during a stream, and is probed each minute', () => {
+    const calls: unknown[][] = [];
+    const socket = {
+      setTimeout: (...args: unknown[]) => void calls.push(args),
+      setKeepAlive: (...args: unknown[]) => void calls.push(args),
+    };
+    const response = { locals: {} } as HttpResponse;
+    const before = performance.now();
+    keepOpen({ socket } as unknown as IncomingMessage, response);
+    expect(calls).toEqual([[0], [true, 60_000]]);
+    expect(response.locals.began).toBeGreaterThanOrEqual(before);
+    expect(ignore()).toBeUndefined();
+  });
+
+  /** Begins a response over a real connection, and calls `act`. Returns what the client sees at the end. */
+  async function beginning(act: (response: HttpResponse) => void): Promise<string> {
+    const server = createServer((_request, response) => {
+      response.write('some');
+      act(response as HttpResponse);
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    return new Promise((resolve) => {
+      socket.resume().once('error', ({ code }: NodeJS.ErrnoException) => resolve(String(code)));
+      socket.once('end', () => resolve('end'));
+    });
+  }
+
+  it('is reset when a response is cut, so that the response does not seem complete', async () => {
+    let isDestroyed: boolean | undefined;
+    const seen = await beginning((response) => {
+      setImmediate(() => {
+        cut(response);
+        isDestroyed = response.destroyed;
+      });
+    });
+    expect([seen, isDestroyed]).toEqual(['ECONNRESET', true]);
+  });
+
+  it('is not closed in another way while the reset has to wait', async () => {
+    let isDestroyed: boolean | undefined;
+    await beginning((response) => {
+      setImmediate(() => {
+        response.socket?.end();
+        cut(response);
+        isDestroyed = response.destroyed;
+      });
+    });
+    expect(isDestroyed).toBe(false);
+  });
+
+  it('that is gone leaves only the response to be ended', () => {
+    const destroy = vi.fn();
+    cut({ socket: null, destroy } as unknown as HttpResponse);
+    expect(destroy).toHaveBeenCalledOnce();
+  });
+});

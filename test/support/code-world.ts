@@ -1,0 +1,121 @@
+// A database of forms with the store of their codes, a clock that only the test moves, and a notification service in
+// memory that sends and checks codes. The test decides how a call to that service ends.
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { createCodeHashes } from '../../src/forms/codes/code.ts';
+import { createCodeStore } from '../../src/forms/codes/store.ts';
+import { createVerification, type VerificationOptions } from '../../src/forms/codes/verification.ts';
+import { formMigrations } from '../../src/forms/expiry/migrations.ts';
+import type { Applicant, Form } from '../../src/forms/forms/form.ts';
+import type { Notifications } from '../../src/platform/notifications.ts';
+import type { Claim } from '../../src/service/limits/fair-queue.ts';
+import { type SharedPool, unsharedPool } from '../../src/service/postgres/shared-pool.ts';
+import { createTestDatabase } from './postgres.ts';
+
+export const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
+export const kiosk = { issuer: 'https://access.example.org/auth/realms/demo', subject: 'kiosk' };
+export const otherKiosk = { ...kiosk, subject: 'other-kiosk' };
+
+type Sent = Parameters<Notifications['sendCode']>[0];
+type Checked = Parameters<Notifications['checkCode']>[0];
+
+/** The notification service: RIGHT is the right code of every form. */
+export interface CodeService {
+  sent: Sent[];
+  checked: Checked[];
+  channels: readonly string[] | undefined;
+  /** Runs in place of a send. */
+  onSend: (request: Sent) => Promise<void>;
+  /** Decides whether a code is right. */
+  onCheck: (request: Checked) => Promise<boolean>;
+}
+
+export type CodeWorld = Awaited<ReturnType<typeof startCodeWorld>>;
+
+export async function startCodeWorld() {
+  const database = await createTestDatabase(formMigrations.directory);
+  const pool = new pg.Pool({ connectionString: database.url, max: 10 });
+  let moment = Date.parse('2026-03-20T10:00:00.123Z');
+  const now = () => new Date(moment);
+  const claims: Claim[] = [];
+  const shared = unsharedPool(pool);
+  const noted: SharedPool = {
+    query(claim, text, values) {
+      claims.push(claim);
+      return shared.query(claim, text, values);
+    },
+    transaction(claim, work) {
+      claims.push(claim);
+      return shared.transaction(claim, work);
+    },
+  };
+  const store = createCodeStore(noted);
+  const hashes = createCodeHashes('a key of tests');
+
+  /** Adds a form. By default, its applicant has an email address of its own. */
+  async function addForm(changes: Partial<Pick<Form, 'applicant' | 'subscriberId' | 'tenantId'>> = {}): Promise<Form> {
+    const id = randomUUID();
+    const form: Form = {
+      ...{ id, tenantId, definitionId: 'permit', status: 'Draft', created: now(), issuer: 'core' },
+      ...{ createdBy: { id: 'kiosk', name: 'Kiosk' }, anonymousApplicant: true, lastAccessed: now(), locked: null },
+      ...{ applicant: emailTo(`${id}@example.org`), subscriberId: `subscriber of ${id}`, submitted: null, held: false },
+      ...{ holdReason: null, heldBy: null, revision: '1' },
+      ...changes,
+    };
+    await pool.query(
+      `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
+        anonymous_applicant, one_per_applicant, applicant, last_accessed, subscriber_id)
+      VALUES ($1, $2, 'permit', 'Draft', $3, '{"id":"kiosk","name":"Kiosk"}', 'core', true, false, $4, $3, $5)`,
+      [id, form.tenantId, form.created, form.applicant, form.subscriberId],
+    );
+    return form;
+  }
+
+  return {
+    ...{ pool, store, hashes, now, claims, addForm },
+    advance(milliseconds: number) {
+      moment += milliseconds;
+    },
+    /** Creates a service and a verification that uses it. `counted` has the outcomes that the metric counts. */
+    createVerification(changes: Partial<VerificationOptions> = {}) {
+      const service: CodeService = {
+        ...{ sent: [], checked: [], channels: undefined },
+        onSend: async () => undefined,
+        onCheck: async ({ code }) => code === 'RIGHT',
+      };
+      const counted: string[] = [];
+      const verification = createVerification({
+        ...{ store, hashes, clock: now, channels: ['email', 'sms'], codeLifetime: 600_000 },
+        notifications: {
+          codeChannels: () => service.channels,
+          sendCode(request) {
+            service.sent.push(request);
+            return service.onSend(request);
+          },
+          checkCode(request) {
+            service.checked.push(request);
+            return service.onCheck(request);
+          },
+        },
+        subscribeNow: async (formId) => `new subscriber of ${formId}`,
+        count: (outcome) => void counted.push(outcome),
+        ...changes,
+      });
+      return { ...verification, service, counted };
+    },
+    async close() {
+      await pool.end();
+      await database.drop();
+    },
+  };
+}
+
+export const emailTo = (address: string): Applicant => ({ channels: [{ channel: 'email', address }] });
+
+/** Returns the Problem with which `work` failed; undefined if it succeeded. */
+export function problemOf(work: Promise<unknown>) {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error as { slug?: string; kind?: string; headers?: Record<string, string> },
+  );
+}

@@ -1,0 +1,67 @@
+// An identity provider on loopback whose responses a test scripts, for faults and refusals that no real one has. Without a
+// script, it responds to discovery only.
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ProviderCall {
+  /** Such as `POST /auth/realms/demo/token`. */
+  line: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** `hang up` closes the connection, `silence` never responds. A body that is no text is sent as JSON. */
+export type ProviderReply =
+  | 'hang up'
+  | 'silence'
+  | { status: number; body?: unknown; headers?: Record<string, string> };
+
+export interface ScriptedProvider {
+  /** `http://127.0.0.1:<port>/auth` */
+  url: string;
+  calls: ProviderCall[];
+  /** Members that replace those of the discovery document. */
+  metadata: Record<string, unknown>;
+  /** Replies by line. A list has one reply for each call, and the last one for all further calls. */
+  script: Record<string, ProviderReply | ProviderReply[]>;
+  close(): void;
+}
+
+export async function startScriptedProvider(): Promise<ScriptedProvider> {
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const call = { line: `${request.method} ${request.url}`, headers: request.headers, body };
+    provider.calls.push(call);
+    reply(response, replyTo(call.line));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth`;
+
+  function replyTo(line: string): ProviderReply {
+    const scripted = provider.script[line];
+    if (Array.isArray(scripted)) return (scripted.length > 1 ? scripted.shift() : scripted[0]) ?? { status: 404 };
+    const realm = /^GET (\/auth\/realms\/[^/]+)\/\.well-known\/openid-configuration$/.exec(line)?.[1];
+    if (scripted || realm === undefined) return scripted ?? { status: 404 };
+    const issuer = new URL(realm, url).href;
+    const endpoints = { registration_endpoint: `${issuer}/clients`, token_endpoint: `${issuer}/token` };
+    return { status: 200, body: { issuer, ...endpoints, ...provider.metadata } };
+  }
+
+  const provider: ScriptedProvider = {
+    ...{ url, calls: [], metadata: {}, script: {} },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  return provider;
+}
+
+function reply(response: ServerResponse, given: ProviderReply): void {
+  if (given === 'silence') return;
+  if (given === 'hang up') return void response.destroy();
+  const { status, body, headers } = given;
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
