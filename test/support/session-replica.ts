@@ -111,7 +111,9 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const topology = options.redisUrl === undefined ? undefined : ({ kind: 'server', url: options.redisUrl } as const);
   const redis = topology && createRedis({ settings: { topology }, log, metrics });
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
-  if (redis) for (let waited = 0; !redis.tracked.isLive && waited < 60_000; waited += 10) await delay(10);
+  // A Redis without client tracking never becomes live, and the log then says so.
+  const isSettled = () => redis === undefined || redis.tracked.isLive || captured.text().includes('no client tracking');
+  for (let waited = 0; !isSettled() && waited < 60_000; waited += 10) await delay(10);
   const addresses = createProviderAddresses({
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,

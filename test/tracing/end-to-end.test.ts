@@ -70,6 +70,8 @@ async function createDraft(browser: SiteBrowser): Promise<string> {
 
 const named = (service: string, name: string) => (span: CollectedSpan) =>
   span.service === service && span.name === name;
+const untilExported = (...needed: [service: string, name: string][]) =>
+  collector.until((spans) => needed.every(([service, name]) => spans.some(named(service, name))));
 const inTrace = (id: string) => collector.spans.filter((span) => span.traceId === id);
 
 function find(spans: CollectedSpan[], service: string, name: string): CollectedSpan {
@@ -84,7 +86,12 @@ describe('one request through the proxy', () => {
 
   it('is one trace through the token handler and the form service', async () => {
     formId = await createDraft(await signIn());
-    await collector.until((spans) => spans.some(named('platform-server', 'job deliver')));
+    // Each process exports its spans in the order in which they end, independently of the others.
+    await untilExported(
+      ['token-handler', 'POST /token-handler/v1/targets/:targetId/*path'],
+      ['form-service', 'deliver form-created'],
+      ['platform-server', 'job deliver'],
+    );
     const spans = inTrace(traceId);
     const proxied = find(spans, 'token-handler', 'POST /token-handler/v1/targets/:targetId/*path');
     const upstream = find(spans, 'token-handler', 'POST upstream');
@@ -127,7 +134,7 @@ describe('one request through the proxy', () => {
       env: { PATH: process.env.PATH, ...settings, WARN_BEFORE: 'P0D', LOCK_AFTER: 'PT1S' },
     });
     expect((await once(child, 'exit'))[0]).toBe(0);
-    await collector.until((spans) => spans.some(named('form-service', 'deliver form-locked')));
+    await untilExported(['reconciler', 'reconcile'], ['form-service', 'deliver form-locked']);
     const run = find(collector.spans, 'reconciler', 'reconcile');
     const spans = inTrace(run.traceId);
     expect(find(spans, 'reconciler', 'lock').parentId).toBe(run.spanId);

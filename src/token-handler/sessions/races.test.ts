@@ -83,7 +83,7 @@ async function raceMany(all: SessionReplica[], count: number): Promise<void> {
 }
 
 describe('a session that ends during refreshes, touches and requests', () => {
-  it('does not come back on three replicas with Redis', { timeout: 240_000 }, async () => {
+  it('does not come back on three replicas with Redis', { timeout: 480_000 }, async () => {
     const place = { access, redisUrl: redis.url, refresh };
     const all = await Promise.all([startSessionReplica(place), startSessionReplica(place), startSessionReplica(place)]);
     await raceMany(all, races);

@@ -53,8 +53,9 @@ it('are spans with method, operation and status', async () => {
     ]),
   );
   const redeemed = collector.spans.find(({ attributes }) => attributes['formgate.operation'] === 'token');
-  const parent = collector.spans.find(({ spanId }) => spanId === redeemed?.parentId);
-  expect(parent?.name).toBe('GET /token-handler/clients/:clientId/callback');
+  // The span of the request ends last, so it may be exported later.
+  const parent = () => collector.spans.find(({ spanId }) => spanId === redeemed?.parentId);
+  await expect.poll(() => parent()?.name).toBe('GET /token-handler/clients/:clientId/callback');
 
   const call = provider.exchanges.find(({ method, body }) => method === 'POST' && body.includes('code='));
   const secrets = [...new URLSearchParams(call?.body).entries()].filter(([name]) => /^code/.test(name));
