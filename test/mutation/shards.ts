@@ -47,9 +47,10 @@ export const shards: Readonly<Record<string, Shard>> = {
     ],
   },
   'sign-in': {
-    modules: [`${signIn}/id-token.ts`, `${signIn}/sign-in.ts`, `${signIn}/failing-clients.ts`],
-    tests: [`${signIn}/id-token.test.ts`, `${signIn}/sign-in.test.ts`, `${signIn}/failing-clients.test.ts`],
+    modules: [`${signIn}/id-token.ts`, `${signIn}/failing-clients.ts`],
+    tests: [`${signIn}/id-token.test.ts`, `${signIn}/failing-clients.test.ts`],
   },
+  'sign-in-addresses': { modules: [`${signIn}/sign-in.ts`], tests: [`${signIn}/sign-in.test.ts`] },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
   'session-rules': {
     modules: [`${sessions}/session.ts`, `${sessions}/session-indexes.ts`],
