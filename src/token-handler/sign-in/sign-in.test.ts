@@ -110,6 +110,8 @@ describe('an address that a code may be sent to', () => {
     ['http://app.example.org/a/...', undefined],
     ['https://app.example.org/x/..', 'must not contain dot segments'],
     ['https://app.example.org/%2E/', 'must not contain dot segments'],
+    ['https://app.example.org/a b', 'must be an absolute http or https URL'],
+    ['https://app.example.org/a\nb', 'must be an absolute http or https URL'],
   ])('%s: %s', (text, problem) => {
     expect(addressProblem(text)).toBe(problem);
   });

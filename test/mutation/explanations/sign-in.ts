@@ -51,4 +51,21 @@ export const signIn: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'a URL without a path has the path `/`.',
   },
+  {
+    file: 'src/token-handler/sign-in/sign-in.ts',
+    text: 'const [, authority] = absolutePattern.exec(text) ?? [];',
+    changes: [['[]', '["Stryker was here"]']],
+    kind: 'equivalent',
+    why: 'a default for a text that did not match: it has no second part either.',
+  },
+  {
+    file: 'src/token-handler/sign-in/sign-in.ts',
+    text: "return absolutePattern.exec(url)?.[2] ?? '';",
+    changes: [
+      ['absolutePattern.exec(url)?.[2]', 'absolutePattern.exec(url)[2]'],
+      ["''", '"Stryker was here!"'],
+    ],
+    kind: 'equivalent',
+    why: 'only valid URLs get here, and a URL without a path has neither dot segments nor the ending of a callback.',
+  },
 ];
