@@ -96,6 +96,7 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],
     tests: [`${clients}/provided-client-rules.test.ts`, `${clients}/provider-registration.test.ts`],
   },
+  registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
   policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
   retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
 };
