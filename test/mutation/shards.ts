@@ -219,6 +219,7 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${targets}/proxied-request.ts`],
     tests: [`${targets}/proxied-request-rules.test.ts`],
   },
+  registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */

@@ -332,6 +332,8 @@ describe('a token is rejected with 401', () => {
       (await refusal(verify(jwt, audiences))).detail;
     const otherKey = { ...key, kid: 'other' };
     expect(await reasonOf(' ')).toBe('The request has no bearer token.');
+    const basic = (async () => verifier.verify('Basic x', 'any'))();
+    expect((await refusal(basic)).detail).toBe('The request has no bearer token.');
     expect(await reasonOf('x')).toBe('The token is not a JWT.');
     expect(await reasonOf(await token({ iss: 'https://evil.example' }))).toBe('The token is from another issuer.');
     expect(await reasonOf(await token({ iss: server.issuer('x') }))).toBe(
