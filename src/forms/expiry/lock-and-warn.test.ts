@@ -125,7 +125,7 @@ describe('batches', () => {
   it('scan each definition from its oldest form, and each form once', async () => {
     const other = createBatches(world, { lockAfter: 5 * day });
     for (let nth = 0; nth < 3; nth += 1) await batches.add({ age: 20 * day });
-    for (let nth = 0; nth < 2; nth += 1) await other.add({ age: (10 + nth) * day });
+    for (let nth = 0; nth < 2; nth += 1) await other.add({ age: (30 + nth) * day });
     const policies = [...batches.policies, ...other.policies];
     const first = await batches.run('lock', { position: { policies }, limit: 2 });
     expect(first).toMatchObject({ walked: 2, locked: 2, next: { policies } });
@@ -134,6 +134,14 @@ describe('batches', () => {
     const third = await batches.run('lock', { position: second.next ?? { policies: [] }, limit: 2 });
     expect(third).toEqual({ ...nothing, walked: 1, locked: 1 });
     expect((await other.runAll('lock', 2)).locked).toBe(0);
+  });
+
+  it('begin each definition anew, also with a form at the bound whose id is lower than that of the last form', async () => {
+    const other = createBatches(world);
+    await batches.add({ age: 13 * day });
+    const lowest = '00000000-0000-0000-0000-000000000001';
+    await world.pool.query('UPDATE forms SET id = $1 WHERE id = $2', [lowest, await other.add({ age: 15 * day })]);
+    expect((await batches.runAll('warn', 1, [...batches.policies, ...other.policies])).warned).toBe(2);
   });
 
   it('continue after the last scanned form even if it was not changed', async () => {
