@@ -227,7 +227,7 @@ describe('a store that fails', () => {
     expect(attempts.isWithdrawing(found.session.handle)).toBe(true);
     expect((await stored(found))?.state.intent).toBeDefined();
     expect(queue.running).toBe(0);
-    await vi.waitFor(() => expect(attempts.isWithdrawing(found.session.handle)).toBe(false), 2_000);
+    await expect.poll(() => attempts.isWithdrawing(found.session.handle)).toBe(false);
     expect((await stored(found))?.state).toEqual(found.state);
     expect([calls(), world.presented, lines()]).toEqual([2, [], []]);
   });
