@@ -200,7 +200,15 @@ describe('a failure of the token endpoint', () => {
     const problem = new Problem('unavailable');
     expect(signInProblem(problem)).toBe(problem);
     expect(failureKind(problem)).toBe('sign-in');
+    expect(failureKind(new Problem('internal'))).toBe('sign-in');
     expect(failureKind(new Problem('not-found'))).toBeUndefined();
+  });
+
+  it('of openid-client is judged by its code, also without a cause', () => {
+    const failure = new oidc.ClientError('unexpected', { code: 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED' });
+    expect(failureKind(failure)).toBe('invalid-token-response');
+    expect(failureKind(new oidc.ClientError('unexpected'))).toBe('sign-in');
+    expect(signInProblem(failure)).toMatchObject({ slug: 'dependency-failed' });
   });
 
   it.each<[() => Response | Promise<Response>]>([
