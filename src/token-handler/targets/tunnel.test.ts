@@ -1,4 +1,5 @@
 // Tests how the two connections of a WebSocket are joined and closed, with connections in memory and a fake clock.
+import { once } from 'node:events';
 import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
@@ -157,6 +158,22 @@ describe('a client that ends its connection during the handshake', () => {
     client.end();
     await turn();
     expect(ofClient.destroyed).toBe(true);
+  });
+
+  it('is noticed over a network connection, too', async () => {
+    const server = createServer();
+    onTestFinished(() => void server.close());
+    const accepted = Promise.withResolvers<Socket>();
+    serveUpgrades(server, (request) => {
+      noticeLeaving(request);
+      accepted.resolve(request.socket);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').resume();
+    client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    const socket = await accepted.promise;
+    client.end();
+    await once(socket, 'close', { signal: AbortSignal.timeout(3_000) });
   });
 
   it('is not noticed before the upstream has its early data, which stays in the connection', async () => {
