@@ -205,7 +205,8 @@ describe('a failure of the token endpoint', () => {
   });
 
   it('of openid-client is judged by its code, also without a cause', () => {
-    const failure = new oidc.ClientError('unexpected', { code: 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED' });
+    const code = 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED';
+    const failure = Object.assign(new oidc.ClientError('unexpected'), { code });
     expect(failureKind(failure)).toBe('invalid-token-response');
     expect(failureKind(new oidc.ClientError('unexpected'))).toBe('sign-in');
     expect(signInProblem(failure)).toMatchObject({ slug: 'dependency-failed' });
