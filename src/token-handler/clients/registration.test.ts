@@ -54,7 +54,11 @@ describe('a sealed registration', () => {
     ['whose secret is the sealed token', { clientSecret: sealed.registrationAccessToken }],
     ['whose secret is not sealed', { clientSecret: 'the secret' }],
   ])('cannot be opened in a row %s', (_, changes) => {
-    expect(() => openRegistration(keys, { ...sealed, ...changes })).toThrow(KeyRingError);
+    const row = { ...sealed, ...changes };
+    expect(() => openRegistration(keys, row)).toThrow(KeyRingError);
+    // Also if only the secret does not belong to the row.
+    const registrationAccessToken = sealToken(keys, row, 'the token');
+    expect(() => openRegistration(keys, { ...row, registrationAccessToken })).toThrow(KeyRingError);
   });
 
   it.each([
