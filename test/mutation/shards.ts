@@ -220,6 +220,35 @@ export const shards: Readonly<Record<string, Shard>> = {
     tests: [`${targets}/proxied-request-rules.test.ts`],
   },
   registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
+  bodies: {
+    modules: [`${targets}/bodies.ts`, `${targets}/body-memory.ts`],
+    tests: [`${targets}/request-body.test.ts`, `${targets}/download.test.ts`, `${targets}/body-memory.test.ts`],
+  },
+  connections: {
+    modules: [`${targets}/connections.ts`, `${targets}/connection-lease.ts`],
+    tests: [`${targets}/connection-shares.test.ts`, `${targets}/connection-lease.test.ts`],
+  },
+  handler: {
+    modules: [`${targets}/handler.ts`],
+    tests: [`${targets}/handler.test.ts`, `${targets}/handler-rules.test.ts`],
+  },
+  'proxy-limits': {
+    modules: [`${targets}/streams.ts`, `${targets}/transfer-rate.ts`, `${targets}/request-watch.ts`],
+    tests: [`${targets}/stream-limits.test.ts`, `${targets}/slow-client.test.ts`, `${targets}/request-watch.test.ts`],
+  },
+  'proxy-rules': {
+    modules: [
+      `${targets}/proxy-failure.ts`,
+      `${targets}/proxy-outcome.ts`,
+      `${targets}/upstreams.ts`,
+      'src/service/http/cross-origin.ts',
+    ],
+    tests: [`${targets}/proxy-rules.test.ts`, `${targets}/upstreams.test.ts`, 'src/service/http/cross-origin.test.ts'],
+  },
+  tunnels: {
+    modules: [`${targets}/tunnel.ts`, `${targets}/client-socket.ts`],
+    tests: [`${targets}/tunnel.test.ts`],
+  },
 };
 
 /** Folders whose files decide who may do what, or keep secrets. */
