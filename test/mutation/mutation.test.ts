@@ -36,6 +36,13 @@ test('each shard mutates security-critical modules, and each module belongs to o
   expect(modules.filter((file) => !critical.has(file))).toEqual([]);
 });
 
+test('each stored result is of a shard that mutates its modules', () => {
+  const strangers = results.flatMap(({ shard, modules }) =>
+    modules.filter(({ file }) => !shards[shard]?.modules.includes(file)).map(({ file }) => `${file} in ${shard}`),
+  );
+  expect(strangers).toEqual([]);
+});
+
 test('the code of every survivor still exists (npm run mutation -- <shard> updates the results)', () => {
   for (const { shard, modules } of results)
     for (const { file, survivors } of modules) {

@@ -38,8 +38,10 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/response-headers.ts`,
       `${targets}/untrusted-headers.ts`,
       `${targets}/upstream-policy.ts`,
+      `${targets}/remembered.ts`,
     ],
     tests: [
+      `${targets}/remembered.test.ts`,
       `${targets}/header-rules.test.ts`,
       `${targets}/untrusted-headers.test.ts`,
       `${targets}/inert-types.test.ts`,
