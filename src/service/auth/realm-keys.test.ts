@@ -341,7 +341,7 @@ describe('a token that waits for a download', () => {
   });
 
   it('waits for the spacing of downloads, and for the budget of all realms', async () => {
-    const keys = create({ spacing: 25 });
+    const keys = create({ spacing: 1_000 });
     await outcomeOf(keys);
     const delayOf = async () => {
       const began = performance.now();
@@ -349,12 +349,12 @@ describe('a token that waits for a download', () => {
       misses.clear();
       return performance.now() - began;
     };
-    expect(await delayOf()).toBeGreaterThanOrEqual(20);
-    now += 25;
-    expect(await delayOf()).toBeLessThan(20);
-    now += 25;
-    reserved = 25;
-    expect(await delayOf()).toBeGreaterThanOrEqual(20);
+    expect(await delayOf()).toBeGreaterThanOrEqual(990);
+    now += 1_000;
+    expect(await delayOf()).toBeLessThan(990);
+    now += 1_000;
+    reserved = 1_000;
+    expect(await delayOf()).toBeGreaterThanOrEqual(990);
   });
 });
 

@@ -1,5 +1,5 @@
 // Tests how the credentials of a provided client are verified, for each response of an identity provider.
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
   type ProviderReply,
@@ -23,8 +23,8 @@ let stored: unknown[];
 
 beforeAll(async () => {
   provider = await startScriptedProvider();
-  return () => provider.close();
 });
+afterAll(() => provider.close());
 beforeEach(() => {
   provider.calls = [];
   provider.metadata = {};

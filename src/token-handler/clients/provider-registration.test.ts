@@ -185,7 +185,7 @@ describe('a registration', () => {
   });
 
   it('fails without a response in time, and a client may exist', async () => {
-    registration = create({ timeout: 50 });
+    registration = create({ timeout: 1_500 });
     expect(await replyWith('silence')).toMatchObject({ kind: 'failed', mayExist: true });
   });
 
@@ -333,7 +333,7 @@ describe('a registered client', () => {
   );
 
   it('is read if a change takes too long', async () => {
-    registration = create({ timeout: 50 });
+    registration = create({ timeout: 1_500 });
     const body = { ...fresh(), redirect_uris: redirectUris };
     expect(await change({ [put]: 'silence', [get]: { status: 200, body } })).toMatchObject({ kind: 'changed' });
   });

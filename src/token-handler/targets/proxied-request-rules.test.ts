@@ -10,7 +10,7 @@ import { type ProxyOfTest, type RunningProxy, startProxy } from '../../../test/s
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.ts';
 
-const timeout = { timeout: 1_500, interval: 5 };
+const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
   // Every request releases its connection and its session, however it ended.
@@ -226,21 +226,21 @@ describe('an upstream that does not begin its response', () => {
   });
 
   it('is not blamed for a client that pauses within its body', async () => {
-    await start(answerWhenRead, { firstByte: 40 });
+    await start(answerWhenRead, { firstByte: 1_000 });
     const { request, answer } = proxy.start('POST', { 'Content-Length': 6 });
     request.write('xxx');
-    await delay(120);
+    await delay(1_200);
     request.end('yyy');
     expect((await answer).statusCode).toBe(200);
     (await answer).resume();
   });
 
   it('has its time after each piece of the body', async () => {
-    await start(answerWhenRead, { firstByte: 150 });
+    await start(answerWhenRead, { firstByte: 1_500 });
     const { request, answer } = proxy.start('POST', { 'Content-Length': 4 });
     for (const piece of 'body') {
       request.write(piece);
-      await delay(60);
+      await delay(500);
     }
     expect((await answer).statusCode).toBe(200);
     (await answer).resume();
@@ -250,9 +250,9 @@ describe('an upstream that does not begin its response', () => {
     await start(
       (_request, response) => {
         response.write('a');
-        setTimeout(() => response.end('b'), 120);
+        setTimeout(() => response.end('b'), 1_200);
       },
-      { firstByte: 40 },
+      { firstByte: 1_000 },
     );
     expect((await sent()).content).toBe('ab');
   });
@@ -395,9 +395,9 @@ describe('a WebSocket', () => {
   });
 
   it('outlives the time in which an upstream must begin its response', async () => {
-    await start(undefined, { firstByte: 40 });
+    await start(undefined, { firstByte: 1_000 });
     const socket = await upgraded();
-    await delay(100);
+    await delay(1_200);
     expect([socket.destroyed, await proxy.counts('dependency_failures_total')]).toEqual([false, {}]);
     socket.resetAndDestroy();
   });
