@@ -104,7 +104,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
     /** The samples of a metric that are not 0, by their labels. */
     async counts(name: string) {
       const text = await metrics.registry.metrics();
-      const samples = [...text.matchAll(new RegExp(`^formgate_${name}\\{(.*)\\} ([1-9].*)$`, 'gm'))];
+      const samples = [...text.matchAll(new RegExp(`^${name}\\{(.*)\\} ([1-9].*)$`, 'gm'))];
       return Object.fromEntries(samples.map(([, labels = '', value]) => [labels.replaceAll('"', ''), Number(value)]));
     },
     async close() {

@@ -64,7 +64,7 @@ describe('a request', () => {
       headers: { 'x-own': 'x', authorization: 'Bearer token', 'content-length': '4' },
     });
     expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
-    const buckets = await proxy.counts('upstream_duration_seconds_bucket');
+    const buckets = await proxy.counts('formgate_upstream_duration_seconds_bucket');
     // The buckets are in seconds, so that the request is in that of a minute.
     expect([buckets['le=60'], buckets['le=+Inf']]).toEqual([1, 1]);
   });
@@ -166,7 +166,7 @@ describe('a response', () => {
       setTimeout(() => response.destroy(), 10);
     });
     expect((await sent()).content).toBe('broken off');
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=upstream': 1 });
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=upstream': 1 });
     await expect
       .poll(() => proxy.lines().map(({ msg, status }) => [msg, status]), timeout)
       .toEqual([['request failed', 500]]);
@@ -182,7 +182,7 @@ describe('a response', () => {
     // The upstream is done; the rest waits for the client, whose session is still watched.
     expect(proxy.watching()).toBe(1);
     expect((await buffer(incoming)).equals(large)).toBe(true);
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({});
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});
   });
 });
 
@@ -199,7 +199,7 @@ describe('an upstream that closes the connection', () => {
     await start(drop);
     expect(await sent(method, headers, body)).toMatchObject({ status: 502 });
     expect(seen()).toBe(times);
-    expect(await proxy.counts('dependency_failures_total')).toEqual({ 'dependency=upstream,kind=failed': 1 });
+    expect(await proxy.counts('formgate_dependency_failures_total')).toEqual({ 'dependency=upstream,kind=failed': 1 });
   });
 
   it('may serve the second try', async () => {
@@ -222,7 +222,7 @@ describe('an upstream that does not begin its response', () => {
     expect(await sent()).toMatchObject({ status: 504, problem: 'dependency-timeout' });
     expect(performance.now() - began).toBeGreaterThan(39);
     await given;
-    expect(await proxy.counts('dependency_failures_total')).toEqual({ 'dependency=upstream,kind=timeout': 1 });
+    expect(await proxy.counts('formgate_dependency_failures_total')).toEqual({ 'dependency=upstream,kind=timeout': 1 });
   });
 
   it('is not blamed for a client that pauses within its body', async () => {
@@ -267,7 +267,7 @@ describe('a client that leaves', () => {
     await asked;
     request.destroy();
     await given;
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
   });
 
   it('within its body ends the request at the upstream', async () => {
@@ -278,7 +278,7 @@ describe('a client that leaves', () => {
     await asked;
     request.destroy();
     await given;
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
   });
 
   it('within the response ends the request at the upstream', async () => {
@@ -292,7 +292,7 @@ describe('a client that leaves', () => {
     (await answer).on('error', () => undefined);
     request.destroy();
     await given.promise;
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
   });
 });
 
@@ -310,12 +310,12 @@ describe('the end of the session', () => {
     request.end();
     const incoming = await answer;
     await once(incoming, 'data');
-    expect(await proxy.counts('open_streams')).toEqual({ 'kind=event-stream': 1 });
+    expect(await proxy.counts('formgate_open_streams')).toEqual({ 'kind=event-stream': 1 });
     expect(await sent('GET', headers)).toMatchObject({ status: 429 });
     proxy.endSession();
     expect([await text(incoming), incoming.complete]).toEqual(['', true]);
-    expect(await proxy.counts('open_streams')).toEqual({});
-    expect((await proxy.counts('proxied_requests_aborted_total'))['side=session']).toBe(1);
+    expect(await proxy.counts('formgate_open_streams')).toEqual({});
+    expect((await proxy.counts('formgate_proxied_requests_aborted_total'))['side=session']).toBe(1);
   });
 
   it('answers a request that has no response yet with 401, and ends it at the upstream', async () => {
@@ -351,17 +351,17 @@ describe('the end of the session', () => {
     proxy.endSession();
     await expect(text(incoming)).rejects.toThrow();
     expect(incoming.complete).toBe(false);
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
   });
 
   it('closes a WebSocket', async () => {
     await start();
     const socket = await upgraded();
-    expect(await proxy.counts('open_streams')).toEqual({ 'kind=websocket': 1 });
+    expect(await proxy.counts('formgate_open_streams')).toEqual({ 'kind=websocket': 1 });
     const isClosed = closed(socket);
     proxy.endSession();
     await isClosed;
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
   });
 });
 
@@ -391,14 +391,14 @@ describe('a WebSocket', () => {
     expect(proxy.upstream.last().headers).toMatchObject({ upgrade: 'websocket', authorization: 'Bearer token' });
     socket.end();
     await closed(socket);
-    expect(await proxy.counts('proxied_requests_aborted_total')).toEqual({});
+    expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});
   });
 
   it('outlives the time in which an upstream must begin its response', async () => {
     await start(undefined, { firstByte: 1_000 });
     const socket = await upgraded();
     await delay(1_200);
-    expect([socket.destroyed, await proxy.counts('dependency_failures_total')]).toEqual([false, {}]);
+    expect([socket.destroyed, await proxy.counts('formgate_dependency_failures_total')]).toEqual([false, {}]);
     socket.resetAndDestroy();
   });
 
@@ -426,7 +426,9 @@ describe('a WebSocket', () => {
     await proxy.upstream.waitFor(1);
     socket.end();
     await given.promise;
-    await expect.poll(() => proxy.counts('proxied_requests_aborted_total'), timeout).toEqual({ 'side=client': 1 });
+    await expect
+      .poll(() => proxy.counts('formgate_proxied_requests_aborted_total'), timeout)
+      .toEqual({ 'side=client': 1 });
   });
 });
 
@@ -440,7 +442,7 @@ describe('a client that is too slow', () => {
     expect([incoming.statusCode, incoming.headers.connection]).toEqual([408, 'close']);
     expect(await text(incoming)).toContain('request-timeout');
     await given;
-    expect(await proxy.counts('slow_bodies_total')).toEqual({ 'direction=upload': 1 });
+    expect(await proxy.counts('formgate_slow_bodies_total')).toEqual({ 'direction=upload': 1 });
     request.destroy();
   });
 
@@ -452,7 +454,7 @@ describe('a client that is too slow', () => {
     const { request, answer } = proxy.start();
     request.end();
     const incoming = await answer;
-    await expect.poll(() => proxy.counts('slow_bodies_total'), timeout).toEqual({ 'direction=download': 1 });
+    await expect.poll(() => proxy.counts('formgate_slow_bodies_total'), timeout).toEqual({ 'direction=download': 1 });
     await expect(buffer(incoming)).rejects.toThrow();
   });
 });
