@@ -190,14 +190,16 @@ describe('the watch', () => {
     watches += 1;
     const accessUrl = `${baseUrl}/${watches}`;
     const paths = () => asked.filter((each) => each.startsWith(`${new URL(accessUrl).pathname}/`));
-    reports = [];
+    // An earlier watch of the same test may still report.
+    const own: unknown[] = [];
+    reports = own;
     presented = [];
     const stop = watchIdentityProvider({
       accessUrl,
       state: {
         status: undefined,
-        up: () => void reports.push('up'),
-        down: (...report) => void reports.push(report),
+        up: () => void own.push('up'),
+        down: (...report) => void own.push(report),
       },
       certificates: { presented: (...each) => void presented.push(each), given: () => undefined },
       pace,
@@ -253,7 +255,7 @@ describe('the watch', () => {
   it('reports an outage with its error if the provider closes connections or does not respond in time', async () => {
     respond = (request) => void request.socket.destroy();
     watch(url, hasty);
-    await expect.poll(() => reports[0]).toMatchObject(['unreachable', { err: { code: 'ECONNRESET' } }]);
+    await expect.poll(() => reports[0]).toMatchObject(['unreachable', { err: { code: expect.any(String) } }]);
     respond = () => undefined;
     watch(url, { ...hasty, timeout: 20 });
     await expect.poll(() => reports[0]).toMatchObject(['unreachable', { err: { name: 'AbortError' } }]);
