@@ -63,10 +63,9 @@ describe('a hostile pattern', () => {
     expect(first).toMatchObject({ status: 400, body: { detail: expect.stringContaining('takes too much time') } });
     // Edits of a document run one at a time, so the later ones may time out.
     for (const { status } of rest) expect([400, 503]).toContain(status);
-    // A write that waited for the hostile one would be the only one.
-    expect(writes).toBeGreaterThan(1);
+    expect(writes).toBeGreaterThan(5);
     // A pattern in the main process would block the event loop for much longer than other load on a busy machine does.
-    expect(delay.max / 1e6).toBeLessThan(5_000);
+    expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 
   it('in the schema of an event rejects the events of that tenant only', async () => {
