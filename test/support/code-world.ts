@@ -1,16 +1,14 @@
 // A database of forms with the store of their codes, a clock that only the test moves, and a notification service in
 // memory that sends and checks codes. The test decides how a call to that service ends.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { createCodeHashes } from '../../src/forms/codes/code.ts';
-import { createCodeStore } from '../../src/forms/codes/store.ts';
+import { type CodeAttempt, createCodeStore } from '../../src/forms/codes/store.ts';
 import { createVerification, type VerificationOptions } from '../../src/forms/codes/verification.ts';
-import { formMigrations } from '../../src/forms/expiry/migrations.ts';
 import type { Applicant, Form } from '../../src/forms/forms/form.ts';
 import type { Notifications } from '../../src/platform/notifications.ts';
 import type { Claim } from '../../src/service/limits/fair-queue.ts';
 import { type SharedPool, unsharedPool } from '../../src/service/postgres/shared-pool.ts';
-import { createTestDatabase } from './postgres.ts';
+import { openFormDatabase } from './form-database.ts';
 
 export const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 export const kiosk = { issuer: 'https://access.example.org/auth/realms/demo', subject: 'kiosk' };
@@ -33,8 +31,7 @@ export interface CodeService {
 export type CodeWorld = Awaited<ReturnType<typeof startCodeWorld>>;
 
 export async function startCodeWorld() {
-  const database = await createTestDatabase(formMigrations.directory);
-  const pool = new pg.Pool({ connectionString: database.url, max: 10 });
+  const { pool, close } = await openFormDatabase(10);
   let moment = Date.parse('2026-03-20T10:00:00.123Z');
   const now = () => new Date(moment);
   const claims: Claim[] = [];
@@ -51,6 +48,10 @@ export async function startCodeWorld() {
   };
   const store = createCodeStore(noted);
   const hashes = createCodeHashes('a key of tests');
+  const keysOf = ({ id, applicant: { channels } }: Form) => ({
+    ...{ tenantId, formId: id },
+    addressHash: hashes.address(tenantId, 'email', channels[0]?.address ?? ''),
+  });
 
   /** Adds a form. By default, its applicant has an email address of its own. */
   async function addForm(changes: Partial<Pick<Form, 'applicant' | 'subscriberId' | 'tenantId'>> = {}): Promise<Form> {
@@ -103,10 +104,14 @@ export async function startCodeWorld() {
       });
       return { ...verification, service, counted };
     },
-    async close() {
-      await pool.end();
-      await database.drop();
-    },
+    /** What the store counts attempts and sends of a form by. */
+    keysOf,
+    /** An attempt with a code, now. */
+    attemptOf: (form: Form, code = 'A', account = kiosk): CodeAttempt => ({
+      ...{ ...keysOf(form), ...account },
+      ...{ codeHash: hashes.code(form.id, code), now: now() },
+    }),
+    close,
   };
 }
 

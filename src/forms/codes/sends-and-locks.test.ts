@@ -11,7 +11,6 @@ import {
 } from '../../../test/support/code-world.ts';
 import type { Form } from '../forms/form.ts';
 import { lockKeys } from './code.ts';
-import type { CodeAttempt } from './store.ts';
 
 const minute = 60_000;
 
@@ -21,15 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const keysOf = ({ id, applicant: { channels } }: Form) => ({
-  ...{ tenantId, formId: id },
-  addressHash: world.hashes.address(tenantId, 'email', channels[0]?.address ?? ''),
-});
-const attemptOf = (form: Form, code = 'A'): CodeAttempt => ({
-  ...{ ...keysOf(form), ...kiosk },
-  ...{ codeHash: world.hashes.code(form.id, code), now: world.now() },
-});
-const send = (form: Form) => world.store.reserveSend(keysOf(form), world.now());
+const send = (form: Form) => world.store.reserveSend(world.keysOf(form), world.now());
 
 describe('sends', () => {
   it('to an address are a minute apart, and at most five an hour for all its forms', async () => {
@@ -73,7 +64,7 @@ describe('sends', () => {
     const other = await world.addForm();
     await send(other);
     const reservation = await send(form);
-    await world.store.refundSend('id' in reservation ? reservation.id : '', keysOf(form));
+    await world.store.refundSend('id' in reservation ? reservation.id : '', world.keysOf(form));
     expect(await send(form)).toEqual({ id: expect.any(String) });
     expect(await send(other)).toEqual({ waitMs: minute });
   });
@@ -83,11 +74,11 @@ describe('each statement', () => {
   it('takes the shares of the tenant and the form', async () => {
     const form = await world.addForm();
     const { store } = world;
-    const keys = keysOf(form);
+    const keys = world.keysOf(form);
     world.claims.length = 0;
-    await store.reserveAttempt(attemptOf(form));
-    await store.settleWrong('0', attemptOf(form));
-    await store.settleRight('0', attemptOf(form));
+    await store.reserveAttempt(world.attemptOf(form));
+    await store.settleWrong('0', world.attemptOf(form));
+    await store.settleRight('0', world.attemptOf(form));
     await store.leaveUndecided('0', keys);
     await store.refundAttempt('0', keys);
     await store.hasSession({ tenantId, formId: form.id, account: kiosk, now: world.now() });
@@ -125,13 +116,13 @@ describe('at the same time', () => {
   }
 
   const operations: [string, () => Promise<unknown>][] = [
-    ['an attempt', () => world.store.reserveAttempt(attemptOf(form))],
-    ['a wrong code', () => world.store.settleWrong('0', attemptOf(form))],
+    ['an attempt', () => world.store.reserveAttempt(world.attemptOf(form))],
+    ['a wrong code', () => world.store.settleWrong('0', world.attemptOf(form))],
     ['a send', () => send(form)],
   ];
 
   it.each(operations)('%s waits for another request of the form or of the address', async (_what, work) => {
-    for (const key of lockKeys(keysOf(form))) {
+    for (const key of lockKeys(world.keysOf(form))) {
       const { waits, result } = await during('SELECT pg_advisory_xact_lock($1)', [key], work);
       expect(waits).toBe(true);
       await result;
@@ -148,7 +139,7 @@ describe('at the same time', () => {
   );
 
   it('a right code during the deletion of the form opens no session', async () => {
-    const right = () => world.store.settleRight('0', attemptOf(form));
+    const right = () => world.store.settleRight('0', world.attemptOf(form));
     const { waits, result } = await during('DELETE FROM forms WHERE id = $1', [form.id], right);
     expect(waits).toBe(true);
     expect(await result).toBe(false);
@@ -156,7 +147,7 @@ describe('at the same time', () => {
 
   it('a save of the form does not block a code', async () => {
     const update = 'UPDATE forms SET revision = revision + 1 WHERE id = $1';
-    const { waits, result } = await during(update, [form.id], () => world.store.reserveAttempt(attemptOf(form)));
+    const { waits, result } = await during(update, [form.id], () => world.store.reserveAttempt(world.attemptOf(form)));
     expect(waits).toBe(false);
     expect(await result).toMatchObject({ outcome: 'reserved' });
   });

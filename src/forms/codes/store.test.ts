@@ -10,7 +10,6 @@ import {
   tenantId,
 } from '../../../test/support/code-world.ts';
 import type { Form } from '../forms/form.ts';
-import type { CodeAttempt } from './store.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -21,25 +20,17 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const keysOf = ({ id, applicant: { channels } }: Form) => ({
-  ...{ tenantId, formId: id },
-  addressHash: world.hashes.address(tenantId, 'email', channels[0]?.address ?? ''),
-});
-const attemptOf = (form: Form, code: string, account = kiosk): CodeAttempt => ({
-  ...{ ...keysOf(form), ...account },
-  ...{ codeHash: world.hashes.code(form.id, code), now: world.now() },
-});
 const reserve = (form: Form, code: string, account = kiosk) =>
-  world.store.reserveAttempt(attemptOf(form, code, account));
+  world.store.reserveAttempt(world.attemptOf(form, code, account));
 async function reserved(form: Form, code: string, account = kiosk): Promise<string> {
   const reservation = await reserve(form, code, account);
   if (reservation.outcome !== 'reserved') throw new Error(`the code is ${reservation.outcome}`);
   return reservation.id;
 }
 const tryWrong = async (form: Form, code: string) =>
-  world.store.settleWrong(await reserved(form, code), attemptOf(form, code));
+  world.store.settleWrong(await reserved(form, code), world.attemptOf(form, code));
 const tryRight = async (form: Form, code: string, account = kiosk) =>
-  world.store.settleRight(await reserved(form, code, account), attemptOf(form, code, account));
+  world.store.settleRight(await reserved(form, code, account), world.attemptOf(form, code, account));
 const hasSession = ({ id }: Form, account = kiosk, now = world.now()) =>
   world.store.hasSession({ tenantId, formId: id, account, now });
 const count = async (table: string, form: Form) =>
@@ -115,8 +106,8 @@ describe('an unfinished attempt', () => {
   it('with the code of another form of the address is another attempt', async () => {
     const applicant = emailTo('two-forms@example.org');
     const [form, other] = [await world.addForm({ applicant }), await world.addForm({ applicant })];
-    await world.store.leaveUndecided(await reserved(form, 'A'), attemptOf(form, 'A'));
-    const attempt = { ...attemptOf(other, 'A'), codeHash: attemptOf(form, 'A').codeHash };
+    await world.store.leaveUndecided(await reserved(form, 'A'), world.attemptOf(form, 'A'));
+    const attempt = { ...world.attemptOf(other, 'A'), codeHash: world.attemptOf(form, 'A').codeHash };
     const reservation = await world.store.reserveAttempt(attempt);
     expect(reservation).toMatchObject({ outcome: 'reserved' });
     expect(await count('code_attempts', other)).toBe(1);
@@ -134,11 +125,11 @@ describe('an unfinished attempt', () => {
     const form = await world.addForm();
     for (const code of ['A', 'B', 'C', 'D']) await tryWrong(form, code);
     const id = await reserved(form, 'E');
-    await world.store.leaveUndecided(id, attemptOf(form, 'E'));
+    await world.store.leaveUndecided(id, world.attemptOf(form, 'E'));
     expect(await reserve(form, 'F')).toMatchObject({ outcome: 'spent' });
     expect(await reserve(form, 'E', otherKiosk)).toEqual({ outcome: 'reserved', id });
     expect(await reserve(form, 'E', otherKiosk)).toEqual({ outcome: 'underway' });
-    await world.store.settleWrong(id, attemptOf(form, 'E', otherKiosk));
+    await world.store.settleWrong(id, world.attemptOf(form, 'E', otherKiosk));
     expect(await reserve(form, 'E')).toMatchObject({ outcome: 'spent' });
   });
 
@@ -146,7 +137,7 @@ describe('an unfinished attempt', () => {
     const form = await world.addForm();
     const id = await reserved(form, 'A');
     await reserved(form, 'B');
-    await world.store.refundAttempt(id, attemptOf(form, 'A'));
+    await world.store.refundAttempt(id, world.attemptOf(form, 'A'));
     expect(await count('code_attempts', form)).toBe(1);
     expect(await reserve(form, 'A')).toMatchObject({ outcome: 'reserved' });
   });
@@ -168,12 +159,12 @@ describe('a read session', () => {
   it('is opened once by two checks of one account, and stays closed for a code that another account used', async () => {
     const form = await world.addForm();
     const [mine, others] = [await reserved(form, 'RIGHT'), await reserved(form, 'RIGHT', otherKiosk)];
-    expect(await world.store.settleRight(mine, attemptOf(form, 'RIGHT'))).toBe(true);
-    expect(await world.store.settleRight(mine, attemptOf(form, 'RIGHT'))).toBe(true);
-    expect(await world.store.settleRight(others, attemptOf(form, 'RIGHT', otherKiosk))).toBe(false);
+    expect(await world.store.settleRight(mine, world.attemptOf(form, 'RIGHT'))).toBe(true);
+    expect(await world.store.settleRight(mine, world.attemptOf(form, 'RIGHT'))).toBe(true);
+    expect(await world.store.settleRight(others, world.attemptOf(form, 'RIGHT', otherKiosk))).toBe(false);
     expect([await count('used_codes', form), await count('code_attempts', form)]).toEqual([1, 0]);
     world.advance(30 * minute);
-    expect(await world.store.settleRight(mine, attemptOf(form, 'RIGHT'))).toBe(false);
+    expect(await world.store.settleRight(mine, world.attemptOf(form, 'RIGHT'))).toBe(false);
     expect(await reserve(form, 'RIGHT')).toEqual({ outcome: 'used' });
   });
 
@@ -181,7 +172,7 @@ describe('a read session', () => {
     const form = await world.addForm();
     const id = await reserved(form, 'RIGHT', otherKiosk);
     await tryRight(form, 'RIGHT');
-    expect(await world.store.settleWrong(id, attemptOf(form, 'RIGHT'))).toBe(true);
+    expect(await world.store.settleWrong(id, world.attemptOf(form, 'RIGHT'))).toBe(true);
     expect(await count('code_attempts', form)).toBe(0);
     expect(await reserve(form, 'RIGHT')).toEqual({ outcome: 'session' });
   });
@@ -191,16 +182,16 @@ describe('old rows', () => {
   it('are deleted with the next attempt or send, once they are an hour old', async () => {
     const [form, other] = [await world.addForm(), await world.addForm()];
     await reserved(form, 'A');
-    await world.store.reserveSend(keysOf(form), world.now());
+    await world.store.reserveSend(world.keysOf(form), world.now());
     world.advance(hour - 1);
     await reserved(other, 'B');
-    await world.store.reserveSend(keysOf(other), world.now());
+    await world.store.reserveSend(world.keysOf(other), world.now());
     expect([await count('code_attempts', form), await count('code_sends', form)]).toEqual([1, 1]);
     world.advance(1);
     await reserved(other, 'C');
     expect([await count('code_attempts', form), await count('code_sends', form)]).toEqual([0, 1]);
     world.advance(minute);
-    await world.store.reserveSend(keysOf(other), world.now());
+    await world.store.reserveSend(world.keysOf(other), world.now());
     expect(await count('code_sends', form)).toBe(0);
   });
 });

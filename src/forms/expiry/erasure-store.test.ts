@@ -1,8 +1,7 @@
 // Tests the list of deletions, and how they are repeated in a database that was restored from a backup.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import {
   type Erasure,
   eraseAgain,
@@ -11,22 +10,18 @@ import {
   skipSequences,
   withoutRepetitions,
 } from './erasure-store.ts';
-import { formMigrations } from './migrations.ts';
 
 const now = new Date('2026-03-20T10:00:00.123Z');
 const deleted = new Date('2026-03-10T08:00:00.456Z');
 const tenantId = 'urn:example:tenant';
 
-let database: TestDatabase;
-let pool: pg.Pool;
+let database: FormDatabase;
+let pool: FormDatabase['pool'];
 beforeAll(async () => {
-  database = await createTestDatabase(formMigrations.directory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  database = await openFormDatabase();
+  pool = database.pool;
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.close());
 beforeEach(async () => {
   await pool.query('DELETE FROM forms; DELETE FROM tombstones; DELETE FROM outbox');
 });

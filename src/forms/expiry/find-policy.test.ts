@@ -1,14 +1,13 @@
 // Tests which periods apply to the forms of a definition: its own, those of the last run, or the initial ones.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import type { Lookup } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import { createFindPolicy } from './dates.ts';
 import type { Retention } from './expiry.ts';
-import { formMigrations } from './migrations.ts';
 import { writeRun } from './run-store.ts';
 
 const day = 86_400_000;
@@ -16,16 +15,13 @@ const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAft
 const changed: Retention = { warnBefore: day, lockAfter: 7 * day, deleteAfter: 8 * day };
 const key = { tenantId: 'urn:tenant', definitionId: 'permit' };
 
-let database: TestDatabase;
-let pool: pg.Pool;
+let database: FormDatabase;
+let pool: FormDatabase['pool'];
 beforeAll(async () => {
-  database = await createTestDatabase(formMigrations.directory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  database = await openFormDatabase();
+  pool = database.pool;
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.close());
 beforeEach(async () => {
   await pool.query('DELETE FROM reconciler_runs');
 });

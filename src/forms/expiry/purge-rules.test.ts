@@ -1,10 +1,8 @@
 // Tests, statement by statement, which outdated rows are purged: to the millisecond, in batches, and in a dry run.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
-import { formMigrations } from './migrations.ts';
 import { type Purge, type PurgeOptions, purgeBatch, purges } from './purge-store.ts';
 
 const hour = 60 * 60_000;
@@ -12,16 +10,13 @@ const day = 24 * hour;
 const now = new Date('2026-03-20T10:00:00.123Z');
 const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
 
-let database: TestDatabase;
-let pool: pg.Pool;
+let database: FormDatabase;
+let pool: FormDatabase['pool'];
 beforeAll(async () => {
-  database = await createTestDatabase(formMigrations.directory);
-  pool = new pg.Pool({ connectionString: database.url, max: 4 });
+  database = await openFormDatabase(4);
+  pool = database.pool;
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.close());
 
 const purge = (table: Purge, options: Partial<PurgeOptions> = {}) =>
   withTransaction(pool, (client) =>

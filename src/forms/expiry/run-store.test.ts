@@ -1,26 +1,21 @@
 // Tests what the records of runs tell, and how forms are counted for them.
-import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { countForms } from './count-forms.ts';
-import { formMigrations } from './migrations.ts';
 import { type RunRecord, readRecentRuns, readRetention, readRunHistory, writeRun } from './run-store.ts';
 
 const minute = 60_000;
 const start = Date.parse('2026-03-20T10:00:00.123Z');
 const at = (generation: number) => new Date(start + generation * minute);
 
-let database: TestDatabase;
-let pool: pg.Pool;
+let database: FormDatabase;
+let pool: FormDatabase['pool'];
 beforeAll(async () => {
-  database = await createTestDatabase(formMigrations.directory);
-  pool = new pg.Pool({ connectionString: database.url, max: 3 });
+  database = await openFormDatabase(3);
+  pool = database.pool;
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.close());
 beforeEach(async () => {
   await pool.query('DELETE FROM reconciler_runs');
 });

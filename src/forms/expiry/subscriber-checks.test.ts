@@ -1,12 +1,10 @@
 // Tests which forms are checked for a second subscriber, and which subscribers are removed.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { createUrns } from '../../service/urn.ts';
 import { notificationTypeId } from '../notices/notification-type.ts';
-import { formMigrations } from './migrations.ts';
 import { dueChecks, removeOthers, settleChecks } from './subscriber-checks.ts';
 
 const now = new Date('2026-03-20T10:00:00.000Z');
@@ -14,16 +12,13 @@ const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
 const urns = createUrns('urn:example');
 const tenantId = urns.tenant('demo');
 
-let database: TestDatabase;
-let pool: pg.Pool;
+let database: FormDatabase;
+let pool: FormDatabase['pool'];
 beforeAll(async () => {
-  database = await createTestDatabase(formMigrations.directory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  database = await openFormDatabase();
+  pool = database.pool;
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.close());
 beforeEach(async () => {
   await pool.query('DELETE FROM forms');
 });
