@@ -22,7 +22,8 @@ export interface RoutedEvent {
 export type DeliveryState = 'gone' | 'early' | 'due';
 
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
-const jobKey = "concat_ws(':', 'deliver', event, type_id, subscriber_id)";
+/** SQL for the key of a delivery's job, from the columns of `deliveries`. */
+export const deliveryJobKey = "concat_ws(':', 'deliver', event, type_id, subscriber_id)";
 const payload = (trace: string) =>
   jobSql("'event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id", trace);
 const values = ({ event, typeId, subscriberId }: Delivery): unknown[] => [event, typeId, subscriberId];
@@ -49,7 +50,7 @@ export function createDeliveryStore(database: Queryable) {
            INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant, correlation_id)
            SELECT $1, $3, subscriber_id, $6, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
          waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
-         SELECT (graphile_worker.add_job('deliver', ${payload('$7')}, max_attempts => 32767, job_key => ${jobKey},
+         SELECT (graphile_worker.add_job('deliver', ${payload('$7')}, max_attempts => 32767, job_key => ${deliveryJobKey},
            priority => (((SELECT n FROM waiting) + row_number() OVER ()) / 10)::integer)).id FROM made`,
         [
           ...[event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
@@ -81,7 +82,7 @@ export function createDeliveryStore(database: Queryable) {
      */
     async postpone(delivery: Delivery): Promise<void> {
       await database.query(
-        `SELECT (graphile_worker.add_job('deliver', ${payload('$4')}, max_attempts => 32767, job_key => ${jobKey},
+        `SELECT (graphile_worker.add_job('deliver', ${payload('$4')}, max_attempts => 32767, job_key => ${deliveryJobKey},
            priority => (least(n, 1000) / 10)::integer, run_at => now() + (2 + n / 100.0) * interval '1 second')).id
          FROM deliveries own,
            LATERAL (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = own.tenant LIMIT 6000) AS all_own) AS waiting
@@ -98,7 +99,7 @@ export function createDeliveryStore(database: Queryable) {
       await database.query(
         `SELECT graphile_worker.reschedule_jobs(array_agg(id), run_at => now()) FROM graphile_worker.jobs
          WHERE locked_at IS NULL AND key = (
-           SELECT ${jobKey} FROM deliveries WHERE subscriber_id = $3 AND event > $1 AND NOT quarantined
+           SELECT ${deliveryJobKey} FROM deliveries WHERE subscriber_id = $3 AND event > $1 AND NOT quarantined
              AND correlation_id = (SELECT correlation_id FROM deliveries WHERE ${key}) ORDER BY event LIMIT 1)
          HAVING count(*) > 0`,
         values(delivery),

@@ -18,7 +18,7 @@ import {
   type QuarantineStore,
 } from '../../service/quarantine/quarantine-store.ts';
 import { MailError } from '../mail.ts';
-import type { Delivery } from './deliveries-store.ts';
+import { type Delivery, deliveryJobKey } from './deliveries-store.ts';
 
 /** Number of failures before quarantine. Eight attempts with the pauses between them take half an hour. */
 const limit = 8;
@@ -116,7 +116,7 @@ WITH resumed AS (
   RETURNING event, type_id, subscriber_id)
 SELECT (graphile_worker.add_job('deliver',
   json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
-  max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id))).id FROM resumed`;
+  max_attempts => 32767, job_key => ${deliveryJobKey})).id FROM resumed`;
 
 const resumeEventsSql = `
 SELECT (graphile_worker.add_job('route-event', json_build_object('event', sequence::text), max_attempts => 32767)).id
