@@ -22,7 +22,9 @@ export function platformHealthChecks(platform: Platform, urns: Urns, document: [
  * health check behind an ingress is unknown.
  */
 async function responds(url: string): Promise<boolean> {
-  const response = await fetch(new URL('/health', url), { signal: AbortSignal.timeout(5_000) });
+  // A kept connection may be dead (decision 0081).
+  const headers = { connection: 'close' };
+  const response = await fetch(new URL('/health', url), { headers, signal: AbortSignal.timeout(5_000) });
   await response.body?.cancel();
   return response.status < 500;
 }

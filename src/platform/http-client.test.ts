@@ -1,6 +1,5 @@
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import type { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../test/support/captured-log.ts';
@@ -17,8 +16,8 @@ import {
 } from '../../test/support/fault-server.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { runInScope } from '../service/operations/request-scope.ts';
+import { HttpAgent } from './http-agent.ts';
 import { createPlatformClient, type PlatformClient, type PlatformClientOptions } from './http-client.ts';
-import { createHttpAgent } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.ts';
 
@@ -34,7 +33,7 @@ const circuitResetMs = 60_000;
 let waitForProbe: () => void;
 
 let server: FaultServer;
-let agent: Agent;
+let agent: HttpAgent;
 let base: Metrics;
 let metrics: PlatformMetrics;
 let captured: ReturnType<typeof captureLog>;
@@ -67,7 +66,7 @@ beforeEach(async () => {
     passed += circuitResetMs;
   };
   server = await startFaultServer(fine);
-  agent = createHttpAgent({ maxResponse: 10_000 });
+  agent = new HttpAgent({ maxResponse: 10_000 });
   base = createMetrics();
   metrics = createPlatformMetrics(base);
   captured = captureLog();

@@ -1,7 +1,6 @@
 // Calls one platform service with a timeout, a circuit breaker, the token of the service's own account, and retries of
 // idempotent calls. It counts each call and logs each failure, without URL, token, body or address.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
 import { scopeHeaders } from '../service/operations/request-scope.ts';
@@ -9,6 +8,7 @@ import { retryDelay } from '../service/retry.ts';
 import { callSpan } from '../service/tracing/request-span.ts';
 import { currentSpan, traced } from '../service/tracing/tracing.ts';
 import { createCircuit } from './circuit.ts';
+import type { HttpAgent } from './http-agent.ts';
 import { encodeRequest, exchange, type RawResponse } from './http-exchange.ts';
 import { assertOwn404, parseResponse, responseError } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
@@ -60,7 +60,7 @@ export interface TokenSource {
 
 /** Settings that all platform clients of a process share. */
 export interface CallSettings {
-  agent: Dispatcher;
+  agent: HttpAgent;
   metrics: PlatformMetrics;
   log: Logger;
   timeoutMs?: number | undefined;
@@ -80,6 +80,8 @@ export interface PlatformClientOptions extends CallSettings {
   account?: TokenSource | undefined;
   /** False if the calls carry neither `X-Request-Id` nor `traceparent`. Default true. */
   sendsScope?: boolean;
+  /** False to open a connection for each call. Default true. */
+  keepsConnections?: boolean;
 }
 
 export interface PlatformClient {
@@ -106,7 +108,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
   const { service, account, agent, metrics } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
   // After a failure, connections are closed after use: they may lead to a terminating pod or to another server.
-  let isSuspect = false;
+  let isSuspect = options.keepsConnections === false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
     const { body, headers: own } = encodeRequest(request);
@@ -153,7 +155,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       const base = await before(signal, options.baseUrl(), service);
       call.url = new URL(`${base}${request.path}${queryOf(request.query)}`);
       const value = readResponse(service, request, await perform(request, call));
-      isSuspect = false;
+      isSuspect = options.keepsConnections === false;
       metrics.called(service, 'ok', (performance.now() - started) / 1000);
       return value;
     } catch (error) {

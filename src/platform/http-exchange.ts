@@ -1,10 +1,8 @@
 // Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. It never retries,
 // and never follows a redirect, which would send the token to another address.
-import { Agent, type Dispatcher, errors } from 'undici';
+import { type Dispatcher, errors } from 'undici';
+import type { HttpAgent } from './http-agent.ts';
 import { PlatformError } from './platform-error.ts';
-
-/** Largest response in bytes: enough for a page of registers of 1 MiB each. */
-const responseLimit = 16 * 1_048_576;
 
 export interface Exchange {
   service: string;
@@ -24,27 +22,10 @@ export interface RawResponse {
 }
 
 /**
- * Creates the agent that holds the connections to all platform services. Callers set the timeout, because undici's
- * timeouts cover only parts of an exchange.
- */
-export function createHttpAgent({ maxResponse = responseLimit } = {}): Agent {
-  return new Agent({
-    connections: 64,
-    connect: { timeout: 3_000 },
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxResponseSize: maxResponse,
-    allowH2: false,
-    // A connection through a Kubernetes Service stays with one pod, so new pods get requests over new connections only.
-    clientTtl: 60_000,
-  });
-}
-
-/**
  * Throws PlatformError: `timeout` if the signal aborts, `unreachable` if the exchange fails before a response begins,
  * `failed` if it fails while the response is read.
  */
-export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawResponse> {
+export async function exchange(agent: HttpAgent, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;
   let response: Dispatcher.ResponseData;
   try {

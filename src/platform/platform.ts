@@ -10,8 +10,8 @@ import { type Configuration, createConfiguration } from './configuration.ts';
 import { createDirectory, type Directory } from './directory.ts';
 import { directoryOverrides } from './directory-variables.ts';
 import { createEvents, type Events } from './events.ts';
+import { HttpAgent } from './http-agent.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
-import { createHttpAgent } from './http-exchange.ts';
 import { createKnownType } from './known-type.ts';
 import { createMissBudget } from './miss-budget.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
@@ -61,7 +61,7 @@ export function createPlatform(options: PlatformOptions): Platform {
   const { config, service, urns, log, clock = systemClock, env } = options;
   const overrides = directoryOverrides(env);
   const metrics = createPlatformMetrics(options.metrics);
-  const agent = createHttpAgent();
+  const agent = new HttpAgent();
   const times = cacheTimes(config.PLATFORM_CACHE_TTL);
   const budget = createMissBudget(clock, metrics);
   const common = { agent, metrics, log, clock, times, budget, timeoutMs: config.PLATFORM_TIMEOUT };

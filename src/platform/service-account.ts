@@ -58,6 +58,8 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     baseUrl: () => Promise.resolve(accessUrl),
     // One token serves many requests, and identity providers must not get Formgate's ids (decision 0075).
     sendsScope: false,
+    // As all calls to identity providers (service/auth/provider-fetch.ts).
+    keepsConnections: false,
   });
   let held: Held | undefined;
   let flight: Promise<string> | undefined;

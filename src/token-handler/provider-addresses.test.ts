@@ -64,7 +64,8 @@ describe('a call', () => {
       accessUrl: `${server.url}/auth`,
       accessPublicUrl: 'https://access.example.org/auth',
     });
-    const response = await addresses.fetch('https://access.example.org/auth/realms/demo/x', { method: 'GET' }, 'token');
+    const request = { method: 'GET', headers: {}, body: null, redirect: 'manual' as const };
+    const response = await addresses.fetch('https://access.example.org/auth/realms/demo/x', request, 'token');
     expect(response.status).toBe(302);
     expect(server.requests.map(({ target }) => target)).toEqual(['/auth/realms/demo/x']);
   });

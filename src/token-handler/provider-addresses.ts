@@ -1,6 +1,8 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
 // this process calls. Returns only URLs of the identity provider, or of those that the operator has mapped to tenants,
 // because the requests carry secrets.
+import type { CustomFetchOptions } from 'openid-client';
+import { fetchFromProvider, type ProviderRequest } from '../service/auth/provider-fetch.ts';
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
 import { type ProviderOperation, tracedProviderCall } from '../service/tracing/provider-call.ts';
 
@@ -18,7 +20,7 @@ export interface ProviderAddresses {
    */
   rebase(url: string): URL;
   /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
-  fetch(url: string, options: RequestInit, operation: ProviderOperation): Promise<Response>;
+  fetch(url: string, request: CustomFetchOptions, operation: ProviderOperation): Promise<Response>;
   /** True if one of the addresses uses http, as on one machine or inside a cluster. */
   readonly insecure: boolean;
 }
@@ -61,13 +63,13 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
       return isOwn ? realm : undefined;
     },
     rebase,
-    async fetch(url, init, operation) {
+    async fetch(url, request, operation) {
       const target = rebase(url);
       const began = performance.now();
       const seconds = () => (performance.now() - began) / 1_000;
       try {
-        const response = await tracedProviderCall(init.method ?? 'GET', operation, () =>
-          fetch(target, { ...init, redirect: 'manual' }),
+        const response = await tracedProviderCall(request.method, operation, () =>
+          fetchFromProvider(target, request as ProviderRequest),
         );
         called(response.status < 500 ? 'ok' : 'failed', seconds());
         return response;

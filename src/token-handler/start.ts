@@ -1,7 +1,7 @@
 // Starts a token handler from its configuration: builds its modules and serves requests. When the token handler is
 // closed, it first drains running requests.
 import { join } from 'node:path';
-import { createHttpAgent } from '../platform/http-exchange.ts';
+import { HttpAgent } from '../platform/http-agent.ts';
 import { createPlatform } from '../platform/platform.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
@@ -58,7 +58,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const database = { url: config.DATABASE_URL, log, metrics };
   const pool = createPool({ ...database, name: 'requests', size: config.DATABASE_POOL_SIZE });
   const changePool = createPool({ ...database, name: 'registrations', size: changeConnections });
-  const agent = createHttpAgent();
+  const agent = new HttpAgent();
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
   const called = (outcome: string, seconds: number) => metrics.dependencyCalled('identity-provider', outcome, seconds);

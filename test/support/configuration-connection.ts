@@ -1,8 +1,8 @@
 // Connects a test to a configuration service, with the client of the product.
 import { cacheTimes } from '../../src/platform/cache.ts';
 import { type Configuration, createConfiguration } from '../../src/platform/configuration.ts';
+import { HttpAgent } from '../../src/platform/http-agent.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
-import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createMissBudget } from '../../src/platform/miss-budget.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { createServiceAccount } from '../../src/platform/service-account.ts';
@@ -32,7 +32,7 @@ export interface Connection {
 
 export function connectConfiguration(by: Account, options: ConnectionOptions): Connection {
   const { clock = systemClock, timeoutMs = 10_000 } = options;
-  const agent = createHttpAgent();
+  const agent = new HttpAgent();
   const { log } = captureLog();
   const metrics = createPlatformMetrics(createMetrics());
   const common = { agent, log, metrics, clock, timeoutMs, retryDelayMs: 2, circuitResetMs: 300 };

@@ -8,8 +8,8 @@ import { createFileService } from '../../src/forms/outbox/files.ts';
 import { createOutboxMetrics } from '../../src/forms/outbox/metrics.ts';
 import { createOutboxStore } from '../../src/forms/outbox/store.ts';
 import { createEvents } from '../../src/platform/events.ts';
+import { HttpAgent } from '../../src/platform/http-agent.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
-import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createKnownType } from '../../src/platform/known-type.ts';
 import { createNotifications } from '../../src/platform/notifications.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
@@ -48,7 +48,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
   const metrics = createMetrics();
   const platformMetrics = createPlatformMetrics(metrics);
   const log = pino({ level: 'info' }, { write: (line: string) => options.write?.(line) });
-  const agent = createHttpAgent();
+  const agent = new HttpAgent();
   const client = (service: string, path: string) =>
     createPlatformClient({
       service,

@@ -1,9 +1,8 @@
 // What a test needs to create a platform client: connections, metrics, a readable log, a clock that it can set, and
 // short waits between retries.
-import type { Agent } from 'undici';
 import { type CacheTimes, cacheTimes } from '../../src/platform/cache.ts';
+import { HttpAgent } from '../../src/platform/http-agent.ts';
 import { createPlatformClient, type PlatformClient } from '../../src/platform/http-client.ts';
-import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createMissBudget, type MissBudget } from '../../src/platform/miss-budget.ts';
 import { createPlatformMetrics, type PlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import type { Clock } from '../../src/service/clock.ts';
@@ -13,7 +12,7 @@ import { type CapturedLog, captureLog } from './captured-log.ts';
 export interface PlatformCalls {
   /** Spread into the options of any platform client. */
   options: {
-    agent: Agent;
+    agent: HttpAgent;
     metrics: PlatformMetrics;
     log: CapturedLog['log'];
     clock: Clock;
@@ -36,7 +35,7 @@ export function createPlatformCalls({ timeoutMs = 10_000 } = {}): PlatformCalls 
   let now = Date.parse('2026-08-01T00:00:00Z');
   const base = createMetrics();
   const captured = captureLog();
-  const agent = createHttpAgent();
+  const agent = new HttpAgent();
   const metrics = createPlatformMetrics(base);
   const clock = () => new Date(now);
   const options = {

@@ -73,7 +73,8 @@ export function createSiteBrowser(initial: Cookie[] = []): SiteBrowser {
         ...init,
         redirect: 'manual',
         signal: AbortSignal.timeout(patience),
-        headers: { ...(cookie && { Cookie: cookie }), ...headers },
+        // A kept connection could be one that a test has stranded. Browsers open another one then.
+        headers: { Connection: 'close', ...(cookie && { Cookie: cookie }), ...headers },
       });
       const setCookies = response.headers.getSetCookie();
       for (const line of setCookies) keep(url, line);

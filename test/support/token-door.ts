@@ -1,7 +1,7 @@
 // A proxy in front of a real identity provider that treats refreshes as its test chooses and forwards everything else.
 // It records the refresh tokens that clients present.
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createHttpServer } from './http-server.ts';
@@ -39,6 +39,8 @@ export interface TokenDoor {
   url: string;
   /** Refresh tokens, in the order of arrival. */
   presented: string[];
+  /** Paths of the requests for which a connection was used again, in the order of arrival. */
+  reusing: string[];
   /** Takes effect from the next refresh on. A function gets the number of the refresh, and returns its fate. */
   set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
   /** If `isHidden` is true, requests for the provider's keys get 503. */
@@ -55,6 +57,8 @@ export interface TokenDoor {
 export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];
+  const reusing: string[] = [];
+  const used = new WeakSet<Socket>();
   let isWithoutKeys = false;
   let fate: RefreshFate | ((nth: number) => RefreshFate) = 0;
   let afterCode: (answer: string) => Promise<void> = async () => undefined;
@@ -65,6 +69,8 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const { port } = server.address() as AddressInfo;
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (used.has(incoming.socket)) reusing.push(incoming.url ?? '');
+    used.add(incoming.socket);
     if (isWithoutKeys && incoming.url?.endsWith('/certs')) return void response.writeHead(503).end();
     const body = await buffer(incoming);
     const form = new URLSearchParams(body.toString('utf8'));
@@ -103,6 +109,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   return {
     url: `http://127.0.0.1:${port}/auth`,
     presented,
+    reusing,
     set(next) {
       fate = next;
     },

@@ -1,7 +1,8 @@
 // Calls the public API of the form service with the token of the intake application's own account. It passes problems
 // of the API on, and turns failures of the account and of the connection into 502, 503 and 504. It logs no URL, token,
 // code or body.
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
+import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
@@ -48,13 +49,11 @@ export interface FormApiOptions {
   timeoutMs: number;
 }
 
-/** Maximum number of connections to the form service. Further calls wait, within their timeout. */
-const connections = 64;
 /** Bytes. By default, form data has at most 1 MiB, and so do registers. */
 const largestAnswer = 16 * 1_048_576;
 
 export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
-  const agent = new Agent({ connections, maxResponseSize: largestAnswer, headersTimeout: 0, bodyTimeout: 0 });
+  const agent = new HttpAgent({ maxResponse: largestAnswer });
 
   function fail(kind: string, slug: ProblemSlug, detail: string, cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });

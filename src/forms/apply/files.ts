@@ -74,6 +74,8 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
         redirect: 'manual',
         headers: {
           authorization: `Bearer ${await account.token()}`,
+          // A kept connection may be dead (decision 0081), and an upload cannot be repeated.
+          connection: 'close',
           ...scopeHeaders(),
         },
         body: form,

@@ -1,9 +1,9 @@
 // Checks at startup that the identity provider is the configured one, and that it accepts this service's own account.
-import { fetch } from 'undici';
 import { z } from 'zod';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { type StartupCheck, type StartupPace, startupCheck, WrongSetting } from '../operations/startup-check.ts';
+import { fetchFromProvider } from './provider-fetch.ts';
 
 export interface IdentityProviderConfig {
   ACCESS_SERVICE_URL: string;
@@ -58,7 +58,7 @@ export async function checkIssuer(config: IdentityProviderConfig): Promise<void>
 async function fetchDiscovery(realm: string): Promise<{ status: number; text: string }> {
   try {
     const signal = AbortSignal.timeout(longestWait);
-    const response = await fetch(`${realm}/.well-known/openid-configuration`, { redirect: 'manual', signal });
+    const response = await fetchFromProvider(`${realm}/.well-known/openid-configuration`, { signal });
     return { status: response.status, text: await response.text() };
   } catch (error) {
     const code = codeOf(error);

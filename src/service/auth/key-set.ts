@@ -2,8 +2,8 @@
 // too large, malformed or without such a key is a failure, never an empty key set.
 
 import * as jose from 'jose';
-import { fetch } from 'undici';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
+import { fetchFromProvider } from './provider-fetch.ts';
 
 /** The usable public keys of a realm, as contained in one response. */
 export interface KeySet {
@@ -32,7 +32,7 @@ export interface DownloadOptions {
 export async function downloadKeySet(url: string, { timeout, algorithms }: DownloadOptions): Promise<KeySet> {
   const headers = { Accept: 'application/jwk-set+json, application/json' };
   const response = await tracedProviderCall('GET', 'keys', () =>
-    fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout), headers }),
+    fetchFromProvider(url, { signal: AbortSignal.timeout(timeout), headers }),
   );
   if (response.status !== 200) {
     await response.body?.cancel();

@@ -8,8 +8,8 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { type Collector, openCollector } from '../../../test/support/collector.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
+import { HttpAgent } from '../../platform/http-agent.ts';
 import { createPlatformClient } from '../../platform/http-client.ts';
-import { createHttpAgent } from '../../platform/http-exchange.ts';
 import { createPlatformMetrics } from '../../platform/platform-metrics.ts';
 import { anonymous, route } from '../http/http-app.ts';
 import { Problem } from '../http/problem.ts';
@@ -59,7 +59,7 @@ async function appWithCall() {
       },
     }),
   ]);
-  const agent = createHttpAgent();
+  const agent = new HttpAgent();
   const client = createPlatformClient({
     ...{ service: 'configuration', agent, log: log.log, retryDelayMs: 1 },
     metrics: createPlatformMetrics({ registry, ...metrics }),

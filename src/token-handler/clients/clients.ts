@@ -1,6 +1,6 @@
 // Builds the catalogue of clients, their registrations, and the background work for both.
 import type pg from 'pg';
-import type { Dispatcher } from 'undici';
+import type { HttpAgent } from '../../platform/http-agent.ts';
 import { maintainedClients } from '../../service/clients/client-rules.ts';
 import { redirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -20,7 +20,7 @@ import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 
 export interface ClientsOptions extends Foundation {
   /** HTTP agent for calls to the identity provider. */
-  agent: Dispatcher;
+  agent: HttpAgent;
   /** Connections for changes of registrations. A change holds one while it calls the identity provider. */
   changePool: pg.Pool;
   pace: Partial<UpkeepPace> | undefined;

@@ -106,7 +106,7 @@ async function attempt(
   const authenticated = authenticate({ clientSecret, authentication });
   const configuration = new oidc.Configuration(metadata, clientId, undefined, authenticated);
   configuration.timeout = timeout / 1_000;
-  configuration[oidc.customFetch] = (url, init) => addresses.fetch(url, init as RequestInit, 'check client');
+  configuration[oidc.customFetch] = (url, init) => addresses.fetch(url, init, 'check client');
   if (addresses.insecure) oidc.allowInsecureRequests(configuration);
   try {
     await oidc.genericGrantRequest(configuration, 'authorization_code', {

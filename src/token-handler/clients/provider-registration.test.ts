@@ -7,7 +7,7 @@ import {
   type ScriptedProvider,
   startScriptedProvider,
 } from '../../../test/support/scripted-provider.ts';
-import { createHttpAgent } from '../../platform/http-exchange.ts';
+import { HttpAgent } from '../../platform/http-agent.ts';
 import { createTenantIssuers } from '../../service/auth/tenant-issuers.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { createProviderAddresses } from '../provider-addresses.ts';
@@ -19,7 +19,7 @@ import type { StoredRegistration } from './registration.ts';
 const redirectUris = ['https://permits.example.org/a', 'https://permits.example.org/b'];
 const asked = { name: 'permits-web (registration 1)', redirectUris };
 const metadata = clientMetadata({ id: 'permits-web', keycloakLogout: false }, asked, undefined);
-const agent = createHttpAgent();
+const agent = new HttpAgent();
 let provider: ScriptedProvider;
 let log: CapturedLog;
 let metrics: Metrics;

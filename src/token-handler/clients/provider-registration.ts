@@ -1,8 +1,8 @@
 // Registers clients at the identity provider (RFC 7591, with openid-client), and changes and deletes them (RFC 7592,
 // with plain requests). Distinguishes calls that failed from calls whose outcome is unknown. Never repeats a change.
 import * as oidc from 'openid-client';
-import type { Dispatcher } from 'undici';
 import { z } from 'zod';
+import type { HttpAgent } from '../../platform/http-agent.ts';
 import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -53,7 +53,7 @@ export interface ProviderRegistrationOptions {
   addresses: ProviderAddresses;
   discover: DiscoverProvider;
   log: Logger;
-  agent: Dispatcher;
+  agent: HttpAgent;
   metrics: Metrics;
   /** Timeout of one call, in milliseconds. */
   timeout: number;
@@ -100,11 +100,11 @@ async function register(
 ): Promise<RegisterOutcome> {
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
-    if (init.method !== 'POST') return addresses.fetch(url, init as RequestInit, 'discovery');
+    if (init.method !== 'POST') return addresses.fetch(url, init, 'discovery');
     // Rebases the URL before `sent` is set, because `rebase` throws for a URL outside the identity provider.
     const target = addresses.rebase(url).href;
     post.sent = true;
-    const response = await addresses.fetch(target, init as RequestInit, 'registration');
+    const response = await addresses.fetch(target, init, 'registration');
     post.status = response.status;
     return response;
   };
@@ -186,7 +186,7 @@ function createManagement({ addresses, agent, timeout }: ProviderRegistrationOpt
       },
       body: body ? JSON.stringify(body) : null,
       signal: AbortSignal.timeout(timeout),
-      isLast: false,
+      isLast: true,
     });
 }
 

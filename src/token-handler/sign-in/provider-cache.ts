@@ -18,7 +18,7 @@ export interface ProviderCacheOptions {
 export type ProviderCache = ReturnType<typeof createProviderCache>;
 
 export function createProviderCache({ addresses, discover, timeout }: ProviderCacheOptions) {
-  const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init as RequestInit, 'token');
+  const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init, 'token');
   const providers = new LRUCache<string, oidc.ServerMetadata>({
     max: mostRealms,
     ttl: lifetime,

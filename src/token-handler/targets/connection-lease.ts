@@ -47,6 +47,11 @@ export class ConnectionLease implements Waiter {
     this.#lease?.dispatcher.dispatch(request, handler);
   }
 
+  /** Call when the response takes long. */
+  suspect(): void {
+    this.#lease?.suspect();
+  }
+
   /** Call when undici reports that the request has completed or failed. */
   onDone(): void {
     this.#isDispatched = false;

@@ -179,6 +179,28 @@ describe('the pool of an upstream', () => {
   });
 });
 
+describe('connections to an upstream that responds late', () => {
+  it('are replaced for later requests once in 5 s, and end with the requests that use them', async () => {
+    const { connections, take } = start();
+    const late = await take();
+    const pools = [late.dispatcher];
+    vi.advanceTimersByTime(4_999);
+    late.suspect();
+    expect(late.dispatcher).toBe(pools[0]);
+    vi.advanceTimersByTime(1);
+    late.suspect();
+    late.suspect();
+    const other = await take();
+    pools.push(other.dispatcher);
+    expect(pools[1]).not.toBe(pools[0]);
+    // A request that is sent again uses the new connections, too.
+    expect(late.dispatcher).toBe(pools[1]);
+    expect(pools.map((pool) => (pool as { closed?: boolean }).closed)).toEqual([true, false]);
+    await connections.close();
+    expect(pools.map((pool) => (pool as { destroyed?: boolean }).destroyed)).toEqual([true, true]);
+  });
+});
+
 describe('the connection of a stream', () => {
   it('belongs to it alone, counts in no share, and is closed with it', async () => {
     const { connections, take } = start({ perUpstream: 1 });

@@ -1,13 +1,19 @@
 // Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection.
 // Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a bounded queue;
-// requests to a full pool are refused immediately. Closes the connections of unused pools. Never retries.
+// requests to a full pool are refused immediately. Closes the connections of unused pools, and idle ones that a
+// network may have dropped. Never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
 
 /** A connection to an upstream, for one request. */
 export interface Lease {
-  dispatcher: Dispatcher;
+  readonly dispatcher: Dispatcher;
+  /**
+   * Call when the response takes long. If a network has dropped this connection without a word, idle ones to the same
+   * upstream may be dead too, so later requests use new connections.
+   */
+  suspect(): void;
   /** Call when the request is over. Further calls do nothing. */
   release(): void;
 }
@@ -55,6 +61,8 @@ const leastOfPerson = 8;
 const fullUpstreams = 16;
 /** Milliseconds after which connections to an unused origin are closed. */
 const longestIdle = 60_000;
+/** Shortest time between replacements of a pool, in milliseconds, because a slow upstream is not always a dead one. */
+const shortestLife = 5_000;
 
 const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
 
@@ -78,7 +86,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
       let connections = shared.get(origin);
       if (!connections) {
         const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
-        connections = new SharedConnections(new Pool(origin, options), limits, all);
+        connections = new SharedConnections(() => new Pool(origin, options), limits, all);
         shared.set(origin, connections);
       }
       return connections.take(claim, waiter);
@@ -88,6 +96,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
       owned.add(dispatcher);
       return {
         dispatcher,
+        suspect: () => undefined,
         release() {
           if (owned.delete(dispatcher)) dispatcher.destroy().catch(() => undefined);
         },
@@ -100,23 +109,29 @@ export function createConnections(limits: ConnectionLimits): Connections {
     },
     async close() {
       clearInterval(sweep);
-      const dispatchers = [...[...shared.values()].map((connections) => connections.dispatcher), ...owned];
+      const ending = [...shared.values(), ...owned].map((connections) => connections.destroy());
       shared.clear();
       owned.clear();
-      await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()));
+      await Promise.all(ending);
     },
   };
 }
 
 class SharedConnections {
-  readonly dispatcher: Pool;
+  /** The pool for the next request. */
+  pool: Pool;
   readonly queue: FairQueue;
+  readonly #open: () => Pool;
+  /** Replaced pools whose last requests are not complete. */
+  readonly #replaced = new Set<Pool>();
   readonly #limits: ConnectionLimits;
   readonly #all: FairQueue;
+  #openedAt = performance.now();
   #lastUsed = performance.now();
 
-  constructor(pool: Pool, limits: ConnectionLimits, all: FairQueue) {
-    this.dispatcher = pool;
+  constructor(open: () => Pool, limits: ConnectionLimits, all: FairQueue) {
+    this.#open = open;
+    this.pool = open();
     this.#limits = limits;
     this.#all = all;
     this.queue = createFairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
@@ -136,14 +151,23 @@ class SharedConnections {
       slot();
       throw this.#refusal('process', 'This person, tenant or service has too many requests to upstreams.');
     }
-    return {
-      dispatcher: this.dispatcher,
-      release: () => {
-        slot();
-        slotOfAll();
-        this.#lastUsed = performance.now();
-      },
-    };
+    return new SharedLease(this, slot, slotOfAll);
+  }
+
+  noteUse(): void {
+    this.#lastUsed = performance.now();
+  }
+
+  /** Closes idle connections now, and the others after their responses. */
+  replace(): void {
+    const now = performance.now();
+    if (now - this.#openedAt < shortestLife) return;
+    const old = this.pool;
+    this.pool = this.#open();
+    this.#openedAt = now;
+    this.#replaced.add(old);
+    const forget = () => void this.#replaced.delete(old);
+    old.close().then(forget, forget);
   }
 
   #refusal(reason: ConnectionRefusal, detail: string): Problem {
@@ -156,7 +180,38 @@ class SharedConnections {
   }
 
   close(): Promise<void> {
-    return this.dispatcher.close();
+    return this.pool.close();
+  }
+
+  /** Ends all requests. */
+  async destroy(): Promise<void> {
+    await Promise.all([this.pool, ...this.#replaced].map((pool) => pool.destroy()));
+  }
+}
+
+class SharedLease implements Lease {
+  readonly #connections: SharedConnections;
+  readonly #slot: ReleaseSlot;
+  readonly #slotOfAll: ReleaseSlot;
+
+  constructor(connections: SharedConnections, slot: ReleaseSlot, slotOfAll: ReleaseSlot) {
+    this.#connections = connections;
+    this.#slot = slot;
+    this.#slotOfAll = slotOfAll;
+  }
+
+  get dispatcher(): Dispatcher {
+    return this.#connections.pool;
+  }
+
+  suspect(): void {
+    this.#connections.replace();
+  }
+
+  release(): void {
+    this.#slot();
+    this.#slotOfAll();
+    this.#connections.noteUse();
   }
 }
 

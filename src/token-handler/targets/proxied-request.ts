@@ -73,9 +73,8 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
 
   #dispatch(): void {
     const { method, path, headers, isUpgrade } = this.#outgoing;
-    const upgrade = isUpgrade ? 'websocket' : null;
     this.#sent = performance.now();
-    this.#lease.dispatch({ path, method, headers, body: this.#body, upgrade }, this);
+    this.#lease.dispatch({ path, method, headers, body: this.#body, upgrade: isUpgrade ? 'websocket' : null }, this);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -213,6 +212,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
 
   onLong(): void {
     this.#watch.sessionAtOnce();
+    this.#lease.suspect();
   }
 
   onLate(): boolean {
