@@ -105,10 +105,10 @@ const retries = 2;
 const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(method);
 
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
-  const { service, account, agent, metrics } = options;
+  const { service, account, agent, metrics, keepsConnections = true } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
   // After a failure, connections are closed after use: they may lead to a terminating pod or to another server.
-  let isSuspect = options.keepsConnections === false;
+  let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
     const { body, headers: own } = encodeRequest(request);
@@ -125,7 +125,8 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       try {
         const { url, signal } = call;
         const { method } = request;
-        const response = await exchange(agent, { service, method, url, headers, body, signal, isLast: isSuspect });
+        const isLast = isSuspect || !keepsConnections;
+        const response = await exchange(agent, { service, method, url, headers, body, signal, isLast });
         currentSpan()?.set({ 'http.response.status_code': response.status });
         if (response.status < 500) return response;
         throw responseError(service, response);
@@ -155,7 +156,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       const base = await before(signal, options.baseUrl(), service);
       call.url = new URL(`${base}${request.path}${queryOf(request.query)}`);
       const value = readResponse(service, request, await perform(request, call));
-      isSuspect = options.keepsConnections === false;
+      isSuspect = false;
       metrics.called(service, 'ok', (performance.now() - started) / 1000);
       return value;
     } catch (error) {
