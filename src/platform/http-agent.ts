@@ -1,11 +1,10 @@
-// The connections to all platform services. A network that drops packets leaves connections open at both ends. If such a
-// connection is idle, only the next call that uses it finds out, and waits until its time limit. So when a call has
-// waited for a while, later calls to the same service use new connections.
+// The connections to all platform services.
 import { type Dispatcher, Pool } from 'undici';
+import { ReplaceablePool } from '../service/http/replaceable-pool.ts';
 
 /** Largest response in bytes: enough for a page of registers of 1 MiB each. */
 const responseLimit = 16 * 1_048_576;
-/** Milliseconds without a response after which a service's other connections may be dead, too. */
+/** Milliseconds without a response after which a service's idle connections may be dead. */
 const suspicious = 3_000;
 
 export interface HttpAgentOptions {
@@ -15,10 +14,8 @@ export interface HttpAgentOptions {
 
 export class HttpAgent {
   readonly #options: Pool.Options;
-  /** The pool for new calls, by origin. */
-  readonly #pools = new Map<string, Pool>();
-  /** Replaced pools whose last calls are not complete. */
-  readonly #replaced = new Set<Pool>();
+  /** By origin. */
+  readonly #pools = new Map<string, ReplaceablePool>();
 
   constructor({ maxResponse = responseLimit }: HttpAgentOptions = {}) {
     this.#options = {
@@ -36,36 +33,25 @@ export class HttpAgent {
   }
 
   /** Sends a request, as undici's `request`. Throws its errors. */
-  async request({
-    origin,
-    ...options
-  }: Dispatcher.RequestOptions & { origin: string }): Promise<Dispatcher.ResponseData> {
+  async request(request: Dispatcher.RequestOptions & { origin: string }): Promise<Dispatcher.ResponseData> {
+    const { origin, ...options } = request;
     const pool = this.#pools.get(origin) ?? this.#open(origin);
-    const timer = setTimeout(() => this.#replace(origin, pool), suspicious);
+    const timer = setTimeout(() => pool.replace(), suspicious);
     try {
-      return await pool.request(options);
+      return await pool.current.request(options);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** Ends all calls. */
+  /** Ends all requests. */
   async destroy(): Promise<void> {
-    await Promise.all([...this.#pools.values(), ...this.#replaced].map((pool) => pool.destroy()));
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
   }
 
-  #open(origin: string): Pool {
-    const pool = new Pool(origin, this.#options);
+  #open(origin: string): ReplaceablePool {
+    const pool = new ReplaceablePool(() => new Pool(origin, this.#options));
     this.#pools.set(origin, pool);
     return pool;
-  }
-
-  /** Closes idle connections now, and the others after their responses. */
-  #replace(origin: string, pool: Pool): void {
-    if (this.#pools.get(origin) !== pool) return;
-    this.#pools.delete(origin);
-    this.#replaced.add(pool);
-    const forget = () => void this.#replaced.delete(pool);
-    pool.close().then(forget, forget);
   }
 }

@@ -180,11 +180,11 @@ describe('the pool of an upstream', () => {
 });
 
 describe('connections to an upstream that responds late', () => {
-  it('are replaced for later requests once in 5 s, and end with the requests that use them', async () => {
+  it('are replaced for later requests once in 3 s, and end with the requests that use them', async () => {
     const { connections, take } = start();
     const late = await take();
     const pools = [late.dispatcher];
-    vi.advanceTimersByTime(4_999);
+    vi.advanceTimersByTime(2_999);
     late.suspect();
     expect(late.dispatcher).toBe(pools[0]);
     vi.advanceTimersByTime(1);

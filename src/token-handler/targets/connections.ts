@@ -4,6 +4,7 @@
 // network may have dropped. Never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
+import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
 
 /** A connection to an upstream, for one request. */
@@ -61,8 +62,6 @@ const leastOfPerson = 8;
 const fullUpstreams = 16;
 /** Milliseconds after which connections to an unused origin are closed. */
 const longestIdle = 60_000;
-/** Shortest time between replacements of a pool, in milliseconds, because a slow upstream is not always a dead one. */
-const shortestLife = 5_000;
 
 const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
 
@@ -76,7 +75,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
     for (const [origin, connections] of shared)
       if (connections.isUnused(now)) {
         shared.delete(origin);
-        connections.close().catch(() => undefined);
+        connections.pool.close().catch(() => undefined);
       }
   }, longestIdle / 2);
   sweep.unref();
@@ -86,7 +85,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
       let connections = shared.get(origin);
       if (!connections) {
         const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
-        connections = new SharedConnections(() => new Pool(origin, options), limits, all);
+        connections = new SharedConnections(new ReplaceablePool(() => new Pool(origin, options)), limits, all);
         shared.set(origin, connections);
       }
       return connections.take(claim, waiter);
@@ -109,7 +108,8 @@ export function createConnections(limits: ConnectionLimits): Connections {
     },
     async close() {
       clearInterval(sweep);
-      const ending = [...shared.values(), ...owned].map((connections) => connections.destroy());
+      const pools = [...shared.values()].map(({ pool }) => pool);
+      const ending = [...pools, ...owned].map((connections) => connections.destroy());
       shared.clear();
       owned.clear();
       await Promise.all(ending);
@@ -118,20 +118,14 @@ export function createConnections(limits: ConnectionLimits): Connections {
 }
 
 class SharedConnections {
-  /** The pool for the next request. */
-  pool: Pool;
+  readonly pool: ReplaceablePool;
   readonly queue: FairQueue;
-  readonly #open: () => Pool;
-  /** Replaced pools whose last requests are not complete. */
-  readonly #replaced = new Set<Pool>();
   readonly #limits: ConnectionLimits;
   readonly #all: FairQueue;
-  #openedAt = performance.now();
   #lastUsed = performance.now();
 
-  constructor(open: () => Pool, limits: ConnectionLimits, all: FairQueue) {
-    this.#open = open;
-    this.pool = open();
+  constructor(pool: ReplaceablePool, limits: ConnectionLimits, all: FairQueue) {
+    this.pool = pool;
     this.#limits = limits;
     this.#all = all;
     this.queue = createFairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
@@ -158,18 +152,6 @@ class SharedConnections {
     this.#lastUsed = performance.now();
   }
 
-  /** Closes idle connections now, and the others after their responses. */
-  replace(): void {
-    const now = performance.now();
-    if (now - this.#openedAt < shortestLife) return;
-    const old = this.pool;
-    this.pool = this.#open();
-    this.#openedAt = now;
-    this.#replaced.add(old);
-    const forget = () => void this.#replaced.delete(old);
-    old.close().then(forget, forget);
-  }
-
   #refusal(reason: ConnectionRefusal, detail: string): Problem {
     this.#limits.onRefused(reason);
     return new Problem('busy', detail, { headers: { 'Retry-After': '1' } });
@@ -177,15 +159,6 @@ class SharedConnections {
 
   isUnused(now: number): boolean {
     return this.queue.running + this.queue.waiting === 0 && now - this.#lastUsed > longestIdle;
-  }
-
-  close(): Promise<void> {
-    return this.pool.close();
-  }
-
-  /** Ends all requests. */
-  async destroy(): Promise<void> {
-    await Promise.all([this.pool, ...this.#replaced].map((pool) => pool.destroy()));
   }
 }
 
@@ -201,11 +174,11 @@ class SharedLease implements Lease {
   }
 
   get dispatcher(): Dispatcher {
-    return this.#connections.pool;
+    return this.#connections.pool.current;
   }
 
   suspect(): void {
-    this.#connections.replace();
+    this.#connections.pool.replace();
   }
 
   release(): void {

@@ -1,0 +1,47 @@
+// The connections to one origin, which can be replaced. A network that drops packets leaves connections open at both ends.
+// If such a connection is idle, only the next request that uses it finds out, and waits until its time limit. So when a
+// response takes long, later requests use new connections (decision 0081).
+import type { Pool } from 'undici';
+
+/** Shortest time between replacements, in milliseconds, because a slow server is not always an unreachable one. */
+const shortestLife = 3_000;
+
+export class ReplaceablePool {
+  readonly #open: () => Pool;
+  /** Replaced pools whose last requests are not complete. */
+  readonly #replaced = new Set<Pool>();
+  #current: Pool;
+  #openedAt = performance.now();
+
+  constructor(open: () => Pool) {
+    this.#open = open;
+    this.#current = open();
+  }
+
+  /** The pool for the next request. */
+  get current(): Pool {
+    return this.#current;
+  }
+
+  /** Call when a response takes long. Closes idle connections now, and the others after their responses. */
+  replace(): void {
+    const now = performance.now();
+    if (now - this.#openedAt < shortestLife) return;
+    const old = this.#current;
+    this.#current = this.#open();
+    this.#openedAt = now;
+    this.#replaced.add(old);
+    const forget = () => void this.#replaced.delete(old);
+    old.close().then(forget, forget);
+  }
+
+  /** Closes all connections, each after its response. */
+  close(): Promise<void> {
+    return this.#current.close();
+  }
+
+  /** Closes all connections, and ends all requests. */
+  async destroy(): Promise<void> {
+    await Promise.all([this.#current, ...this.#replaced].map((pool) => pool.destroy()));
+  }
+}
