@@ -6,11 +6,11 @@ const sizes = {
   /** Tenants that are added to a token handler while it runs. */
   TENANTS: { short: 60, full: 300 },
   /** Tenants of the test that counts series of metrics; it calls ten times as many paths. */
-  SERIES_TENANTS: { short: 40, full: 250 },
+  SERIES_TENANTS: { short: 40, full: 150 },
   /** Proxied requests that are aborted. */
   ABORTS: { short: 300, full: 2_000 },
   /** Races of the end of a session with other changes. */
-  RACES: { short: 500, full: 5_000 },
+  RACES: { short: 500, full: 2_000 },
   /** Forms of the run that puts 100 of them into quarantine. */
   QUARANTINE_FORMS: { short: 1_000, full: 5_000 },
   /** Drafts that reconcilers lock while they are killed. */
@@ -32,7 +32,7 @@ const sizes = {
   /** Seconds of the outage of Postgres. */
   POSTGRES_OUTAGE_SECONDS: { short: 3, full: 3 },
   /** Bodies that are stored and read back. */
-  FUZZED_BODIES: { short: 10_000, full: 250_000 },
+  FUZZED_BODIES: { short: 10_000, full: 100_000 },
 } as const satisfies Record<string, { short: number; full: number }>;
 
 type SizeName = keyof typeof sizes;
