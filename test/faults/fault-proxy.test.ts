@@ -119,7 +119,7 @@ it('refuses connections until it is healed', async () => {
   await echoed(await open(), 'again');
 });
 
-it('strands open connections for ever, also at the other end, and serves new ones', async () => {
+it('strands open connections, also at the other end, and serves new ones', async () => {
   const client = await open();
   await echoed(client, 'hello');
   proxy.strand();

@@ -29,7 +29,8 @@ export interface FaultProxy {
   refuse(): Promise<void>;
   /**
    * Strands the open connections, as a firewall does that has lost its state: neither bytes nor the end of a stream pass
-   * in any direction. New connections work.
+   * in any direction. New connections work. After a minute, the servers' ends are reset, as by a server whose keepalive
+   * probes get no response. Postgres sends them (src/service/postgres/migrate.ts).
    */
   strand(): void;
   /** Resets all connections. New connections go to this port. */
@@ -40,6 +41,9 @@ export interface FaultProxy {
   connections(): number;
   close(): Promise<void>;
 }
+
+/** Milliseconds. */
+const keepalive = 60_000;
 
 interface Pair {
   ends: [Socket, Socket];
@@ -105,7 +109,12 @@ export async function startFaultProxy(target: number, fraction: () => number = M
       await stopped;
     },
     strand() {
-      for (const pair of pairs) pair.isStranded = true;
+      const stranded = living();
+      for (const pair of stranded) pair.isStranded = true;
+      const probe = () => {
+        for (const { ends } of stranded) resetSocket(ends[1]);
+      };
+      setTimeout(probe, keepalive).unref();
     },
     retarget(next) {
       to = next;

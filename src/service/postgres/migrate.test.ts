@@ -311,11 +311,13 @@ describe('the limits of the role', () => {
       ...(await query<object>('SHOW statement_timeout'))[0],
       ...(await query<object>('SHOW lock_timeout'))[0],
       ...(await query<object>('SHOW idle_in_transaction_session_timeout'))[0],
+      ...(await query<object>('SHOW tcp_keepalives_idle'))[0],
     });
     expect(await shown()).toEqual({
       statement_timeout: '15s',
       lock_timeout: '5s',
       idle_in_transaction_session_timeout: '1min',
+      tcp_keepalives_idle: '30',
     });
     const other = await createTestDatabase();
     onTestFinished(() => other.drop());

@@ -96,10 +96,16 @@ async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise
 
 const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
   JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
+/** Settings of the role. They also apply behind a PgBouncer, which ignores those that a client asks for. */
 const roleLimits = (lockTimeout = '5s') => [
   'statement_timeout=15s',
   `lock_timeout=${lockTimeout}`,
   'idle_in_transaction_session_timeout=60s',
+  // Postgres closes a connection whose client cannot be reached after a minute. Otherwise, connections that a network has
+  // dropped count towards max_connections for two hours, the default of Linux.
+  'tcp_keepalives_idle=30',
+  'tcp_keepalives_interval=10',
+  'tcp_keepalives_count=3',
 ];
 const undefinedTable = '42P01';
 

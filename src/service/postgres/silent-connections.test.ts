@@ -57,6 +57,16 @@ describe('when all connections of a pool are half-open', () => {
     expect(again.stop()).toBeLessThan(5_000);
   });
 
+  it('other pools of the process notice it, too, before a statement uses them', async () => {
+    const options = { url: url.href, size: 1, log: captureLog().log, metrics: createMetrics() };
+    const other = createPool(options);
+    await other.query('SELECT 1');
+    proxy.strand();
+    await expect(pool.query('SELECT 1')).rejects.toThrow('does not answer');
+    await expect.poll(() => other.totalCount).toBe(0);
+    await other.end();
+  });
+
   it('a transaction between two statements is found as well', async () => {
     const client = await pool.connect();
     client.on('error', () => undefined);

@@ -24,6 +24,8 @@ export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000
 const tolerance = 10_000;
 /** Milliseconds in which an idle connection must respond when another one was dead. */
 const patience = 1_000;
+/** The pools of this process. A network that has dropped a connection of one of them has dropped others, too. */
+const pools = new Set<pg.Pool>();
 
 /**
  * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in
@@ -65,11 +67,13 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
       const isTooLong = performance.now() - silence.since >= longest;
       if (!isTooLong && !(await isLost())) return void stream.setTimeout(suspicious);
       stream.destroy(new Error('Postgres does not answer'));
-      await closeDeadConnections(pool, patience);
+      await Promise.all([...pools].map((one) => closeDeadConnections(one, patience)));
     }
     stream.on('timeout', () => void onSilence());
     stream.setTimeout(suspicious);
   }
 
+  for (const other of pools) if (other.ending) pools.delete(other);
+  pools.add(pool);
   pool.on('connect', watch);
 }
