@@ -2,7 +2,7 @@
 // directory.
 import { type ConfigCheck, ConfigError } from '../service/operations/config.ts';
 
-/** Well-known paths of platform APIs whose URN has no entry: platform-contracts.md, 2. */
+/** Well-known paths of platform APIs, for an API whose URN has no entry in the directory. */
 export const apiPaths: Readonly<Record<string, string>> = {
   'tenant-service:v2': '/api/tenant/v2',
   'configuration-service:v2': '/configuration/v2',

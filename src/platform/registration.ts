@@ -146,7 +146,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
 /** Spreads the waits, so that processes that started together do not write together. */
 const spread = (milliseconds: number) => milliseconds * (0.75 + Math.random() / 2);
 
-/** Returns the documents of the namespace `platform` with their required content: platform-contracts.md, 4 to 6. */
+/** Returns the documents of the namespace `platform`, with what this service must register in each. */
 function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
   const documents: [string, Document][] = [];
   if (what.definitions) documents.push(['configuration-service', { ...what.definitions }]);

@@ -1,5 +1,5 @@
-// Drafts for the forms bench, created over HTTP as by an intake application, each with a mailed code and an open read
-// session.
+// Creates the drafts of the forms bench over HTTP, as an intake application does. Each has a mailed code and an open
+// read session.
 import pg from 'pg';
 import type { FormsSettings } from './forms-statements.ts';
 

@@ -44,7 +44,7 @@ export async function benchProxy(): Promise<Figure[]> {
     const [own] = turns;
     if (!own) throw new Error('the token handler was not measured');
     const busy = await service.residentBytes();
-    // A contender that cannot handle this rate would slow the others down.
+    // express-http-proxy cannot handle this rate, and would slow the other contenders down.
     const quick = contenders.filter(({ name }) => name !== 'express-http-proxy');
     const addedP99 = await compareLatency(quick, world, Math.round(median(own.perSecond) / 2));
     const perStream = await measureStreams(service, world);

@@ -150,7 +150,7 @@ describe('every route that requires a bearer token', () => {
   });
 
   it('responds with 403 to an administrator who names another tenant, and with 400 to a core user who names no known tenant', async () => {
-    // A core user who names no tenant may list the quarantine of all tenants, and read the state of all.
+    // A core user may call these routes for all tenants, without naming one.
     const ofAll = (name: string) => /\/form\/v1\/(?:quarantine|operations)/.test(name);
     const { platform } = world;
     const named = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;

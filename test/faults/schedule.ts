@@ -30,7 +30,7 @@ export function plan(seed: string, count: number, storeFaults: string[]): Step[]
   const [store, link, fault] = [endless(storeFaults), endless(links), endless(networkFaults)];
   return Array.from({ length: count }, (_, index): Step => {
     const common = { milliseconds: random.integer(1_500, 5_000), seed: `${seed}:${index}` };
-    // Every third fault is one of a store, beginning with the first.
+    // Every third fault, beginning with the first, is a fault of a store.
     if (index % 3 === 0) return { ...common, name: store() };
     const network = { fault: fault().name, link: link() };
     return { ...common, network, name: `${network.fault} of ${network.link}` };

@@ -79,7 +79,7 @@ async function start(args: string[], env: Record<string, string>): Promise<{ cpu
   throw failedStart('process', child, said);
 }
 
-/** The most that a start may cost, in starts of an empty Node process. */
+/** Maximum CPU time of a start, as a multiple of that of an empty Node process. */
 const most = 10;
 
 it.each(services)(`%s listens within the time of ${most} empty Node processes`, async (name) => {

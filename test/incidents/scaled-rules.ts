@@ -22,7 +22,8 @@ export function scaledRules(): string {
       /^(\s+(?:for|interval): )(\d+)([smhd])$/gm,
       (_all, before, count, unit) => `${before}${shorter(count, unit)}`,
     );
-  // The rules sum the failures per second over all evaluations, and multiply by the seconds between them: here 1.
+  // The rules sum a rate per second over all evaluations, and multiply the sum by the seconds between two evaluations.
+  // Here, this is 1 s.
   return scaled.replaceAll(`]) * ${factor} >=`, ']) * 1 >=');
 }
 

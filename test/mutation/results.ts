@@ -36,7 +36,7 @@ export interface ModuleResult {
   timedOut: number;
   survived: number;
   uncovered: number;
-  /** Mutants of texts for people, which are not run. */
+  /** Mutants of texts for people. The tests are not run with them. */
   ignored: number;
   /** Mutants with which the test file could not be loaded. They count neither as killed nor as survivors. */
   unloadable: number;

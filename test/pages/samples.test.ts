@@ -124,7 +124,7 @@ it.each(tested)(
     await page.getByRole('button', { name: 'Create draft' }).click();
     await waitForStatus('Your session has ended');
     await expect.poll(() => page.getByRole('listitem').count()).toBe(0);
-    // The identity provider still knows the person, and asks nothing.
+    // The person is still signed in at the identity provider, which therefore shows no sign-in page.
     await page.getByRole('button', { name: 'Sign in' }).click();
     await waitForStatus('Signed in as Alice');
     await expect.poll(() => page.getByLabel('Kind of form').inputValue()).toBe('permit');

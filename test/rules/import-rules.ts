@@ -146,7 +146,8 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'imports-resolve',
     comment: 'The import names a file or package that does not exist.',
     from: { path: '.' },
-    // This file does not exist here. People who use the sample copy it into the same folder.
+    // `token-handler-client.js` is not in the folder of the sample that imports it. People who use the sample copy it
+    // there.
     to: { couldNotResolve: true, pathNot: String.raw`^\./token-handler-client\.js$` },
   },
 ];

@@ -1,5 +1,5 @@
-// The register API in front of a configuration service. It is this repository's platform server, or the real one that
-// these variables name, so that the same suites run against both:
+// The register API in front of a configuration service. The service is this repository's platform server, or the public
+// platform's service that these variables name, so that the same suites run against both:
 //
 // - REGISTER_SUITE_CONFIGURATION_URL: base URL of the API, such as https://configuration.example.org/configuration/v2
 // - REGISTER_SUITE_ACCESS_URL: its identity provider, such as https://access.example.org/auth
@@ -15,7 +15,7 @@
 //
 // The real service loses one of two concurrent edits of a document, and one document holds the definitions of all
 // registers. Tests therefore prepare their registers one after another. Only tests that change different registers
-// concurrently on purpose meet that limit.
+// concurrently on purpose may lose an edit.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';

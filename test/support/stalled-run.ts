@@ -69,7 +69,7 @@ class StalledRun implements Reporter {
       `\nNothing has happened for ${this.#patience / 1_000} s. Still running:\n${files.join('\n')}\n`,
     );
     const workers = await workerIds();
-    // Without workers, the runner itself has stalled, and nothing can make it go on.
+    // If there are no workers, the runner itself has stalled and cannot continue.
     if (workers.length === 0) process.exit(1);
     for (const worker of workers) {
       const place = within(whereItIs(worker), answerTime, new Error('does not answer'));

@@ -104,7 +104,7 @@ describe('the count of forms', () => {
       Submitted: 0,
       Archived: 0,
     });
-    // The connection keeps none of the limits of the count.
+    // The settings of the count's transaction do not remain on the connection.
     const { rows } = await pool.query(`SELECT current_setting('transaction_read_only') AS read_only`);
     expect(rows).toEqual([{ read_only: 'off' }]);
   });

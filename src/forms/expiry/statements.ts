@@ -124,7 +124,7 @@ ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 /** $8: when forms that are locked now will be deleted. The event has no actor, because the expiry causes it. */
 export const lockSql = lockStatement(full);
 
-/** Like {@link lockSql}, for one form: $9. */
+/** Like {@link lockSql}, but locks only the form $9, and returns its outbox row instead of writing it. */
 export const bareLockSql = lockStatement(bare);
 
 export const lockLookSql = `
@@ -200,7 +200,7 @@ ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
  */
 export const deleteSql = deleteStatement(full);
 
-/** Like {@link deleteSql}, for one form: $9. */
+/** Like {@link deleteSql}, but deletes only the form $9, and returns its outbox row instead of writing it. */
 export const bareDeleteSql = deleteStatement(bare);
 
 export const deleteLookSql = `

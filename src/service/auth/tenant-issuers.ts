@@ -1,5 +1,6 @@
-// Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator does
-// this, never a request. A tenant has exactly one issuer, so that no other issuer can issue tokens for its people.
+// Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator sets this
+// mapping; no request can change it. A tenant has exactly one issuer, so that no other issuer can issue tokens for its
+// people.
 
 import { LRUCache } from 'lru-cache';
 import { fetch } from 'undici';

@@ -46,7 +46,7 @@ function exampleOfType(schema: Exclude<JsonSchema, boolean>): unknown {
 
 export interface CurlCall {
   method: string;
-  /** With its parameters in braces. */
+  /** The path, with the name of each parameter in braces. */
   path: string;
   parameters: { name: string; in: string; required?: boolean; schema?: JsonSchema }[];
   /** Names of the credentials, of which the first is shown. */

@@ -61,7 +61,7 @@ export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, lo
 
 type Params = Record<string, unknown> | undefined;
 
-/** Adds what only the handler knows. */
+/** Adds facts that only the handler knows to the request's audit event. */
 export function noteAudit({ locals }: { locals: Express.Locals }, facts: Partial<RequestAudit>): void {
   if (locals.audit) Object.assign(locals.audit, facts);
 }

@@ -112,7 +112,7 @@ export function describePerson(idToken: Claims & { sub: string }, accessToken: C
   };
 }
 
-/** Returns a text that is not empty; undefined for any other value. */
+/** Returns the value if it is a text that is not empty, otherwise undefined. */
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

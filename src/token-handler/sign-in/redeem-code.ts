@@ -19,7 +19,7 @@ export interface RedeemChecks {
   state: string;
   nonce: string;
   codeVerifier: string;
-  /** The requested `max_age`: the seconds for which the person may have been signed in. */
+  /** The requested `max_age`: the maximum number of seconds since the person signed in at the identity provider. */
   maxAge?: number | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface RelyingParty {
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
   /**
    * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`:
-   * the seconds for which the person may have been signed in. Throws errors of openid-client.
+   * the maximum number of seconds since the person signed in at the identity provider. Throws errors of openid-client.
    */
   redeem(
     client: OidcClient,

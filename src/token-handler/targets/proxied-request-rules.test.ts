@@ -179,7 +179,7 @@ describe('a response', () => {
     request.end();
     const incoming = await answer;
     await delay(50);
-    // The upstream is done; the rest waits for the client, whose session is still watched.
+    // The upstream has sent everything. The rest of the body waits for the client, and the session is still watched.
     expect(proxy.watching()).toBe(1);
     expect((await buffer(incoming)).equals(large)).toBe(true);
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});

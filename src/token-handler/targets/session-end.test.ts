@@ -26,7 +26,7 @@ function watchClose({ socket }: IncomingMessage): void {
   const close = () => {
     isClosed = true;
   };
-  // Listens to `end` too, because an upgraded connection of a server stays half open.
+  // Listens to `end` too, because a server keeps an upgraded connection half open when the peer ends it.
   socket.resume().once('end', close).once('close', close);
 }
 /** Waits for the end of the upstream's connection, and expects it within 2 s; the rest is for a slow machine. */
