@@ -69,10 +69,13 @@ it.each([
   ['/token-handler/docs', '/docs'],
   ['/token-handler/openapi.json', '/openapi.json'],
   ['/token-handler/swagger/docs/v1', '/swagger/docs/v1'],
-])('%s is the token handler’s %s: without its path, these are the form service’s', async (path, url) => {
-  expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'token handler', url });
-  expect(JSON.parse((await open(url)).text)).toMatchObject({ name: 'forms', url });
-});
+])(
+  '%s is served by the token handler as %s, an address that otherwise belongs to the form service',
+  async (path, url) => {
+    expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'token handler', url });
+    expect(JSON.parse((await open(url)).text)).toMatchObject({ name: 'forms', url });
+  },
+);
 
 it.each([
   ['/token-handler/sessions', '/token-handler/v1/sessions'],
@@ -85,13 +88,13 @@ it.each([
   ['/token-handler', '/token-handler/v1'],
   ['/token-handler/docs2', '/token-handler/v1/docs2'],
   ['/token-handler?x', '/token-handler/v1?x'],
-])('%s reaches the token handler as %s, as an ingress of a frontend has it', async (path, url) => {
+])('%s reaches the token handler as %s, as behind the ingress of a frontend', async (path, url) => {
   // A raw socket, because a client library would resolve dot segments.
   const { body } = await sendRaw(gateway.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   expect(JSON.parse(body)).toMatchObject({ name: 'token handler', url });
 });
 
-it('upgrades reach the token handler rewritten, go both ways, and end with the gateway', async () => {
+it('upgrades reach the token handler under the rewritten path, carry data both ways, and end with the gateway', async () => {
   tokenHandler.server.on('upgrade', (req, socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     socket.write(req.url ?? '');

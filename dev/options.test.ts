@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { demoCommand, parseStartOptions, UsageError } from './options.ts';
 
-it('by default, the port is 8080 and the data lies in .formgate in the project', () => {
+it('by default, the port is 8080 and the data is stored in .formgate in the project', () => {
   const options = parseStartOptions([], {});
   expect(options).toMatchObject({ port: 8080, fresh: false, help: false, urnPrefix: 'urn:example' });
   expect(options.directory).toMatch(/\/\.formgate$/);

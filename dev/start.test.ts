@@ -141,7 +141,7 @@ async function helmTest(
 const exitsIn = ({ output }: Started) => output().match(/The [a-z ]+ exited \([^)]*\)/g) ?? [];
 
 describe('npm start', { timeout: 3 * longestStart }, () => {
-  it('starts from nothing, prints where everything is, leads a draft through its whole life, a person through a sign-in, and a reconciler through a run', async () => {
+  it('starts from nothing, prints all addresses, and handles the whole life of a draft, a sign-in and a run of the reconciler', async () => {
     const started = await start();
     for (const text of [
       `http://localhost:${port}/docs`,

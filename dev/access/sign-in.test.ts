@@ -72,7 +72,7 @@ const redeem = (view: View, who = client) =>
   );
 
 describe('sign-in', () => {
-  it('leads from the authorization endpoint over the form to the callback with code, state and issuer', async () => {
+  it('leads from the authorization endpoint through the sign-in form to the callback, with code, state and issuer', async () => {
     const browser = browse();
     const form = await browser.open(authorizationUrl());
     expect(form.status).toBe(200);

@@ -101,7 +101,7 @@ it('a Postgres that was killed with its parent starts again', async () => {
   expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-it('a stale process id that another program has got stops neither the start nor that program', async () => {
+it('a stale process id that now belongs to another program neither prevents the start nor ends that program', async () => {
   await (await start()).stop();
   const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
   await writeFile(

@@ -57,7 +57,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-it('a child gets its own environment, and of the parent’s only what programs need', async () => {
+it('a child gets its own environment, and from its parent’s only the variables that programs need', async () => {
   process.env.DATABASE_URL_FILE = '/secret';
   await start().ready;
   delete process.env.DATABASE_URL_FILE;

@@ -55,7 +55,7 @@ it('every licence in the image and in the pages is permitted', () => {
   expect(unpermitted([...imagePackages(lockFile), ...pagePackages(lockFile)])).toEqual([]);
 });
 
-it('a licence must be permitted; of alternatives, one', () => {
+it('every licence must be permitted; of alternative licences, one must be', () => {
   const of = (licence: string | undefined): Package => ({ name: String(licence), version: '1', licence, sha512: '' });
   const licences = ['MIT', '(MIT OR GPL-3.0)', 'MIT AND ISC', 'GPL-3.0', 'MIT AND GPL-3.0', undefined];
   expect(unpermitted(licences.map(of)).map(({ name }) => name)).toEqual(['GPL-3.0', 'MIT AND GPL-3.0', 'undefined']);

@@ -52,7 +52,7 @@ describe('a status', () => {
     });
   });
 
-  it('has neither if the client belongs to others', () => {
+  it('has neither revision nor hash if the client belongs to others', () => {
     expect(nextStatus(refused(ready), undefined, checked, later)).not.toHaveProperty('syncedHash');
     expect(nextStatus(refused(ready), undefined, checked, later)).not.toHaveProperty('revision');
   });

@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 describe('the route table', () => {
-  it('names for every route who may call it', () => {
+  it('declares for every route who may call it', () => {
     expect(routes.length).toBeGreaterThan(20);
     expect(routes.filter((route) => !isGuarded(route))).toEqual([]);
     expect(routes.filter(isOpen).map(({ path }) => path)).toEqual([
@@ -46,7 +46,7 @@ describe('the route table', () => {
     ]);
   });
 
-  it('answers 401 on every guarded route to a missing, expired, foreign or forged token', async () => {
+  it('responds with 401 on every guarded route to a token that is missing, expired, forged or of another issuer', async () => {
     const { access } = platform;
     for (const route of routes.filter((candidate) => !isOpen(candidate))) {
       const audience = access.urns.service(serviceOf(route.path) ?? '');
@@ -72,7 +72,7 @@ describe('the route table', () => {
     }
   });
 
-  it('answers 401 to a token for another audience, but at the configuration service', async () => {
+  it('responds with 401 to a token for another audience, except at the configuration service', async () => {
     for (const route of routes.filter((candidate) => !isOpen(candidate))) {
       const service = serviceOf(route.path) ?? '';
       const roles = { [service]: ['configuration-admin', 'subscription-admin', 'event-sender'] };
@@ -87,8 +87,8 @@ describe('the route table', () => {
   });
 });
 
-describe('what every service shows', () => {
-  it('GET / names itself with links, GET /health answers booleans', async () => {
+describe('routes that every service has', () => {
+  it('GET / returns the name and links, and GET /health returns booleans', async () => {
     const { body } = await call(`${platform.url}/`);
     expect(body).toMatchObject({
       name: 'Platform server',
@@ -119,7 +119,7 @@ describe('what every service shows', () => {
 });
 
 describe('configuration of the process', () => {
-  it('names every problem at once, and no value', () => {
+  it('reports all problems together, and no value', () => {
     const env = { SMTP_URL: 'http://secret', MAIL_FROM: 'nobody', CODE_KEY: 'short-secret', ACCESS_SERVICE_URL: 'x' };
     const parse = () => parseConfig(configSchema, env);
     expect(parse).toThrow(ConfigError);
@@ -159,8 +159,8 @@ async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend()
   };
 }
 
-describe('a database that is away', () => {
-  it('answers 503 with a problem and stays ready; afterwards all works again, jobs included, without a restart', async () => {
+describe('a platform server whose database is unavailable', () => {
+  it('responds with 503 problems and stays ready; afterwards everything works again without a restart, including jobs', async () => {
     const cable = await startCable();
     const logged = captureLog('info');
     const away = await startTestPlatform({ log: logged.log, databaseVia: cable.url });

@@ -90,7 +90,7 @@ describe('directory and tenants', () => {
     });
   });
 
-  it('a tenant is found by name, id and realm, and as the same one', async () => {
+  it('a tenant is the same one whether it is found by name, id or realm', async () => {
     expect(await platform.tenants.byId(tenant.id)).toEqual(tenant);
     expect(await platform.tenants.byRealm(tenant.realm)).toEqual(tenant);
     expect(await platform.tenants.byRealm(`none-${unique}`)).toBeUndefined();
@@ -100,7 +100,7 @@ describe('directory and tenants', () => {
 describe('configuration', () => {
   const place = () => ({ tenantId: tenant.id });
 
-  it('a configuration that does not exist reads as empty and is no failure', async () => {
+  it('a configuration that does not exist reads as empty, which is not an error', async () => {
     const { configuration } = platform;
     expect(await configuration.read(namespace, `none ${unique}`, place())).toEqual({
       latest: undefined,
@@ -110,7 +110,7 @@ describe('configuration', () => {
     expect(await configuration.remove(namespace, `none ${unique}`, place())).toBe(false);
   });
 
-  it('goes through its life: definition, entries, revision, pin, in-place edit, history, delete', async () => {
+  it('a configuration goes through its life cycle: definition, entries, revision, pin, in-place edit, history, delete', async () => {
     const { configuration } = platform;
     const definition = {
       [`${namespace}:${name}`]: { description: 'Contract', configurationSchema: { type: 'array' } },
@@ -136,7 +136,7 @@ describe('configuration', () => {
     expect((await configuration.read(namespace, name, place())).latest).toBeUndefined();
   });
 
-  it('lists a namespace page by page, with the active revision where that is asked for', async () => {
+  it('a namespace is listed page by page, with the active revision if that is requested', async () => {
     const names = [1, 2, 3].map((number) => `list ${unique} ${number}`);
     const { configuration } = platform;
     for (const each of names) await configuration.replace(namespace, each, { each }, place());
@@ -152,7 +152,7 @@ describe('configuration', () => {
     ]);
   });
 
-  it("core's and a tenant's configuration of one name are two", async () => {
+  it("core's and a tenant's configuration of the same name are separate", async () => {
     const { configuration } = platform;
     const one = `core ${unique}`;
     await configuration.replace(namespace, one, { of: 'core' }, { core: true });
@@ -166,7 +166,7 @@ describe('registration, events and notifications', () => {
   const correlationId = urns.form(unique);
   const userId = correlationId;
 
-  it('a service registers what it brings, and once more without a difference', async () => {
+  it('a service registers its definitions, and registering them again changes nothing', async () => {
     const registered = {
       events: [
         { name: `contract-${unique}`, description: 'Contract', payloadSchema: { type: 'object', required: ['id'] } },
@@ -213,7 +213,7 @@ describe('registration, events and notifications', () => {
     expect(await subscriberOf(first.subscriberId)).toMatchObject({ addressAs: 'Ana' });
   });
 
-  it('an event is taken, one that does not fit its definition is rejected', async () => {
+  it('an event is accepted, and one that does not match its definition is rejected', async () => {
     const event = { namespace: 'form-service', name: `contract-${unique}`, timestamp: new Date().toISOString() };
     const good = {
       ...event,
@@ -252,7 +252,7 @@ describe('registration, events and notifications', () => {
     }
   });
 
-  it('a removed subscriber is gone, and removing it again is no failure', async () => {
+  it('a removed subscriber is gone, and removing it again is not an error', async () => {
     const { subscriberId } = await platform.notifications.subscribe({
       tenantId: tenant.id,
       typeId,

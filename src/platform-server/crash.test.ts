@@ -183,7 +183,7 @@ describe('a platform server that is killed', () => {
     await settled();
   });
 
-  it('ends by SIGTERM with exit code 0, and starts again on the same database', async () => {
+  it('by SIGTERM exits with code 0, and starts again on the same database', async () => {
     const { child } = await start();
     const exited = once(child, 'exit');
     child.kill('SIGTERM');
@@ -192,7 +192,7 @@ describe('a platform server that is killed', () => {
     expect((await call(`${again.url}/health`)).body).toMatchObject({ db: true });
   });
 
-  it('two that start concurrently on an empty database both serve', async () => {
+  it('two servers that start concurrently on an empty database both serve requests', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     for (const { url } of [one, other]) expect((await call(`${url}/health`)).body).toMatchObject({ db: true });
   });

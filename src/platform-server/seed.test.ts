@@ -50,7 +50,7 @@ function failureOf(work: () => unknown): unknown {
 }
 
 describe('a seed', () => {
-  it('is applied again without a difference, and applied with what has changed', async () => {
+  it('changes nothing when it is applied again, and updates what has changed in it', async () => {
     await applySeed(pool, seed);
     const first = await stored();
     expect(first[0]).toMatchObject([{ name: 'Blue River', admin_email: 'pat@example.org' }]);
@@ -70,7 +70,7 @@ describe('a seed', () => {
     expect((await stored())[0]).toHaveLength(1);
   });
 
-  it('file that cannot be read, is not JSON or is invalid is a configuration error that names each fault', async () => {
+  it('that cannot be read, is not JSON or is invalid is a configuration error that names each fault', async () => {
     expect(() => readSeed(join(directory, 'none.json'))).toThrow(ConfigError);
     const file = join(directory, 'seed.json');
     await writeFile(file, '{');

@@ -302,7 +302,7 @@ describe('a write', () => {
     expect(await cache.get('k', source.load)).toBe('b');
   });
 
-  it('prevents that an earlier request caches its response afterwards', async () => {
+  it('prevents an earlier request from caching its response afterwards', async () => {
     const source = createSource('old');
     const cache = createTestCache();
     const open = source.hold();

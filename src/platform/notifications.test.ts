@@ -257,7 +257,7 @@ describe('a subscriber', () => {
     await expect(notifications.removeSubscriber(tenantId, id)).rejects.toMatchObject({ kind: 'failed' });
   });
 
-  it.each(['', '.', '..', '\ud800'])('id %j cannot leave its place in the path', async (bad) => {
+  it.each(['', '.', '..', '\ud800'])('id %j cannot change the path of the request', async (bad) => {
     await expect(notifications.removeSubscriber(tenantId, bad)).rejects.toMatchObject({ kind: 'rejected' });
     expect(server.requests).toHaveLength(0);
   });

@@ -102,7 +102,7 @@ describe('the container of', () => {
   });
 });
 
-test('what the release itself brings is not asked before it exists', async () => {
+test('dependencies that the release itself installs are not checked before they exist', async () => {
   const skipped = (objects: KubeObject[], component: string) =>
     parseCheckArguments(
       jobPod(objects)

@@ -125,7 +125,7 @@ describe('forms', () => {
     done('POST', `${form}/forms/${id}`, { operation, ...more });
   const read = (id: string) => done('GET', `${form}/forms/${id}`);
 
-  it('are listed, held for a reason, released, unlocked, archived, returned, and deleted; their history tells all of it', async () => {
+  it('are listed, held for a reason, released, unlocked, archived, returned, and deleted; their history contains all of it', async () => {
     const [id, other] = [await draft(), await draft()];
     await forms.pool.query("UPDATE forms SET status = 'Locked', locked = now() WHERE id = $1", [id]);
     const criteria = encodeURIComponent(JSON.stringify({ statusEquals: 'Locked' }));
@@ -277,7 +277,7 @@ describe('sessions', () => {
 });
 
 describe('operations', () => {
-  it('tell the tenant’s share, and the quarantine is listed', async () => {
+  it('show the tenant its own share, and list its quarantine', async () => {
     expect(await done('GET', `${form}/operations`)).toMatchObject({ scope: 'tenant', quarantine: { count: 0 } });
     expect(await done('GET', `${form}/quarantine`)).toMatchObject({ results: [] });
   });

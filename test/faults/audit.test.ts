@@ -121,7 +121,7 @@ describe('a request that changes something', () => {
     }
   });
 
-  it('has no event for a caller whom nobody knows and a guard refuses, and none if it needs none', async () => {
+  it('has no event if a guard refuses an unknown caller, or if its route needs none', async () => {
     for (const { title, route, audit } of changing) {
       const isOpen = route.guards.some(({ admits }) => admits?.includes('none'));
       if (isOpen && Array.isArray(audit)) continue;

@@ -169,8 +169,8 @@ async function filledDraft(): Promise<{ id: string; etag: string }> {
   return { id, etag: saved.headers.get('etag') ?? '' };
 }
 
-describe('the form service, killed before each of its statements and before its answer', { timeout }, () => {
-  it('while it creates a form, leaves a form with its events or neither; the repeat answers that one form', async () => {
+describe('the form service, killed before each of its statements and before its response', { timeout }, () => {
+  it('while it creates a form, stores the form with its events or neither; a repeat returns that one form', async () => {
     const crashes = await walk({
       prepare: async () => ({ address: newAddress(), key: randomUUID() }),
       request: ({ address, key }) => ({
@@ -193,7 +193,7 @@ describe('the form service, killed before each of its statements and before its 
     ['an intake application’s', 'intake'],
     ['a signed-in applicant’s', 'alice'],
   ] as const)(
-    'while it saves %s answers, keeps them whole or not at all; the repeat saves or is stale',
+    'while it saves %s form data, stores all of it or none; a repeat saves it or gets 412',
     async (_whose, as) => {
       const crashes = await walk({
         prepare: async () => {
@@ -219,7 +219,7 @@ describe('the form service, killed before each of its statements and before its 
     },
   );
 
-  it('while it submits a form, leaves it submitted with its event or a draft without; the repeat answers the one submit', async () => {
+  it('while it submits a form, leaves a submitted form with its event or a draft without; a repeat returns the one submission', async () => {
     const crashes = await walk({
       prepare: async () => ({ ...(await filledDraft()), key: randomUUID() }),
       request: ({ id, key }) => ({
@@ -240,7 +240,7 @@ describe('the form service, killed before each of its statements and before its 
     expect(crashes).toBeGreaterThanOrEqual(3);
   });
 
-  it('while an administrator deletes a form, leaves it or removes it with all that it had; the repeat is 204', async () => {
+  it('while an administrator deletes a form, keeps it or removes it with all its data; a repeat gets 204', async () => {
     const crashes = await walk({
       prepare: filledDraft,
       request: ({ id }) => ({ method: 'DELETE', path: `/${id}`, as: 'admin' }),
@@ -252,7 +252,7 @@ describe('the form service, killed before each of its statements and before its 
     expect(crashes).toBeGreaterThanOrEqual(3);
   });
 
-  it('while an intake application deletes a form by a code, leaves it or removes it; the repeat is 204', async () => {
+  it('while an intake application deletes a form by a code, keeps it or removes it; a repeat gets 204', async () => {
     const crashes = await walk({
       async prepare() {
         const address = newAddress();
@@ -272,7 +272,7 @@ describe('the form service, killed before each of its statements and before its 
     expect(crashes).toBeGreaterThanOrEqual(5);
   });
 
-  it('while it sends a code, can send another in a minute, and the form goes without a trace when it is deleted', async () => {
+  it('while it sends a code, can send another one after a minute; deleting the form leaves no trace of it', async () => {
     const crashes = await walk({
       async prepare() {
         const address = newAddress();
@@ -327,7 +327,7 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await Promise.all([world.events.shut(), world.notifications.shut()]);
   };
 
-  it('delivers everything once or again under the same key, in order, and leaves nothing of a deleted form', async () => {
+  it('delivers everything in order, once or again with the same key, and leaves nothing of a deleted form', async () => {
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);

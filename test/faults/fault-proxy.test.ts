@@ -119,7 +119,7 @@ it('refuses connections until it is healed', async () => {
   await echoed(await open(), 'again');
 });
 
-it('strands open connections, also at the other end, and serves new ones', async () => {
+it('leaves open connections hanging at both ends, and serves new ones', async () => {
   const client = await open();
   await echoed(client, 'hello');
   proxy.strand();
@@ -132,7 +132,7 @@ it('strands open connections, also at the other end, and serves new ones', async
   expect(served.map(({ destroyed, readableEnded }) => destroyed || readableEnded)).toEqual([false, false]);
 });
 
-it('leads to another server', async () => {
+it('can be pointed to another server', async () => {
   const other = await startEcho('other ');
   const client = await open();
   proxy.retarget((other.address() as AddressInfo).port);

@@ -7,7 +7,7 @@ import { referenceBehaviour } from '../support/platform-behaviour.ts';
 
 const cache = 2 * 60_000;
 
-it('codes are 503 with the reason, and what waits is sent when the service has read its configuration', async () => {
+it('codes get 503 with the reason, and waiting deliveries are sent when the notification service has read its configuration', async () => {
   let shift = 0;
   const world = await startFormWorld({
     platformEnv: { ...referenceBehaviour, REFERENCE_CACHE: 'PT2M' },

@@ -101,7 +101,7 @@ describe('a refresh at a token endpoint that takes 8 s', () => {
     await expect(world.stored(stopped.person.handle)).rejects.toThrow();
   });
 
-  it('whose replica lives answers calls with 503 after 5 s, here and on a replica whose clock is ahead', async () => {
+  it('whose replica is alive gives calls a 503 after 5 s, on this replica and on one whose clock is ahead', async () => {
     const person = await world.enter();
     await world.shortenToken(person.handle, 0);
     const { refreshToken = '' } = (await world.stored(person.handle)).tokens;

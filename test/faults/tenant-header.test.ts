@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('TENANT_HEADER names the header that chooses the tenant at sign-in, and wins over the query', async () => {
+it('TENANT_HEADER names the header that chooses the tenant at sign-in, and takes precedence over the query', async () => {
   const begin = async (headers: Record<string, string>, tenant: string) =>
     (await createSiteBrowser().request(world.authUrl({ tenant }), { headers })).status;
   expect(await begin({ 'X-Town': 'demo' }, 'Nowhere')).toBe(302);

@@ -200,7 +200,7 @@ it('tenants that are added while it runs are known soon, and each costs no more 
   expect(all.resources - few.resources).toBeLessThan(fewer);
 });
 
-it('meeting the same tenants again leaves nothing, with their list and configurations fetched anew', {
+it('serving the same tenants again takes no more memory, although their list and configurations are fetched again', {
   timeout: 600_000,
 }, async () => {
   // Warm up: the code that refreshes cached data is compiled only after several hundred requests.
@@ -213,7 +213,7 @@ it('meeting the same tenants again leaves nothing, with their list and configura
   expect(after.resources - before.resources).toBeLessThan(fewer);
 });
 
-it('an invalid client hurts no other: each is counted once, and its neighbour and the other tenants sign in', async () => {
+it('an invalid client is counted once, and does not affect sign-ins to its tenant’s other client and to other tenants', async () => {
   const left = 'formgate_invalid_clients_total{place="tenant",field="targets"}';
   expect(await handler.metric(left)).toBe(from(1, most).filter(hasInvalidClient).length);
   await inTurns([19, 20, 21], signIn);

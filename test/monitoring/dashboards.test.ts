@@ -91,7 +91,7 @@ describe.each(dashboards.map((dashboard) => [dashboard.title, dashboard.panels])
       }
   });
 
-  it('shows each query in a unit that fits it, at once or over time as the panel needs', () => {
+  it('shows each query in a unit that fits it, and as an instant or a range query as the panel needs', () => {
     for (const { title, type, targets = [], fieldConfig } of panels) {
       for (const { expr, instant = false } of targets) {
         expect(fieldConfig?.defaults.unit, `${title}: ${expr}`).toMatch(unitsOf(expr));

@@ -67,22 +67,22 @@ const sources: [string, string[]][] = [
   ['runbooks', listFiles(root, ['docs/runbooks'], '.md').map(({ text }) => text)],
 ];
 
-describe.each(sources)('what the %s select', (_name, texts) => {
+describe.each(sources)('the label matchers of the %s', (_name, texts) => {
   const selected = texts.flatMap(matchersOf).filter(({ label }) => !ofScrapes.has(label));
 
-  it('is of labels whose values are known', () => {
+  it('are for labels whose values are known', () => {
     expect(selected.length).toBeGreaterThan(4);
     expect(selected.filter((one) => known(one) === undefined)).toEqual([]);
   });
 
-  it('are values that the code gives to them', () => {
+  it('have values that the code sets', () => {
     expect(selected.flatMap((one) => unknownIn(one).map((value) => `${one.metric} ${one.label}: ${value}`))).toEqual(
       [],
     );
   });
 });
 
-it('a value that the code does not know is found, in a pattern too', () => {
+it('a value that the code does not set is found, also in a pattern', () => {
   const found = matchersOf(
     'x{a="b"} + formgate_proxied_requests_total{outcome=~"server-error|gone",outcome!="refused"}',
   );

@@ -54,7 +54,7 @@ it('saves once after a pause in typing, with the version that was read', async (
   expect(states).toEqual(['waiting', 'saving', 'saved']);
 });
 
-it('sends one request at a time, and afterwards what was typed meanwhile, over the new version', async () => {
+it('sends one request at a time, and then what was typed in the meantime, based on the new version', async () => {
   const { saver, puts, answer } = createWorld();
   saver.change(typed('a'));
   await pass(800);
@@ -84,7 +84,7 @@ it('repeats a request without a response unchanged, with growing pauses, before 
   expect(states).toEqual(['waiting', 'saving', 'offline', 'waiting', 'saving']);
 });
 
-it('tries again at once when the connection is back, and not before the service allows it', async () => {
+it('retries immediately when the connection is back, but not before the service allows it', async () => {
   const { saver, puts, answer } = createWorld();
   saver.change(typed('a'));
   await pass(800);

@@ -21,7 +21,7 @@ it('shows added and removed lines with three lines around them', () => {
   expect(diffLines('a\nb', 'a\nb')).toEqual([]);
 });
 
-it('the lines of one text are the same and the removed ones, of the other the same and the added ones', () => {
+it('unchanged and removed lines give the first text, and unchanged and added lines the second', () => {
   const text = fc
     .array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 7 })
     .map((lines) => lines.join('\n'));

@@ -85,7 +85,7 @@ it('sends calls with the session, shows responses as text, and knows no token', 
   expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
 });
 
-it('offers the calls that need a token only, and says who may not call', async () => {
+it('offers only the calls that need a token, and says who may not call them', async () => {
   const page = await open();
   expect(await page.locator('form[data-path]').count()).toBe(2);
   await page.locator('summary', { hasText: 'Read a form' }).click();

@@ -27,7 +27,7 @@ describe('docs/glossary.md', () => {
     for (const { term, meaning } of glossary) expect(meaning, term).toMatch(/^[A-Z].*\.$/);
   });
 
-  it('replaces no term that it tells to use', () => {
+  it('replaces no term that it recommends', () => {
     const used = glossary.flatMap(({ term }) => term.split(', '));
     expect(glossary.flatMap(({ always }) => always).filter((term) => used.includes(term))).toEqual([]);
   });

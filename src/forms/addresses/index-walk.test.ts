@@ -96,7 +96,7 @@ describe('the index of addresses', () => {
     expect([await indexed(others), await indexed(), await rotated.isComplete()]).toEqual([count, 0, true]);
   });
 
-  it('leaves out what is no address, and goes on', async () => {
+  it('skips values that are not addresses, and continues', async () => {
     const broken = ['"x"', '[{}, null, {"channel": "email", "address": 1}]', '{}', 'null'];
     const { rows } = await pool.query<{ id: string }>('SELECT id FROM forms ORDER BY id LIMIT 4');
     const set = "UPDATE forms SET applicant = jsonb_build_object('channels', $2::jsonb) WHERE id = $1 RETURNING id";

@@ -144,7 +144,7 @@ describe('a browser that has not entered a code', () => {
     expect((await owner.enter(id, code)).status).toBe(204);
   });
 
-  it('is let in by neither of two browsers’ concurrent attempts with one code more than once', async () => {
+  it('is let in by a code only once, even if several browsers enter it concurrently', async () => {
     const { owner, id, email } = await draftOfAnother();
     const code = await apply.code(owner, id, email);
     const pages = [browser(), browser(), browser()];
@@ -327,7 +327,7 @@ describe('invalid input', () => {
   });
 });
 
-it('says where there is no file service, and refuses names that are no file names', async () => {
+it('an upload gets 501 if there is no file service, and 400 if its name is not a file name', async () => {
   const page = browser();
   const { id } = await page.start();
   const upload = (name: string) =>

@@ -80,7 +80,7 @@ it('old counts are removed, and no address is stored', async () => {
   expect(left.rows[0].count).toBeLessThan(10);
 });
 
-it('drafts refused at one address leave the tenant its share, however many are tried at once', async () => {
+it('drafts that one address may not create use nothing of the tenant’s limit, however many are attempted concurrently', async () => {
   const store = createApplyStore(unsharedPool(apply.forms.pool));
   const begin = new Date(Date.UTC(2031, 0, 1));
   const limits = (address: number) => [

@@ -168,7 +168,7 @@ describe('a link', () => {
     expect(await rowOf(mine.id)).toEqual(before);
   });
 
-  it('is not pressed by a page of another site', async () => {
+  it('cannot be used by a page of another site', async () => {
     const { id, keep } = await warned();
     const before = await rowOf(id);
     for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }] as Record<

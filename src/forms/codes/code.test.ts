@@ -51,7 +51,7 @@ describe('the hash', () => {
   const hashes = createCodeHashes('a secret');
   const hex = (hash: Buffer) => hash.toString('hex');
 
-  it('of a code and of an address are those of version 0.2, so that budgets and reading sessions outlive an upgrade', () => {
+  it('of a code or an address is the same as in version 0.2, so that budgets and read sessions survive an upgrade', () => {
     expect(hex(hashes.code('form 1', '123456'))).toBe(
       '71f1563e9a57fceb5d53fe16e824a8d3f9fb04059d39966e98b279ec55bc9bf6',
     );
@@ -60,7 +60,7 @@ describe('the hash', () => {
     );
   });
 
-  it('of other parts or of another secret differs, even if the parts written together are the same', () => {
+  it('differs for other parts or another secret, even if the concatenated parts are equal', () => {
     const all = [
       hashes.code('form 1', '123456'),
       hashes.code('form 11', '23456'),

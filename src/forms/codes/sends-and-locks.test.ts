@@ -88,7 +88,7 @@ describe('each statement', () => {
   });
 });
 
-describe('at the same time', () => {
+describe('concurrent operations', () => {
   let form: Form;
   beforeEach(async () => {
     form = await world.addForm();

@@ -168,7 +168,7 @@ describe('a read session', () => {
     expect(await reserve(form, 'RIGHT')).toEqual({ outcome: 'used' });
   });
 
-  it('of a code makes a later wrong answer for the same code right, and that does not count', async () => {
+  it('makes a later "wrong" from the service for the same code count as right', async () => {
     const form = await world.addForm();
     const id = await reserved(form, 'RIGHT', otherKiosk);
     await tryRight(form, 'RIGHT');

@@ -130,7 +130,7 @@ describe('an applicant without a channel for codes', () => {
     expect(verification.counted).toEqual(['rejected']);
   });
 
-  it('gets no code of a channel that the service has stopped to serve', async () => {
+  it('gets no code for a channel that the service no longer serves', async () => {
     const form = await world.addForm();
     const verification = world.createVerification();
     verification.service.channels = ['sms'];
@@ -194,7 +194,7 @@ describe('two requests of one account with the same code', () => {
     expect(verification.counted).toEqual(['verified']);
   });
 
-  it('that take too long: the second is asked to come back, after more than twenty seconds', async () => {
+  it('that take too long: after more than twenty seconds, the second gets 503 with Retry-After', async () => {
     const form = await world.addForm();
     const waits: number[] = [];
     const verification = world.createVerification({ wait: async (milliseconds) => void waits.push(milliseconds) });

@@ -191,7 +191,7 @@ describe('the counts', () => {
     expect(await expiryStore.count(world.pool, 'lock', nobody.policies, world.now())).toBe(0);
   });
 
-  it('tell when the most overdue draft should have been locked', async () => {
+  it('include the time at which the most overdue draft should have been locked', async () => {
     await batches.add({ age: 15 * day });
     expect(await batches.oldestOverdue()).toBeUndefined();
     await batches.add({ age: 17 * day });

@@ -43,7 +43,7 @@ describe('the records of runs', () => {
     expect((await readRecentRuns(pool, 9)).at(-1)).toEqual(full);
   });
 
-  it('tell the default periods of the last run that recorded them', async () => {
+  it('contain the default periods of the last run that recorded them', async () => {
     expect(await readRetention(pool)).toBeUndefined();
     await write(full, record(2, { retention: { warnBefore: 4, lockAfter: 5, deleteAfter: 6 } }), record(3));
     expect(await readRetention(pool)).toEqual({ warnBefore: 4, lockAfter: 5, deleteAfter: 6 });

@@ -20,7 +20,7 @@ const save = (id: string) =>
   forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'history-canary' }, files: {} } });
 
 describe('the history of a form', () => {
-  it('tells each change with its time and the role that allowed it, oldest first', async () => {
+  it('lists each change with its time and the role that allowed it, oldest first', async () => {
     const id = await forms.draft();
     await save(id);
     await operate(id, 'send-code', 'intake');
@@ -45,7 +45,7 @@ describe('the history of a form', () => {
     expect(times[0]).toBe(((await forms.ask('GET', `/${id}`, { as: 'admin' })).body as { created: string }).created);
   });
 
-  it('names an account by a pseudonym that is another one in each form', async () => {
+  it('names an account by a pseudonym that differs in each form', async () => {
     const accounts: unknown[] = [];
     for (const id of [await forms.draft(), await forms.draft()]) {
       await operate(id, 'hold');
@@ -71,7 +71,7 @@ describe('the history of a form', () => {
     expect((await forms.pool.query("SELECT FROM outbox WHERE facts::text LIKE '%released%'")).rowCount).toBe(0);
   });
 
-  it('of a form from before histories were kept tells its creation, submission and lock', async () => {
+  it('of a form that is older than histories lists its creation, submission and lock', async () => {
     const [sent, locked] = [await forms.draft(), await forms.draft()];
     await forms.setStatus(sent, 'Submitted');
     await forms.setStatus(locked, 'Locked');

@@ -39,7 +39,7 @@ async function addRun(generation: string, changes: object = {}): Promise<void> {
 }
 
 describe('GET /form/v1/operations', () => {
-  it('tells the last ten runs, newest first; their counts and the core clients only to core users', async () => {
+  it('returns the last ten runs, newest first, with counts and core clients for core users only', async () => {
     for (let generation = 1; generation <= 12; generation += 1)
       await addRun(String(generation), generation === 12 ? { outcome: 'failed', expirySucceeded: false } : {});
     const everything = await read(core);
@@ -77,7 +77,7 @@ describe('GET /form/v1/operations', () => {
     expect(await read(core, forTenant(own))).toMatchObject({ scope: 'tenant', quarantine: { count: 2 } });
   });
 
-  it('counts the drafts and deletions of a tenant that are overdue; for all tenants it tells what the last run found', async () => {
+  it('counts a tenant’s overdue drafts and deletions, and returns the counts of the last run for all tenants', async () => {
     const oldest = new Date(forms.now().getTime() - 1_000);
     await addRun('1', { oldestOverdue: oldest, overdueDeletions: 7 });
     const overdue = { tenantId: own, count: 3, name: 'overdue' };
@@ -100,7 +100,7 @@ describe('GET /form/v1/operations', () => {
     expect((await read(core, forTenant(foreign))).overdue).toMatchObject({ drafts: { count: 0 }, oldest: null });
   });
 
-  it('tells which requests this pod refused, to the tenant only its own', async () => {
+  it('counts the requests that this pod refused, and shows a tenant only its own', async () => {
     const token = await forms.tokenWith({ roles: ['form-admin'] });
     const check = () => call(`${forms.url}/form/v1/definitions/check`, { method: 'POST', token, body: [] });
     await roomInWindow(60_000, 15_000, forms.now().getTime());

@@ -45,7 +45,7 @@ function read(path: string, encoding = 'identity', since = '') {
 
 describe('a page', () => {
   it.each(['/apply', '/apply/demo/business-licence'])(
-    'is at %s, checked again each time, under a strict policy',
+    'is served at %s, with revalidation and a strict Content-Security-Policy',
     async (path) => {
       const { status, headers, body } = await read(path);
       expect({ status, body: body.toString() }).toEqual({ status: 200, body: '<!doctype html><title>Apply</title>' });
@@ -58,7 +58,7 @@ describe('a page', () => {
   );
 
   it.each(['/apply/', '/console', '/apply/a/b/c', '/apply/assets', '/apply/index.html.br'])(
-    'is not at %s',
+    'is not served at %s',
     async (path) => {
       const { status } = await read(path);
       expect([status, path]).toEqual([path === '/apply/' ? 200 : 404, path]);

@@ -123,7 +123,7 @@ describe('an import', () => {
     await expect(load('value,label\na,b\n', ['Banff'])).rejects.toMatchObject({ slug: 'invalid-request' });
   });
 
-  it('does not decide which of two entries with one key a row means', async () => {
+  it('is refused if a row has the key of two entries', async () => {
     const twice = [
       { value: 'a', label: '1' },
       { value: 'a', label: '2' },

@@ -66,7 +66,7 @@ describe('one entry', () => {
     expect(await entriesOf(name)).toEqual(cities);
   });
 
-  it('that is written by 20 callers at once loses none of their entries', async () => {
+  it('that 20 callers write concurrently loses none of their entries', async () => {
     const name = await register([]);
     const second = await backend.start();
     const put = (n: number) =>
@@ -207,7 +207,7 @@ describe('references', () => {
     await backend.configuration.update(namespace, name, value as Record<string, unknown>, { tenantId });
   };
 
-  it('tell which definitions of both places use a register, and which registers are missing', async () => {
+  it('list the definitions of both places that use a register, and the registers that are missing', async () => {
     const [used, gone] = [await register(), 'gone for ever'];
     const uiSchema = { type: 'VerticalLayout', elements: [choice(used), choice(gone)] };
     await configure('platform', 'form-service', {

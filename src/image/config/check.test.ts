@@ -82,7 +82,7 @@ describe('a correct configuration', () => {
     ['token-handler', ['settings', 'postgres', 'redis', 'identity-provider', 'directory']],
     ['platform-server', ['settings', 'postgres', 'identity-provider']],
     ['reconciler', ['settings', 'postgres', 'identity-provider', 'directory']],
-  ] as const)('of %s has no problems, and its dependencies were asked', async (name, checked) => {
+  ] as const)('of %s has no problems, and its dependencies are checked', async (name, checked) => {
     expect(await check(name)).toEqual({ code: 0, checked, findings: [] });
   });
 
@@ -97,7 +97,7 @@ describe('a correct configuration', () => {
 });
 
 describe('a wrong setting is an error', () => {
-  it('also while dependencies of other settings are asked', async () => {
+  it('also while dependencies of other settings are checked', async () => {
     const changes = { WARN_BEFORE: 'P20D', DIR_A_B: 'ftp://canary', CLIENT_SECRET: 'canary-of-another' };
     const { code, findings } = await check('reconciler', changes);
     expect(code).toBe(1);
@@ -178,7 +178,7 @@ it('a dependency that does not respond in time is unreachable, which is no proof
   expect(stopwatch.stop()).toBeLessThan(6_000);
 });
 
-it('a skipped dependency is not asked', async () => {
+it('a skipped dependency is not contacted', async () => {
   const { code, checked } = await check('token-handler', { DATABASE_URL: nowhere }, { skipped: ['postgres'] });
   expect(code).toBe(0);
   expect(checked).toEqual(['settings', 'redis', 'identity-provider', 'directory']);

@@ -19,7 +19,7 @@ describe('a code', () => {
     for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(expected / 4);
   });
 
-  it('is kept as an HMAC that depends on key, code and every part of the place', () => {
+  it('is stored as an HMAC that depends on the key, the code, the subscriber, the channel and the address', () => {
     const digests = [
       digestCode(key, place, 'K2TPX4'),
       digestCode(`${key}.`, place, 'K2TPX4'),
@@ -43,7 +43,7 @@ describe('a check', () => {
     expect(judgeCode({ ...sent, expires: now, failures: 0 }, digest, now)).toBe('dead');
   });
 
-  it('of a code that was used or removed finds nothing to compare with', () => {
+  it('fails for a code that was used or removed', () => {
     expect(judgeCode({ ...sent, digest: null, expires: later, failures: 0 }, digest, now)).toBe('dead');
   });
 
@@ -58,7 +58,7 @@ describe('a check', () => {
     expect(judgeCode({ ...used, verifiedCheck: null }, digest, now, check)).toBe('dead');
   });
 
-  it('counts a wrong code as a failure, and the tenth ends the code', () => {
+  it('counts a wrong code as a failure, and ends the code with the tenth', () => {
     expect(judgeCode({ ...sent, expires: later, failures: maxFailures - 2 }, wrong, now)).toBe('failed');
     expect(judgeCode({ ...sent, expires: later, failures: maxFailures - 1 }, wrong, now)).toBe('exhausted');
     expect(judgeCode({ ...sent, expires: later, failures: maxFailures - 1 }, digest, now)).toBe('verified');

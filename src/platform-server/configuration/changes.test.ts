@@ -69,7 +69,7 @@ afterAll(async () => {
 });
 
 describe('PATCH', () => {
-  it('creates revision 0 where there is none and answers urn, namespace, name and latest', async () => {
+  it('creates revision 0 if there is none, and returns urn, namespace, name and latest', async () => {
     const { status, body } = await update('patch/new', { a: 1 });
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -122,14 +122,14 @@ describe('PATCH', () => {
     { title: 'DELETE without property', body: { operation: 'DELETE' } },
     { title: 'malformed JSON', body: '{"operation":' },
     { title: 'a prototype-polluting key', body: '{"operation":"UPDATE","update":{"__proto__":{"x":1}}}' },
-  ])('$title answers 400 with a message, and writes nothing', async ({ body }) => {
+  ])('$title gets 400 with a message, and writes nothing', async ({ body }) => {
     const { status, body: answer } = await send('PATCH', 'patch/bad', body);
     expect(status).toBe(400);
     expect(answer).toMatchObject({ errorMessage: expect.any(String) });
     expect((await read('patch/bad')).latest).toBeNull();
   });
 
-  it('UPDATE of an array at the root answers 400, REPLACE works', async () => {
+  it('UPDATE of an array at the root gets 400, and REPLACE succeeds', async () => {
     await replace('patch/root', ['a']);
     expect((await update('patch/root', { a: 1 })).status).toBe(400);
     expect((await replace('patch/root', ['b'])).status).toBe(200);
@@ -137,7 +137,7 @@ describe('PATCH', () => {
 });
 
 describe('definitions', () => {
-  it('a value is validated after the merge; a failure answers 400 "Value not valid for …" and changes nothing', async () => {
+  it('a value is validated after the merge; an invalid one gets 400 "Value not valid for …" and changes nothing', async () => {
     await define('valid:x', {
       configurationSchema: { type: 'object', required: ['a'], properties: { a: { type: 'number' } } },
     });
@@ -160,7 +160,7 @@ describe('definitions', () => {
     expect(latestOf(await update('default/x', { a: 1 }))?.configuration).toEqual({ a: 1, on: true });
   });
 
-  it("a name's definition counts before its namespace's, and core's before the tenant's", async () => {
+  it("a name's definition takes precedence over its namespace's, and core's over the tenant's", async () => {
     const arrays = { configurationSchema: { type: 'array' } };
     await define('order', arrays);
     expect((await replace('order/x', {})).status).toBe(400);
@@ -189,7 +189,7 @@ describe('definitions', () => {
     expect((await replace('undefined/x', 'text')).status).toBe(200);
   });
 
-  it('a definition holds configurationSchema, description and anonymousRead, and nothing else', async () => {
+  it('a definition may have configurationSchema, description and anonymousRead, and nothing else', async () => {
     expect((await define('d:1', { configurationSchema: {}, description: null, anonymousRead: true })).status).toBe(200);
     expect((await define('d:2', { description: 'x' })).status).toBe(400);
     expect((await define('d:3', { configurationSchema: {}, more: 1 })).status).toBe(400);
@@ -211,7 +211,7 @@ describe('definitions', () => {
 });
 
 describe('POST', () => {
-  it('CREATE-REVISION copies the latest to the next number and answers like PATCH', async () => {
+  it('CREATE-REVISION copies the latest revision to the next number, and responds like PATCH', async () => {
     await replace('post/x', ['a']);
     expect(latestOf(await send('POST', 'post/x', { operation: 'CREATE-REVISION' }))).toMatchObject({
       revision: 1,
@@ -223,7 +223,7 @@ describe('POST', () => {
     });
   });
 
-  it('SET-ACTIVE-REVISION answers the number, also by the older property setActiveRevision', async () => {
+  it('SET-ACTIVE-REVISION returns the number, and also accepts the older property setActiveRevision', async () => {
     const { body } = await send('POST', 'post/x', { operation: 'SET-ACTIVE-REVISION', revision: 1 });
     expect(body).toEqual({ namespace: 'post', name: 'x', active: 1 });
     const older = await send('POST', 'post/x', { operation: 'SET-ACTIVE-REVISION', setActiveRevision: 0 });
@@ -231,21 +231,21 @@ describe('POST', () => {
   });
 
   it.each([{ revision: 9 }, { revision: -1 }, { revision: '1' }, { revision: 0.5 }, { revision: null }, {}])(
-    'SET-ACTIVE-REVISION with $revision answers 400 and leaves the pin',
+    'SET-ACTIVE-REVISION with $revision gets 400, and leaves the pin',
     async (operand) => {
       expect((await send('POST', 'post/x', { operation: 'SET-ACTIVE-REVISION', ...operand })).status).toBe(400);
       expect((await read('post/x')).active?.revision).toBe(0);
     },
   );
 
-  it('an unknown operation answers 400', async () => {
+  it('an unknown operation gets 400', async () => {
     expect((await send('POST', 'post/x', { operation: 'UNPIN' })).status).toBe(400);
     expect((await send('POST', 'post/none-such', { operation: 'SET-ACTIVE-REVISION', revision: 0 })).status).toBe(400);
   });
 });
 
 describe('DELETE', () => {
-  it('removes revisions and pin; false if nothing existed', async () => {
+  it('removes all revisions and the pin, and returns deleted: false if nothing existed', async () => {
     await replace('gone/x', ['a']);
     await send('POST', 'gone/x', { operation: 'CREATE-REVISION' });
     await send('POST', 'gone/x', { operation: 'SET-ACTIVE-REVISION', revision: 1 });
@@ -258,7 +258,7 @@ describe('DELETE', () => {
 });
 
 describe('events', () => {
-  it('each change of tenant configuration is told, with who did it', async () => {
+  it('each change of tenant configuration sends an event that names the actor', async () => {
     const events = await eventsDuring(async () => {
       await update('told/x', { a: 1 });
       await send('POST', 'told/x', { operation: 'CREATE-REVISION' });
@@ -307,7 +307,7 @@ describe('events', () => {
 });
 
 describe('concurrency and size', () => {
-  it('of 50 concurrent updates none is lost', async () => {
+  it('none of 50 concurrent updates is lost', async () => {
     const keys = Array.from({ length: 50 }, (_, n) => `key ${n}`);
     const answers = await Promise.all(keys.map((key) => update('race/update', { [key]: 1 })));
     expect(answers.map(({ status }) => status)).toEqual(keys.map(() => 200));

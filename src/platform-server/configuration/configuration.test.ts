@@ -18,7 +18,7 @@ describe('UPDATE', () => {
     expect(mergeUpdate({}, { tags: ['a', 'b'] })).toEqual({ tags: ['a', 'b'] });
   });
 
-  it('takes only the first of an array of objects, in place of the first entry with an equal url', () => {
+  it('uses only the first of an array of objects, and replaces the first entry that has the same url', () => {
     const latest = {
       links: [
         { url: 'x', n: 1 },
@@ -40,20 +40,20 @@ describe('UPDATE', () => {
     expect(mergeUpdate({ links: [{ n: 1 }] }, { links: [{ n: 2 }] })).toEqual({ links: [{ n: 2 }] });
   });
 
-  it('appends the first of an array of objects whose url is new, and starts an array with it alone', () => {
+  it('appends the first of an array of objects if its url is new, and creates a missing array with it alone', () => {
     expect(mergeUpdate({ links: [{ url: 'x' }] }, { links: [{ url: 'z' }] })).toEqual({
       links: [{ url: 'x' }, { url: 'z' }],
     });
     expect(mergeUpdate({}, { links: [{ url: 'x' }, { url: 'z' }] })).toEqual({ links: [{ url: 'x' }] });
   });
 
-  it('replaces with anything else: numbers, texts, arrays of numbers, an empty array, an array over a text', () => {
+  it('replaces all other values: numbers, strings, arrays of numbers, an empty array, an array over a string', () => {
     const latest = { a: { b: 1 }, n: [1], s: 'x', t: 'x', e: ['x'] };
     const update = { a: 5, n: [2], s: 'y', t: ['z'], e: [] };
     expect(mergeUpdate(latest, update)).toEqual(update);
   });
 
-  it('refuses null, but over an object null changes nothing', () => {
+  it('refuses null, except that null in place of an object changes nothing', () => {
     expect(() => mergeUpdate({ a: 1 }, { a: null })).toThrow(EditError);
     expect(() => mergeUpdate({}, { a: null })).toThrow(EditError);
     expect(mergeUpdate({ a: { b: 1 } }, { a: null })).toEqual({ a: { b: 1 } });

@@ -87,7 +87,7 @@ describe('a schema that cannot work', () => {
     ['a malformed pattern', { properties: { a: { pattern: '(' } } }],
     ['a pattern of the older syntax', { pattern: '\\_' }],
     ['a reference that leads nowhere', { $ref: '#/definitions/none' }],
-  ])('because of %s is refused when it is written, with its place', async (_what, schema) => {
+  ])('because of %s is refused when it is written, with a pointer to the schema', async (_what, schema) => {
     expect(await define('broken:x', schema)).toMatchObject({
       status: 400,
       body: {

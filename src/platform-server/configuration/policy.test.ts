@@ -109,7 +109,7 @@ describe('the tenant of a call', () => {
       expect(await found(ofTenant(), query)).toBe(demo);
   });
 
-  it('is named by a core caller, or is core', async () => {
+  it('is the one that a core caller names, or core', async () => {
     expect(await found(ofCore(), `?tenantId=${demo.id}`)).toBe(demo);
     expect(await found(ofCore(), '')).toBe('core');
   });
@@ -160,7 +160,7 @@ describe('a read without a token', () => {
     expect(guards.anonymousRead).toMatchObject({ name: 'anonymousRead', admits: ['none'] });
   });
 
-  it('without a known tenant has no tenant', async () => {
+  it('that names an unknown tenant has no tenant', async () => {
     const exchange = read('public', '?tenant=Other');
     await outcome(exchange);
     expect(exchange.response.locals).not.toHaveProperty('tenant');

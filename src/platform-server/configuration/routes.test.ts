@@ -57,7 +57,7 @@ describe('whose configuration', () => {
     expect((await get('scope/two/latest', admin, { tenantId: platform.otherTenant.id })).body).toEqual({ of: 'demo' });
   });
 
-  it('a tenant caller reads core configuration with core in any value, on the configuration and its latest only', async () => {
+  it('a tenant caller reads core configuration with any value of core, but only the configuration and its latest revision', async () => {
     await replace('scope/three', { of: 'core' }, service);
     for (const core of ['', 'true', 'no']) {
       expect((await get('scope/three/latest', reader, { core })).body).toEqual({ of: 'core' });
@@ -93,7 +93,7 @@ describe('reads', () => {
     expect((await get('none/such/revisions/0', reader)).status).toBe(404);
   });
 
-  it('/active answers the pinned revision, with orLatest else the latest', async () => {
+  it('/active returns the pinned revision or, with orLatest, the latest if none is pinned', async () => {
     await replace('reads/pin', ['a']);
     expect((await get('reads/pin/active', reader)).text).toBe('');
     expect((await get('reads/pin/active', reader, { orLatest: 'true' })).body).toMatchObject({
@@ -158,7 +158,7 @@ describe('the list of a namespace', () => {
   const list = async (query: Record<string, string> = {}, token = admin) =>
     (await get('listed', token, query)).body as Listed;
 
-  it('has 10 entries unless told, by name, with total and next', async () => {
+  it('has 10 entries by default, sorted by name, with total and next', async () => {
     const { results, page } = await list();
     expect(results.map(({ name }) => name)).toEqual(
       Array.from({ length: 10 }, (_, n) => `entry ${String(n).padStart(2, '0')}`),
@@ -166,7 +166,7 @@ describe('the list of a namespace', () => {
     expect(page).toMatchObject({ after: null, size: 10, total: 12, next: expect.any(String) });
   });
 
-  it('continues at next, loses no entry to a delete between two pages, and ends', async () => {
+  it('continues at next, lists each entry once although one is added between two pages, and ends', async () => {
     const first = await list({ top: '5' });
     await replace('listed/entry 005', { n: 'late' });
     const second = await list({ top: '5', after: first.page.next ?? '' });
@@ -193,7 +193,7 @@ describe('the list of a namespace', () => {
     expect((await get('listed', admin, { top: '1000' })).status).toBe(200);
   });
 
-  it('criteria choose by part of the name, by creation and by fields of the configuration, all or with useOr any', async () => {
+  it('criteria select by part of the name, by creation and by fields of the configuration; all must match or, with useOr, any', async () => {
     const names = async (criteria: unknown) =>
       (await list({ top: '100', criteria: JSON.stringify(criteria) })).results.map(({ name }) => name);
     expect(await names({ nameContains: 'ENTRY 1' })).toEqual(['entry 10', 'entry 11']);
@@ -326,7 +326,7 @@ describe('roles', () => {
     expect((await get('roles/x', token)).status).toBe(200);
   });
 
-  it('without a valid token: 401', async () => {
+  it('a request without a valid token gets 401', async () => {
     expect((await get('roles/x')).status).toBe(401);
     expect((await get('roles')).status).toBe(401);
     expect((await get('roles/x/latest', 'nonsense')).status).toBe(401);
@@ -343,7 +343,7 @@ describe('anonymous read', () => {
     await replace('open/list', ['of core'], service);
   });
 
-  it('serves latest and active where the definition has anonymousRead, the tenant by tenant or tenantId', async () => {
+  it('returns latest and active if the definition has anonymousRead, for the tenant that tenant or tenantId names', async () => {
     for (const query of [{ tenantId: platform.tenant.id }, { tenant: platform.tenant.id }, { tenant: 'demo' }]) {
       expect((await get('open/list/latest', undefined, query)).body).toEqual(['x']);
       expect((await get('open/list/active', undefined, { ...query, orLatest: 'true' })).body).toMatchObject({
@@ -352,7 +352,7 @@ describe('anonymous read', () => {
     }
   });
 
-  it('answers 401 without the flag, without a definition, for another tenant, and without a tenant', async () => {
+  it('gets 401 without the flag, without a definition, for another tenant, and without a tenant', async () => {
     const id = { tenantId: platform.tenant.id };
     expect((await get('closed/list/latest', undefined, id)).status).toBe(401);
     expect((await get('open/other/latest', undefined, id)).status).toBe(401);
@@ -365,7 +365,7 @@ describe('anonymous read', () => {
     expect((await get('open/list/latest', undefined, { tenantId: platform.tenant.id, core: '' })).status).toBe(401);
   });
 
-  it('a flag of core opens the configuration of a named tenant, and of core with core; without a tenant 401', async () => {
+  it('core’s flag opens the configuration of a named tenant and, with the parameter core, that of core; without a tenant, it is 401', async () => {
     await define('flagged:list', { configurationSchema: {}, anonymousRead: true }, service);
     await replace('flagged/list', ['core'], service);
     await replace('flagged/list', ['tenant']);
@@ -376,19 +376,19 @@ describe('anonymous read', () => {
     expect((await get('flagged/list/latest', undefined, { core: '' })).status).toBe(401);
   });
 
-  it('answers 401 everywhere else', async () => {
+  it('gets 401 everywhere else', async () => {
     for (const path of ['open/list', 'open', 'open/list/revisions', 'open/list/revisions/0'])
       expect((await get(path, undefined, { tenantId: platform.tenant.id })).status).toBe(401);
   });
 });
 
 describe('names', () => {
-  it('take 1 to 50 letters, digits, spaces, hyphens and underscores', async () => {
+  it('have 1 to 50 letters, digits, spaces, hyphens and underscores', async () => {
     for (const name of ['a', 'A b-c_9', 'x'.repeat(50), ' lead'])
       expect((await get(`names/${encodeURIComponent(name)}`, reader)).status).toBe(200);
   });
 
-  it('anything else is 400, or taken literally, and never another resource', async () => {
+  it('of any other form get 400 or 404, and never lead to another resource', async () => {
     for (const name of ['a:b', 'x'.repeat(51), 'é', '😀', 'a\u00a0', 'a.b', '../x', '%2e%2e', 'a/b', "a'b", 'a\0b'])
       expect([400, 404]).toContain((await get(`names/${encodeURIComponent(name)}`, reader)).status);
   });

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 describe('the directory', () => {
-  it('lists the entries of platform to anybody, an API as service:api', async () => {
+  it('lists the entries of the namespace platform to everybody, with APIs as service:api', async () => {
     const { status, body } = await get('platform/entries');
     expect(status).toBe(200);
     expect(body).toContainEqual({
@@ -22,20 +22,20 @@ describe('the directory', () => {
     });
   });
 
-  it('answers [] for a tenant without entries, hyphens read as spaces, and 404 for a namespace that names no tenant', async () => {
+  it('returns [] for a tenant without entries, whose name may have hyphens for spaces, and 404 for a namespace that names no tenant', async () => {
     expect((await get('demo/entries')).body).toEqual([]);
     expect((await get('other-town/entries')).body).toEqual([]);
     expect((await get('nobody/entries')).status).toBe(404);
   });
 
-  it('reads one API entry; 404 where there is none', async () => {
+  it('returns the entry of an API, or 404 if there is none', async () => {
     expect((await get('platform/services/event-service/apis/v1')).body).toMatchObject({
       url: `${platform.url}/event/v1`,
     });
     expect((await get('platform/services/event-service/apis/v9')).status).toBe(404);
   });
 
-  it('takes no names of another shape, and no writes', async () => {
+  it('rejects malformed names with 400, and writes with 405', async () => {
     for (const name of ['a:b', 'x'.repeat(51), 'a b', '..%2fx'])
       expect((await get(`${encodeURIComponent(name)}/entries`)).status).toBe(400);
     const write = await call(`${platform.url}/directory/v2/namespaces/platform/entries`, { method: 'POST', body: {} });

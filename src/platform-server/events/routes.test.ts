@@ -53,7 +53,7 @@ afterAll(async () => {
 });
 
 describe('sending', () => {
-  it('an accepted event answers 200 with the text OK, and is stored by then', async () => {
+  it('an accepted event gets 200 with the text OK, after it was stored', async () => {
     const answered = await send(event());
     expect([answered.status, answered.text, answered.headers.get('content-type')]).toEqual([
       200,
@@ -89,7 +89,7 @@ describe('sending', () => {
     { title: 'no payload', changes: { payload: undefined } },
     { title: 'a payload that is an array', changes: { payload: [] } },
     { title: 'a context that is a text', changes: { context: 'x' } },
-  ])('$title answers 400 and stores nothing', async ({ changes }) => {
+  ])('$title gets 400 and stores nothing', async ({ changes }) => {
     const { status, body } = await send(event(changes));
     expect(status).toBe(400);
     expect(body).toMatchObject({ errorMessage: expect.any(String) });
@@ -98,7 +98,7 @@ describe('sending', () => {
 });
 
 describe('tenant', () => {
-  it('a core sender must name a tenant: in the body, or in the query, which wins', async () => {
+  it('a core sender must name a tenant: in the body, or in the query, which takes precedence', async () => {
     expect((await send(event({ tenantId: undefined }))).status).toBe(400);
     expect((await send(event({ tenantId: 'nonsense' }))).status).toBe(400);
     expect((await send(event({ tenantId: 5 }))).status).toBe(400);
@@ -118,7 +118,7 @@ describe('tenant', () => {
 });
 
 describe('roles', () => {
-  it('needs event-sender: 401 without a token or with another audience, 403 without the role', async () => {
+  it('sending requires event-sender: 401 without a token or with another audience, 403 without the role', async () => {
     const elsewhere = await roleToken(platform.access, sendRole, { audience: ['urn:example:platform:tenant-service'] });
     const without = await roleToken(platform.access, { 'event-service': ['event-reader'] });
     const foreign = await roleToken(
@@ -135,7 +135,7 @@ describe('roles', () => {
 });
 
 describe('definitions', () => {
-  it('a payload that does not fit its definition answers 400 with the place; an undefined event passes', async () => {
+  it('a payload that does not match its definition gets 400 with a pointer; an event without a definition is accepted', async () => {
     const schema = {
       type: 'object',
       properties: { deleteOn: { type: 'string', format: 'date-time' } },
@@ -149,7 +149,7 @@ describe('definitions', () => {
     expect((await send(event({ namespace: 'defined', name: 'other', payload: {} }))).status).toBe(200);
   });
 
-  it("core's definitions count for the whole namespace; a tenant's where core has none", async () => {
+  it("core's definitions apply to the whole namespace, and a tenant's if core has none", async () => {
     const ofTenant = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
     await defineEvents('both', { type: 'object' });
     await defineEvents('both', { type: 'object', required: ['x'] }, ofTenant);
@@ -185,7 +185,7 @@ describe('idempotency', () => {
     expect(await accepted()).toHaveLength(1);
   });
 
-  it('the key counts for one tenant and namespace; without a key every event counts', async () => {
+  it('a key belongs to one tenant and namespace; events without a key are never repeats', async () => {
     await send(keyed('two'));
     await send(keyed('two', { tenantId: platform.otherTenant.id }));
     await send(keyed('two', { namespace: 'elsewhere' }));

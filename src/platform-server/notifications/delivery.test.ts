@@ -49,7 +49,7 @@ describe('routing', () => {
       .toSorted();
   }
 
-  it('a subscription matches if one of its criteria has no correlation id or an equal one, and every context key equal', async () => {
+  it('a subscription matches if one of its criteria has no correlation id or the same one, and the same value for each of its context keys', async () => {
     expect(await recipients({})).toEqual(['everything']);
     expect(await recipients({ correlationId: 'form:1' })).toEqual(['everything', 'form1']);
     expect(await recipients({ correlationId: 'form:2', context: { definitionId: 'permit' } })).toEqual([
@@ -117,7 +117,7 @@ describe('routing', () => {
     });
   });
 
-  it('the first channel that type, template and a provider have is used; a subscriber with none is passed over', async () => {
+  it('the first channel that the type, the template and a provider have is used; a subscriber without one is skipped', async () => {
     const channels = [
       { channel: 'sms', address: '+15550100' },
       { channel: 'email', address: 'second@example.org' },
@@ -137,8 +137,8 @@ describe('routing', () => {
   });
 });
 
-describe('a mail server that is down', () => {
-  it('is delivered exactly once to each subscriber when the server is back; meanwhile neither jobs nor log hold an address', async () => {
+describe('a failure of the mail server', () => {
+  it('delays notices, each of which is then sent exactly once; in the meantime, neither the jobs nor the log contain an address', async () => {
     const logged: CapturedLog = captureLog();
     const mailbox: TestMailbox = await startTestMailbox();
     const platform = await startTestPlatform({ mailbox, log: logged.log });
@@ -191,7 +191,7 @@ describe('a mail server that is down', () => {
     expect(logged.text()).not.toMatch(/waiting\d|removed@/);
   });
 
-  it('a message that the server refuses is retried and delivered once it is accepted', async () => {
+  it('to accept a message leads to retries until it accepts the message', async () => {
     const server = await startMailServer();
     onTestFinished(() => server.close());
     const platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` } });

@@ -102,7 +102,7 @@ describe('a template that cannot work', () => {
       /nests more than 4/,
     ],
     ['is too long', 'x'.repeat(70_000), /is longer than 65536 characters/],
-  ])('because it %s is refused when it is written, with its place', async (_what, body, detail) => {
+  ])('because it %s is refused when it is written, with a pointer to the template', async (_what, body, detail) => {
     expect(await write(platform.tenant, typeOf('bad', body))).toMatchObject({
       status: 400,
       body: {
@@ -111,7 +111,7 @@ describe('a template that cannot work', () => {
     });
   });
 
-  it('and was stored by an older version does not block changes of other types', async () => {
+  it('that was stored by an older version does not block changes of other types', async () => {
     await store(platform.tenant, typeOf('old', '{{#if x}}'));
     expect(await write(platform.tenant, typeOf('good', 'Hello'))).toMatchObject({ status: 200 });
     expect(await write(platform.tenant, typeOf('deep', `{{#if a}}${nested(4)}{{/if}}`))).toMatchObject({ status: 200 });

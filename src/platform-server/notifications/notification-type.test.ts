@@ -15,7 +15,7 @@ const type = (id: string, changes: Record<string, unknown> = {}) => ({
 });
 
 describe('the types of a tenant', () => {
-  it("are core's and its own; of core's it overrides templates only, channel by channel", () => {
+  it("are core's and its own; of core's, it overrides only the templates, channel by channel", () => {
     const own = type('a', {
       name: 'Other',
       channels: ['pigeon'],
@@ -43,7 +43,7 @@ describe('the types of a tenant', () => {
     expect(notificationTypes({ core: undefined, tenant: ['x'] }).size).toBe(0);
   });
 
-  it('that cover an event list its namespace and name; none covers those of the notification service', () => {
+  it('that cover an event contain its namespace and name; no type covers events of the notification service', () => {
     const own = [{ namespace: 'notification-service', name: 'sent', templates: { email } }];
     const types = notificationTypes({ core: { a: type('a'), b: type('b', { events: own }) }, tenant: undefined });
     expect(typesOfEvent(types, 'form-service', 'form-locked').map(({ id }) => id)).toEqual(['a']);
@@ -57,7 +57,7 @@ describe('configuration', () => {
   const validate = createValidate();
   const isValid = (document: unknown) => validate(notificationTypesSchema, document).valid;
 
-  it('takes types, contact and email, and refuses ids that start with email or contact', () => {
+  it('may have types, contact and email, and no ids that start with email or contact', () => {
     expect(isValid({ a: type('a'), contact: {}, email: { fromEmail: 'x@example.org' } })).toBe(true);
     expect(isValid({ a: type('email-x') })).toBe(false);
     expect(isValid({ a: type('contact') })).toBe(false);

@@ -122,7 +122,7 @@ describe('roles', () => {
   const one = `${subscriptions}/aaaaaaaaaaaaaaaaaaaaaaaa`;
   const subscriber = 'subscribers/aaaaaaaaaaaaaaaaaaaaaaaa';
 
-  it('there is no anonymous access, and no access with another audience', async () => {
+  it('requests without a token, or with a token for another audience, are refused', async () => {
     const elsewhere = await roleToken(platform.access, role('subscription-app'), {
       audience: ['urn:example:platform:form-service'],
       claims: { exp: 2_000_000_000, iat: now.getTime() / 1000 },
@@ -138,7 +138,7 @@ describe('roles', () => {
         expect((await send(method, path, method === 'POST' ? {} : undefined, token)).status).toBe(401);
   });
 
-  it('a caller without the role gets 401 where it would create, subscribe or unsubscribe, and 403 elsewhere', async () => {
+  it('a caller without the role gets 401 for creating, subscribing and unsubscribing, and 403 elsewhere', async () => {
     const none = await roleToken(platform.access, role('code-sender'), {
       claims: { exp: 2_000_000_000, iat: now.getTime() / 1000 },
     });
@@ -152,7 +152,7 @@ describe('roles', () => {
     expect((await send('POST', subscriber, {}, none)).status).toBe(403);
   });
 
-  it('lists and reading one subscription are for subscription-admin only', async () => {
+  it('only subscription-admin may list subscriptions and read one', async () => {
     for (const path of [subscriptions, one]) {
       expect((await send('GET', path)).status).toBe(403);
       expect((await send('GET', path, undefined, admin)).status).toBe(200);
@@ -166,7 +166,7 @@ describe('roles', () => {
 });
 
 describe('subscribing', () => {
-  it('answers the subscription with its subscriber, the mail address in lower case', async () => {
+  it('returns the subscription with its subscriber, whose email address is in lower case', async () => {
     const subscription = await subscribe();
     expect(subscription).toEqual({
       subscriberId: expect.stringMatching(/^[0-9a-f]{24}$/),
@@ -186,7 +186,7 @@ describe('subscribing', () => {
     expect((await subscribe()).subscriberId).not.toBe((await subscribe()).subscriberId);
   });
 
-  it('with a known userId finds the same subscriber, ignores the sent address, and repeats nothing', async () => {
+  it('with a known userId returns the same subscriber, ignores the sent address, and changes nothing', async () => {
     const first = await subscribe({ userId: 'form:urn:1' });
     const second = await subscribe({
       userId: 'form:urn:1',
@@ -202,13 +202,13 @@ describe('subscribing', () => {
     expect(all.at(-1)?.criteria).toHaveLength(1);
   });
 
-  it('with an id takes that subscriber; an unknown one is 404', async () => {
+  it('with an id uses that subscriber; an unknown id is 404', async () => {
     const { subscriberId } = await subscribe();
     expect((await subscribe({ id: subscriberId, criteria: { correlationId: 'form:2' } })).criteria).toHaveLength(2);
     expect((await send('POST', subscriptions, request({ id: 'f'.repeat(24) }))).status).toBe(404);
   });
 
-  it('again adds criteria; an empty or absent one resets to everything, and to that nothing can be added', async () => {
+  it('again adds criteria; without criteria, the subscription matches everything, and no criteria can be added', async () => {
     const { subscriberId: id } = await subscribe();
     expect((await subscribe({ id, criteria: { context: { formId: '1' } } })).criteria).toHaveLength(2);
     expect((await subscribe({ id, criteria: {} })).criteria).toEqual([]);
@@ -216,7 +216,7 @@ describe('subscribing', () => {
     expect((await subscribe({ id, criteria: undefined })).criteria).toEqual([]);
   });
 
-  it('criteria are added one by one, or replaced by an array, which a first subscription refuses', async () => {
+  it('criteria are added one by one, or replaced by an array, which is refused if there is no subscription yet', async () => {
     const { subscriberId: id } = await subscribe();
     const path = `${subscriptions}/${id}`;
     expect((await send('POST', path, { criteria: { correlationId: 'form:2' } })).body).toMatchObject({
@@ -232,7 +232,7 @@ describe('subscribing', () => {
     expect((await send('POST', `${subscriptions}/${'f'.repeat(24)}`, { criteria: {} })).status).toBe(404);
   });
 
-  it('removing criteria takes the subscription with the last; empty criteria are 400', async () => {
+  it('a subscription ends when its last criteria are removed; removing empty criteria is 400', async () => {
     const { subscriberId: id } = await subscribe();
     await subscribe({ id, criteria: { correlationId: 'form:2' } });
     const path = `${subscriptions}/${id}/criteria`;
@@ -254,11 +254,11 @@ describe('subscribing', () => {
     { title: 'an unknown channel', changes: { channels: [{ channel: 'pigeon', address: 'x' }] } },
     { title: 'an id of another shape', changes: { id: 'x' } },
     { title: 'criteria that are a text', changes: { criteria: 'x' } },
-  ])('$title answers 400', async ({ changes }) => {
+  ])('$title gets 400', async ({ changes }) => {
     expect((await send('POST', subscriptions, request(changes))).status).toBe(400);
   });
 
-  it('lists the subscriptions of a type page by page, and those that match', async () => {
+  it('the subscriptions of a type are listed page by page, or only those that match', async () => {
     await subscribe({ criteria: { correlationId: 'form:listed' } });
     const { body } = await send('GET', subscriptions, undefined, admin, { top: '2' });
     expect(body).toMatchObject({
@@ -273,7 +273,7 @@ describe('subscribing', () => {
 });
 
 describe('subscribers', () => {
-  it('are read by id; an unknown one, and one of another tenant, is 404; an id of another shape 400', async () => {
+  it('are read by id; an unknown one, and one of another tenant, is 404; a malformed id is 400', async () => {
     const { subscriber } = await subscribe();
     expect((await send('GET', `subscribers/${subscriber.id}`)).body).toEqual({
       ...subscriber,
@@ -345,7 +345,7 @@ describe('codes', () => {
     return { subscriberId, at, operate, check, sendCode };
   }
 
-  it('a code has six characters of the alphabet and goes by mail, with the reason', async () => {
+  it('a code has six characters of the alphabet of codes, and is sent by email with the reason', async () => {
     const { sendCode } = await newSubscriber();
     expect(await sendCode()).toMatch(codePattern);
     expect(platform.mailbox.messages()[0]?.text).toContain('Continue your form');
@@ -371,7 +371,7 @@ describe('codes', () => {
     expect((await check(code, 'check-1')).body).toEqual({ verified: false });
   });
 
-  it('of 10 checks of the right code at once, one is verified', async () => {
+  it('of 10 concurrent checks of the right code, one is verified', async () => {
     const { sendCode, check } = await newSubscriber();
     const code = await sendCode();
     const answers = await Promise.all(Array.from({ length: 10 }, () => check(code)));
@@ -399,7 +399,7 @@ describe('codes', () => {
     expect((await check(code)).body).toEqual({ verified: false });
   });
 
-  it('nine failures leave it, and a new send replaces code and count', async () => {
+  it('nine failures do not remove the code, and sending another replaces code and count', async () => {
     const { sendCode, check } = await newSubscriber();
     const first = await sendCode();
     for (let failure = 1; failure <= 9; failure += 1) await check('AAAAAA');
@@ -429,7 +429,7 @@ describe('codes', () => {
     expect((await operate({ operation: 'send-code', ...at, address: at.address.toUpperCase() })).status).toBe(400);
   });
 
-  it('400: a text message has no provider', async () => {
+  it('400: sending a code by text message, which has no provider', async () => {
     const { subscriberId } = await subscribe({ channels: [{ channel: 'sms', address: '+15550100' }] });
     const answered = await send('POST', `subscribers/${subscriberId}`, {
       operation: 'send-code',
@@ -440,7 +440,7 @@ describe('codes', () => {
     expect(answered.body).toMatchObject({ errorMessage: expect.stringContaining('no provider') });
   });
 
-  it('a code is never stored, and neither code nor address is logged or answered', async () => {
+  it('a code is never stored, and neither a code nor an address appears in logs or responses', async () => {
     const { sendCode, check, at } = await newSubscriber();
     const code = await sendCode();
     expect(await everythingStored()).not.toContain(code);

@@ -16,7 +16,7 @@ const data = {
 const template = (changes: Partial<Template>): Template => ({ subject: 'S', body: 'B', ...changes });
 
 describe('a notice', () => {
-  it('is rendered over tenant, event, subscriber, managementUrl, title and subtitle', () => {
+  it('is rendered with tenant, event, subscriber, managementUrl, title and subtitle', () => {
     const body =
       '{{tenant.name}}|{{event.context.formId}}|{{subscriber.addressAs}}|{{managementUrl}}|{{title}}|{{subtitle}}';
     const { subject, text } = render(
@@ -79,7 +79,7 @@ describe('a template', () => {
 describe('formatDate', () => {
   const text = (expression: string) => render(template({ body: expression }), data).text;
 
-  it('writes date, time and zone, in UTC and Canadian English unless told', () => {
+  it('writes date, time and zone, by default in UTC and Canadian English', () => {
     expect(text('{{formatDate event.payload.deleteOn}}')).toBe('September 4, 2026 at 5:00 p.m. UTC');
     expect(
       text('{{formatDate event.payload.deleteOn locale="fr-CA" timeZone="America/Edmonton" timeStyle="none"}}'),

@@ -95,7 +95,7 @@ describe('the notification service', () => {
     expect(ids).toContain(await subscribe(`overlap-${user}`));
   });
 
-  it('keeps core configuration for ten hours, also that a type does not exist', async () => {
+  it('caches core configuration for ten hours, including that a type does not exist', async () => {
     const known = async (id: string) => (await notification('GET', `types/${id}`)).status;
     expect(await known(type)).toBe(200);
     expect(await known('late')).toBe(404);
@@ -159,7 +159,7 @@ describe('the configuration service', () => {
     expect(asStored({ _bsontype: 'x' })).toEqual({});
   });
 
-  it('lists without an order beyond the first page, completely, and fails above 16 MiB', async () => {
+  it('lists all entries, but without an order after the first page, and fails above 16 MiB', async () => {
     const names = Array.from({ length: 18 }, (_, nth) => `entry-${String(nth).padStart(2, '0')}`);
     await Promise.all(names.map((name) => write(`listed/${name}`, { operation: 'REPLACE', configuration: [name] })));
     const list = (query: string) =>
@@ -212,7 +212,7 @@ it('events are handled one at a time', async () => {
   }
 });
 
-it('an unknown behaviour is an invalid configuration; none is the server’s own', () => {
+it('an unknown PLATFORM_BEHAVIOUR is an invalid configuration; by default, the server has its own behaviour', () => {
   expect(() => readReference({ PLATFORM_BEHAVIOUR: 'referense' })).toThrow(ConfigError);
   expect(readReference({})).toBeUndefined();
   expect(readReference({ PLATFORM_BEHAVIOUR: 'default' })).toBeUndefined();

@@ -27,7 +27,7 @@ const demo = {
 };
 
 describe('the list of tenants', () => {
-  it('shows all to core and its own to a user, not paged', async () => {
+  it('contains all tenants for core, and a user’s own tenant for the user, without pages', async () => {
     expect((await list({}, core)).body).toEqual({
       results: [
         { ...demo, adminEmail: 'admin@example.com' },
@@ -39,20 +39,20 @@ describe('the list of tenants', () => {
     expect(names((await list({ name: 'Other Town' }, user)).body)).toEqual([]);
   });
 
-  it('an anonymous caller needs name or realm, else 401, and gets no addresses', async () => {
+  it('requires a name or a realm of an anonymous caller (else 401), who gets no addresses', async () => {
     expect((await list()).status).toBe(401);
     expect((await list({ adminEmail: 'admin@example.com' })).status).toBe(401);
     expect((await list({ name: 'demo' })).body).toEqual({ results: [demo], page: { size: 1 } });
     expect((await list({ realm: 'demo' })).body).toEqual({ results: [demo], page: { size: 1 } });
   });
 
-  it('a token that is not valid is 401, never anonymous', async () => {
+  it('responds with 401 to an invalid token, which does not count as anonymous', async () => {
     const elsewhere = await roleToken(platform.access, { 'form-service': ['x'] });
     expect((await list({ name: 'demo' }, 'nonsense')).status).toBe(401);
     expect((await list({ name: 'demo' }, elsewhere)).status).toBe(401);
   });
 
-  it('name matches whole, ignoring case; the filters combine', async () => {
+  it('can be filtered by the whole name in any letter case, and by several filters together', async () => {
     expect(names((await list({ name: 'OTHER town' }, core)).body)).toEqual(['Other Town']);
     for (const name of ['Other', 'Other.Town', '%', 'other-town'])
       expect(names((await list({ name }, core)).body)).toEqual([]);

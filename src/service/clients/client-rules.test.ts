@@ -106,7 +106,7 @@ describe('the upstream of a target', () => {
 });
 
 describe('the entries of a document of clients', () => {
-  it('are those of the property clients, and those beside it that it does not contain', () => {
+  it('are those of the property clients, and those at the top level that it does not contain', () => {
     const document = { web: 'top', other: 'beside', clients: { web: 'grouped', app: null } };
     expect(clientEntries(document)).toEqual(
       new Map<string, unknown>([
@@ -122,7 +122,7 @@ describe('the entries of a document of clients', () => {
       expect(clientEntries({ clients, web: 1 })).toEqual(new Map([['web', 1]]));
   });
 
-  it.each([undefined, null, 'text', ['a'], 7])('of %j are none', (document) => {
+  it.each([undefined, null, 'text', ['a'], 7])('are an empty list for %j', (document) => {
     expect(clientEntries(document)).toEqual(new Map());
   });
 });

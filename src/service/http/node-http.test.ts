@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 const run = promisify(execFile);
 
 it.each(['token-handler', 'forms'])(
-  'what %s needs to start holds no second HTTP client, which would take a twentieth of the time',
+  '%s starts without loading a second HTTP client, which would take a twentieth of the start time',
   async (name) => {
     const start = join(import.meta.dirname, '../..', name, 'start.ts');
     const script = `await import(${JSON.stringify(start)}); console.log(process.moduleLoadList.join())`;

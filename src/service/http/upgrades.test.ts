@@ -62,7 +62,7 @@ const handshake = (path: string, lines: string[] = [], body = '') => {
 };
 
 describe('a WebSocket handshake', () => {
-  it('is the route’s to take, with what the client sent behind it; its line is logged when it ends, with status 101', async () => {
+  it('is passed to the route with data that the client sent early, and is logged with status 101 when it ends', async () => {
     const socket = connect(running.port, '127.0.0.1');
     socket.write('GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly');
     let text = '';
@@ -79,7 +79,7 @@ describe('a WebSocket handshake', () => {
     await expect.poll(line).toMatchObject({ route: '/socket', status: 101 });
   });
 
-  it('that the route does not take gets a normal response, and the connection closes', async () => {
+  it('that the route does not accept gets a normal response, and the connection closes', async () => {
     const { status, body, headers } = await handshake('/refuse');
     expect([status, body, headers.get('connection')]).toEqual([200, '"refused"', 'close']);
     expect((await handshake('/refuse/nothing')).status).toBe(404);

@@ -93,7 +93,7 @@ describe('the log of a request', () => {
     ]);
   });
 
-  it('never holds a token, code, cookie, path, query, address, answer or name, whatever the request fails with', async () => {
+  it('never contains a token, code, cookie, path, query, address, form data or name, however the request fails', async () => {
     const app = await startApp([failing], { bodyLimit: 2_048 });
     onTestFinished(() => app.close());
     const headers = {
@@ -215,13 +215,13 @@ describe('a log line', () => {
     expect(JSON.stringify(describeError(error))).not.toContain('canary');
   });
 
-  it('ends a circle of causes', () => {
+  it('stops at a cycle of causes', () => {
     const one = new Error('one');
     one.cause = new Error('two', { cause: one });
     expect(JSON.stringify(describeError(one)).match(/"two"/g)).toHaveLength(3);
   });
 
-  it('takes from a thrown value that is no error its type only', () => {
+  it('contains only the type of a thrown value that is not an error', () => {
     expect(describeError('canary')).toEqual({ type: 'string', message: 'not an Error' });
     expect(describeError({ token: 'canary' })).toEqual({ type: 'object', message: 'not an Error' });
   });

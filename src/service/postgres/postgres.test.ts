@@ -158,7 +158,7 @@ describe('an idle connection that breaks', () => {
 });
 
 // Concurrent, because each of the first two tests waits for 5 s.
-describe.concurrent('a database error is to the client', () => {
+describe.concurrent('a database error gives the client', () => {
   it('503 if nothing listens', async () => {
     const nowhere = createPool({ url: 'postgres://a@127.0.0.1:1/a', log, metrics });
     onTestFinished(() => nowhere.end());
@@ -245,7 +245,7 @@ describe.concurrent('a database error is to the client', () => {
       expect((await problemOf(pool.query(sql, [value])))?.status).toBe(400);
   });
 
-  it('neither for an error of this code: a constraint, a missing table, a syntax error', async () => {
+  it('neither of these statuses for a defect: a violated constraint, a missing table, a syntax error', async () => {
     await pool.query("INSERT INTO things VALUES ('taken')");
     for (const sql of [
       "INSERT INTO things VALUES ('taken')",

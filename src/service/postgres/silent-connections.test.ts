@@ -77,7 +77,7 @@ describe('when all connections of a pool are half-open', () => {
   });
 });
 
-it('a silent connection ends at its limit if Postgres does not answer the question either', async () => {
+it('a silent connection is closed at its limit if Postgres does not respond to the check on another connection either', async () => {
   const silence = { suspicious: 400, longest: 2_000 };
   const other = createPool({ url: url.href, size: 1, silence, log: captureLog().log, metrics: createMetrics() });
   await other.query('SELECT 1');

@@ -208,7 +208,7 @@ describe('one server', () => {
     expect(await redis.tracked.reads.get('a')).toBe('1');
   });
 
-  it('fails a script’s own mistake as a mistake, not as an outage', async () => {
+  it('reports an error in a script as a defect, not as an outage', async () => {
     const redis = connect(byUrl(await serve()));
     await until(() => redis.isReachable());
     await redis.run(defineScript("return redis.call('HSET', KEYS[1], 'a', '1')"), ['hash'], []);

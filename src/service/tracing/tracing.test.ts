@@ -272,7 +272,7 @@ describe('a collector that fails', () => {
     expect(captured.text()).not.toContain('canary');
   });
 
-  it('costs neither requests nor the end of the process, if it is not there', async () => {
+  it('neither fails requests nor keeps the process from ending if it cannot be reached', async () => {
     const captured = captureLog();
     await collector.close();
     const running = await begin({ OTEL_EXPORTER_OTLP_TIMEOUT: '300' }, captured);
@@ -285,7 +285,7 @@ describe('a collector that fails', () => {
     collector = await openCollector();
   });
 
-  it('does not keep the process from ending, if it never answers', async () => {
+  it('does not keep the process from ending if it never responds', async () => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');

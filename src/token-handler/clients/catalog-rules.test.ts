@@ -57,7 +57,7 @@ beforeEach(() => {
 });
 
 describe('the clients of a tenant', () => {
-  it('are none without documents', async () => {
+  it('are an empty list if there are no documents', async () => {
     expect([await catalog.list(demo), await catalog.find(demo, 'web')]).toEqual([[], undefined]);
   });
 

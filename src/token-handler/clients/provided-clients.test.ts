@@ -178,7 +178,7 @@ describe('a client of another identity provider', () => {
     await replica.close();
   });
 
-  it('belongs to a tenant whose realm at the platform’s identity provider speaks for nobody any more', async () => {
+  it('belongs to a tenant whose tokens from the platform’s identity provider are no longer accepted', async () => {
     const own = await handler.adminToken('other');
     expect((await handler.api('/clients', { token: own })).status).toBe(401);
   });

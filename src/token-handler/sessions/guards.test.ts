@@ -125,7 +125,7 @@ describe('a route that needs a session', () => {
     });
   });
 
-  it('fails if nobody looked for the session', () => {
+  it('fails if no earlier step has looked for the session', () => {
     expect(() => sessionOf(responseOf())).toThrow(Error);
     expect(sessionOf(responseOf(live))).toBe(live);
   });

@@ -232,7 +232,7 @@ describe('a store that fails', () => {
     expect([calls(), world.presented, lines()]).toEqual([2, [], []]);
   });
 
-  it('with a defect is not asked again, which the log tells', async () => {
+  it('with a defect is not called again, which is logged', async () => {
     disturb('claim', { times: 1, isDone: false });
     disturb('conclude', { times: 9, isDone: false, error: new TypeError('a defect') });
     const found = await openFound();
@@ -308,7 +308,7 @@ describe('a store that fails', () => {
 });
 
 describe('a running attempt', () => {
-  it('shows a sign of life each second until its outcome is stored, also if a sign fails', async () => {
+  it('sends a heartbeat each second until its outcome is stored, even if a heartbeat fails', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const found = await openFound();
@@ -327,7 +327,7 @@ describe('a running attempt', () => {
     expect(signs()).toBe(3);
   });
 
-  it('does not keep the process alive by its signs', async () => {
+  it('does not keep the process alive with its heartbeats', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const found = await openFound();
     const before = timers();

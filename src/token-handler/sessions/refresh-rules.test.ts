@@ -362,7 +362,7 @@ describe('a session whose refresh a dead replica has begun', () => {
     await expect(refresher.accessToken(found)).rejects.toMatchObject({ slug: 'unauthenticated' });
   });
 
-  it('stays while that replica shows signs of life, or the access token is valid', async () => {
+  it('stays while that replica sends heartbeats, or the access token is valid', async () => {
     const { found, asked } = await openClaimed(false);
     expect(await refresher.endIfAbandoned(found)).toBe(false);
     expect(asked).toHaveLength(1);
@@ -371,7 +371,7 @@ describe('a session whose refresh a dead replica has begun', () => {
     expect([valid.asked, lines()]).toEqual([[], []]);
   });
 
-  it('is not taken for one that is refreshed here, or by nobody', async () => {
+  it('is not confused with one that is being refreshed here, or not at all', async () => {
     const found = await openFound(expired());
     const { abandon } = world.store.tokens;
     let asked = 0;

@@ -184,7 +184,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect((await store.tokens.load(handle))?.tokens.intent).toBe(`attempt ${winner}`);
     });
 
-    it('an attempt that shows no sign of life for 5 s loses its session, by the clock of the store', async () => {
+    it('an attempt that sends no heartbeat for 5 s loses its session, by the clock of the store', async () => {
       await start();
       expect(await store.tokens.abandon(handle, 'first')).toBe(false);
       await store.tokens.claim(handle, 1, 'first');

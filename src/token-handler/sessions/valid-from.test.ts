@@ -19,7 +19,7 @@ async function startReplica(validFrom?: number) {
   return replica;
 }
 
-it('a session that began before it is refused and not listed; one that began at that time is served', async () => {
+it('a session that began before SESSIONS_VALID_FROM is refused and not listed; one that began at that time is served', async () => {
   const older = await startReplica();
   const before = await older.open();
   const { created, tenantId, user } = before.session;
@@ -37,7 +37,7 @@ it.each([
   ['yesterday', 'must be a time such as 2026-11-23T10:00:00Z'],
   ['2026-11-23', 'must be a time such as 2026-11-23T10:00:00Z'],
   ['2999-01-01T00:00:00Z', 'must not be in the future: every sign-in would end'],
-])('SESSIONS_VALID_FROM=%s', (text, expected) => {
+])('SESSIONS_VALID_FROM=%s is read as a time, or rejected with the reason', (text, expected) => {
   const { success, data, error } = configSchema.shape.SESSIONS_VALID_FROM.safeParse(text);
   expect(success ? data : error.issues[0]?.message).toBe(expected);
 });

@@ -54,7 +54,7 @@ it('counts only failures of the last 15 minutes, and reports a client again afte
   expect([clients.count(), log.lines().length]).toEqual([1, 2]);
 });
 
-it('tells clients of tenants apart, and remembers a bounded number', () => {
+it('counts the clients of each tenant separately, and remembers a bounded number', () => {
   fail(3);
   fail(3, { ...client(), tenantId: 'urn:example:other' });
   expect(clients.count()).toBe(0);

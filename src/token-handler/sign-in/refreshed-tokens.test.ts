@@ -67,7 +67,7 @@ describe('refreshed tokens belong to the session', () => {
   });
 });
 
-describe('refreshed tokens are of somebody else', () => {
+describe('refreshed tokens of somebody else', () => {
   it.each<[string, string, Given]>([
     ['access-token-sub', 'with an access token of another person', { access: { sub: 'ben' } }],
     [
@@ -90,11 +90,11 @@ describe('refreshed tokens are of somebody else', () => {
     ['at_hash', 'with an ID token of another access token', { id: { at_hash: 'x' } }],
     ['iss', 'with an ID token of another issuer', { id: { iss: 'https://evil.example.org' } }],
     ['iat', 'with an old ID token', { id: { iat: seconds - 601 } }],
-  ])('by %s: %s', async (check, _how, given) => {
+  ])('are detected by %s: %s', async (check, _how, given) => {
     expect(await find(given)).toBe(check);
   });
 
-  it('or not is unknown while the keys cannot be fetched', async () => {
+  it('cannot be detected while the keys cannot be fetched', async () => {
     const away: VerifyJwt = () => Promise.reject(new TypeError('the provider is away'));
     await expect(find({ id: {}, verify: away })).rejects.toThrow('the provider is away');
     expect(await find({ verify: away })).toBeUndefined();

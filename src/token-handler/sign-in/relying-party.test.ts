@@ -192,7 +192,7 @@ describe('the metadata of a realm', () => {
     expect(discovered).toEqual(['demo', 'other']);
   });
 
-  it('configures a call with the id of the client and the time-out', async () => {
+  it('configures a call with the id of the client and the timeout', async () => {
     const configuration = await create().providers.configuration('demo', 'oidc-web', oidc.None());
     expect(configuration.clientMetadata()).toMatchObject({ client_id: 'oidc-web', [oidc.clockTolerance]: 5 });
     expect(configuration.timeout).toBe(7);

@@ -77,7 +77,7 @@ describe('a document that comes through a target', () => {
     expect(world.upstream.last().target).toBe(`${basePath}/document`);
   });
 
-  it('would run them as HTML without the token handler between', async () => {
+  it('would run its scripts if the browser loaded it from the upstream directly', async () => {
     const own = html.replace('/token-handler/v1/targets/api/ran', '/ran');
     await expect.poll(() => runs(type('text/html'), own, world.upstream.url)).toBe(true);
     await expect.poll(() => runs(type('text/html xxx'), own, world.upstream.url)).toBe(true);
@@ -107,7 +107,7 @@ describe('a document that comes through a target', () => {
   });
 });
 
-describe('the policy of a response', () => {
+describe('the Content-Security-Policy of a response', () => {
   const policyOf = async (lines: Lines, status = 200) => {
     world.upstream.answer = (_request, response) => void response.writeHead(status, lines).end();
     const { headers } = await world.send();
@@ -122,7 +122,7 @@ describe('the policy of a response', () => {
     'none',
   ];
 
-  it('is ours for a document, whatever the upstream sends, on however many lines', async () => {
+  it('is the token handler’s for a document, whatever policies the upstream sends', async () => {
     for (const [, lines] of attacks.filter(([, sent]) => !sent.includes('X-Content-Type-Options')))
       expect([lines, await policyOf([...lines, ...lax])]).toEqual([lines, ['sandbox', 'nosniff']]);
   });
@@ -145,14 +145,14 @@ describe('the policy of a response', () => {
     }
   });
 
-  it('is not taken away again by a 304, which changes the headers that the browser has kept', async () => {
+  it('is not overwritten by a 304, whose headers update the response in the browser’s cache', async () => {
     expect(await policyOf([], 304)).toEqual([undefined, 'nosniff']);
     expect(await policyOf(lax, 304)).toEqual([undefined, 'nosniff']);
     expect(await policyOf([...type('application/pdf'), ...lax], 304)).toEqual([undefined, 'nosniff']);
     expect(await policyOf([...type('text/html'), ...lax], 304)).toEqual(['sandbox', 'nosniff']);
   });
 
-  it('is absent where there is no document', async () => {
+  it('is absent if there is no document', async () => {
     expect(await policyOf([], 204)).toEqual([undefined, 'nosniff']);
   });
 });

@@ -51,7 +51,7 @@ describe('the buffers of forwarded pieces', () => {
     }
   });
 
-  it('of less than 16 KiB are left to V8', () => {
+  it('are left to V8 if they are smaller than 16 KiB', () => {
     expect(collections(() => pieces(5_000, piece - 1))).toEqual([]);
   });
 });

@@ -75,7 +75,7 @@ describe('the connection of a request', () => {
     expect([held(), steps]).toEqual([0, []]);
   });
 
-  it('is in use until undici is done with it, although the client has left', async () => {
+  it('stays in use until undici is done with it, even after the client has left', async () => {
     const { lease, dispatch } = leasing();
     await lease.take();
     await dispatch();
@@ -85,7 +85,7 @@ describe('the connection of a request', () => {
     expect(held()).toBe(0);
   });
 
-  it('stays in use after undici is done, until the client has everything', async () => {
+  it('stays in use after undici is done, until the client has received the whole response', async () => {
     const { lease, dispatch } = leasing();
     await lease.take();
     await dispatch();
@@ -131,7 +131,7 @@ describe('the connection of a request', () => {
 });
 
 describe('a request that waits for a connection', () => {
-  it('learns of the end of its session', async () => {
+  it('is watched for the end of its session', async () => {
     const [first] = await fill(8);
     const { lease, steps } = leasing();
     const waiting = lease.take();
@@ -150,7 +150,7 @@ describe('a request that waits for a connection', () => {
     expect(connections.count()).toEqual({ held: 8, waiting: 0 });
   });
 
-  it('returns the connection if its client leaves just when it gets it', async () => {
+  it('returns the connection if its client leaves at the moment when it gets one', async () => {
     const [first] = await fill(8);
     const { lease } = leasing();
     const waiting = lease.take();
@@ -162,7 +162,7 @@ describe('a request that waits for a connection', () => {
 });
 
 describe('a stream', () => {
-  it('has a connection outside of the shares, which closes at once when the stream is over', async () => {
+  it('has its own connection, which counts in no share and closes immediately when the stream ends', async () => {
     const { lease, dispatch, steps } = leasing({ isStream: true });
     await lease.take();
     await dispatch();

@@ -57,18 +57,21 @@ describe('the connections of one person', () => {
     [80, 10, 8],
     [100, 9, 9],
     [105, 9, 10],
-  ])('are of %i with a share of %i percent: %i', async (perUpstream, personShare, share) => {
-    const { connections, hold, take } = start({ perUpstream, personShare });
-    const [first] = await hold(share);
-    const waiting = take();
-    expect(connections.count()).toEqual({ held: share, waiting: 1 });
-    await hold(1, 'grace');
-    first?.release();
-    await waiting;
-    expect(connections.count()).toEqual({ held: share + 1, waiting: 0 });
-  });
+  ])(
+    'with a limit of %i for the upstream and a share of %i percent are at most %i',
+    async (perUpstream, personShare, share) => {
+      const { connections, hold, take } = start({ perUpstream, personShare });
+      const [first] = await hold(share);
+      const waiting = take();
+      expect(connections.count()).toEqual({ held: share, waiting: 1 });
+      await hold(1, 'grace');
+      first?.release();
+      await waiting;
+      expect(connections.count()).toEqual({ held: share + 1, waiting: 0 });
+    },
+  );
 
-  it('may be waited for four times each; a further request is refused at once', async () => {
+  it('have a queue of four waiting requests each; a further request is refused immediately', async () => {
     const { connections, hold, take, refusals } = start();
     await hold(8);
     const waiting = Array.from({ length: 32 }, () => problemOf(take()));
@@ -99,21 +102,24 @@ describe('the connections of one tenant', () => {
     [10, 10, 1],
     [15, 10, 2],
     [9, 50, 5],
-  ])('are of %i with a share of %i percent: %i, whoever its people are', async (perUpstream, tenantShare, share) => {
-    const { connections, hold, take, refusals } = start({ perUpstream, tenantShare });
-    for (let nth = 0; nth < share; nth += 1) await hold(1, `person ${nth}`);
-    const waiting = Array.from({ length: share * 4 }, (_, nth) => problemOf(take(`waiting ${nth}`)));
-    expect(await problemOf(take('another'))).toEqual(busy);
-    expect(refusals).toEqual(['queue-full']);
-    await hold(1, 'grace', 'other town');
-    expect(connections.count()).toEqual({ held: share + 1, waiting: share * 4 });
-    vi.advanceTimersByTime(10_000);
-    await Promise.all(waiting);
-  });
+  ])(
+    'with a limit of %i for the upstream and a share of %i percent are at most %i, however many people use them',
+    async (perUpstream, tenantShare, share) => {
+      const { connections, hold, take, refusals } = start({ perUpstream, tenantShare });
+      for (let nth = 0; nth < share; nth += 1) await hold(1, `person ${nth}`);
+      const waiting = Array.from({ length: share * 4 }, (_, nth) => problemOf(take(`waiting ${nth}`)));
+      expect(await problemOf(take('another'))).toEqual(busy);
+      expect(refusals).toEqual(['queue-full']);
+      await hold(1, 'grace', 'other town');
+      expect(connections.count()).toEqual({ held: share + 1, waiting: share * 4 });
+      vi.advanceTimersByTime(10_000);
+      await Promise.all(waiting);
+    },
+  );
 });
 
 describe('the connections of one upstream', () => {
-  it('that are all in use are refused at once, until one is free', async () => {
+  it('are refused immediately while all of them are in use', async () => {
     const { connections, hold, take, refusals, waits } = start({ perUpstream: 2 });
     const [first] = await hold(2);
     expect(await problemOf(take('grace'))).toEqual(busy);
@@ -126,7 +132,7 @@ describe('the connections of one upstream', () => {
     expect(await problemOf(take('grace'))).toEqual(busy);
   });
 
-  it('are limited to sixteen times as many for all upstreams together', async () => {
+  it('are limited for all upstreams together to sixteen times the limit of one', async () => {
     const { connections, take, refusals } = start({ perUpstream: 1, personShare: 100 });
     const leases: Lease[] = [];
     const at = (nth: number) => `http://127.0.0.1:${9 + nth}`;
@@ -202,7 +208,7 @@ describe('connections to an upstream that responds late', () => {
 });
 
 describe('the connection of a stream', () => {
-  it('belongs to it alone, counts in no share, and is closed with it', async () => {
+  it('is used by no other request, counts in no share, and is closed with the stream', async () => {
     const { connections, take } = start({ perUpstream: 1 });
     const [one, other] = [connections.own(origin), connections.own(origin)];
     expect(one.dispatcher).not.toBe(other.dispatcher);

@@ -125,7 +125,7 @@ describe('the bytes that a client has read', () => {
     expect(look(0, 0)).toBe(115);
   });
 
-  it('are counted by whole pieces if the connection does not tell its queue', () => {
+  it('are counted in whole pieces if the connection does not report the size of its queue', () => {
     const { write, look, socket, response, download } = start();
     write(piece(100));
     for (const handle of [null, {}]) {

@@ -52,7 +52,7 @@ function ask({ method = 'GET', version = '1.1', host = ['Host: a'], lines = [], 
 }
 
 const problemOf = (body: string) => /"type":"urn:formgate:problem:([\w-]+)"/.exec(body)?.[1];
-describe('a response of an upstream is a 502, and its request is not repeated, if it', () => {
+describe('a response of an upstream causes a 502, and the request is not sent again, if it', () => {
   it.each(brokenResponses)('%s', async (_name, bytes) => {
     for (const [method, lines, body] of [
       ['GET', [], ''],
@@ -72,7 +72,7 @@ describe('a response of an upstream is a 502, and its request is not repeated, i
     }
   });
 
-  it('breaks off in the middle of its head', async () => {
+  it('ends in the middle of its head', async () => {
     for (const bytes of ['H', 'HTTP/1.1 200 O', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n', 'HTTP/1.1 103 X\r\n\r\n']) {
       upstream.forget();
       upstream.answer = { pieces: [bytes], close: true };
@@ -81,7 +81,7 @@ describe('a response of an upstream is a 502, and its request is not repeated, i
     }
   });
 
-  it('sends informational responses without end to a client that does not read', async () => {
+  it('consists of endless informational responses that the client does not read', async () => {
     const hints = `HTTP/1.1 103 Early Hints\r\nLink: <${'x'.repeat(4_000)}>\r\n\r\n`.repeat(100);
     // The responses have 60 MB in total, which is more than the system buffers for a connection.
     upstream.answer = { pieces: Array(150).fill(hints) };
@@ -144,7 +144,7 @@ describe('a request is refused, and reaches no upstream, if it', () => {
     expect(upstream.heads).toEqual([]);
   });
 
-  it('is CONNECT, as a problem with an id and a log line', async () => {
+  it('is CONNECT, with a problem that has a request id and a log line', async () => {
     const { headers, body } = await ask({ method: 'CONNECT', address: 'example.org:443' });
     expect(headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
     expect([problemOf(body), headers.get('connection')]).toEqual(['method-not-allowed', 'close']);
@@ -155,7 +155,7 @@ describe('a request is refused, and reaches no upstream, if it', () => {
 });
 
 describe('a request is passed on', () => {
-  it('with a host of any valid form', async () => {
+  it('with any valid Host header', async () => {
     for (const host of [
       'a',
       'www.example.ca',
@@ -171,12 +171,12 @@ describe('a request is passed on', () => {
       expect([host, (await ask({ host: [`Host: ${host}`] })).status]).toEqual([host, 200]);
   });
 
-  it('of HTTP/1.0, with and without a Host line', async () => {
+  it('in HTTP/1.0, with and without a Host header', async () => {
     for (const host of [[], ['Host: a']]) expect((await ask({ version: '1.0', host })).status).toBe(200);
     expect(upstream.heads.every((head) => head.includes(' HTTP/1.1'))).toBe(true);
   });
 
-  it('as an ordinary one where it asks for an upgrade and has a body', async () => {
+  it('as an ordinary request if it asks for an upgrade and has a body', async () => {
     const lines = ['Connection: Upgrade, close', 'Upgrade: websocket', 'Content-Length: 5'];
     expect((await ask({ lines, body: 'hello' })).status).toBe(200);
     expect(upstream.heads[0]).not.toMatch(/upgrade/i);
@@ -192,7 +192,7 @@ describe('a WebSocket handshake', () => {
   ];
   const switched = (head: string[]) => `HTTP/1.1 101 Switching Protocols\r\n${head.join('\r\n')}\r\n\r\nsecret`;
 
-  it('that the upstream answers with a switch to another protocol is a 502, and no tunnel is opened', async () => {
+  it('gets 502, and opens no tunnel, if the upstream switches to another protocol', async () => {
     const heads = [
       ['Connection: Upgrade', 'Upgrade: h2c'],
       ['Connection: Upgrade', 'Upgrade: websocket, h2c'],
@@ -211,7 +211,7 @@ describe('a WebSocket handshake', () => {
     }
   });
 
-  it('that the upstream answers with a switch to the WebSocket protocol is one, in any case', async () => {
+  it('opens a tunnel if the upstream switches to WebSocket, in any letter case', async () => {
     upstream.answer = { pieces: [switched(['connection: keep-alive, UPGRADE', 'upgrade: WebSocket'])], close: true };
     expect((await ask({ lines })).text).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n[\s\S]+\r\n\r\nsecret$/);
   });

@@ -128,7 +128,7 @@ describe('a request that was not forwarded', () => {
     expect(await counts()).toEqual(['proxied outcome=failed,target=api']);
   });
 
-  it('counts without a target if it names none of the client’s', async () => {
+  it('counts without a target label if it names no target of the client', async () => {
     const { handle, counts } = handling();
     await errorOf(handle(requestOf({ url: '/token-handler/v1/targets/invented/a' }), responseOf()));
     expect(await counts()).toEqual(['proxied outcome=refused,target=', 'rejected reason=target']);
@@ -157,7 +157,7 @@ describe('the trace of a request', () => {
     expect(sent[0]).not.toHaveProperty('span');
   });
 
-  it('tells how the call failed', async () => {
+  it('records how the call failed', async () => {
     const { events, span } = spanOf();
     const error = new Problem('dependency-timeout');
     const { handle } = handling({ forward: () => Promise.reject(error) });
@@ -165,13 +165,13 @@ describe('the trace of a request', () => {
     expect(events).toEqual(['GET upstream', { error: 'dependency-timeout' }]);
   });
 
-  it('has no call if the client has left', async () => {
+  it('has no span for a call if the client has left', async () => {
     const { events, span } = spanOf();
     await handling().handle(requestOf(), traced(span, { destroyed: true }));
     expect(events).toEqual([]);
   });
 
-  it('is that of the request if this process does not trace', async () => {
+  it('is passed on as it is if this process records no spans', async () => {
     const { handle, added } = handling();
     await handle(requestOf(), responseOf());
     expect(added).toEqual([
@@ -215,14 +215,17 @@ describe('a request', () => {
     ['9007199254740991', true],
     ['9007199254740992', false],
     ['10000000000000000', false],
-  ])('of %s bytes is forwarded: %j, because undici would change larger numbers', async (length, isForwarded) => {
-    const { handle, forwarded: sent } = handling();
-    const error = await errorOf(handle(requestOf({ headers: { 'content-length': length } }), responseOf()));
-    expect([sent.length === 1, (error as Problem | undefined)?.slug]).toEqual([
-      isForwarded,
-      isForwarded ? undefined : 'body-too-large',
-    ]);
-  });
+  ])(
+    'with a Content-Length of %s is forwarded: %j, because undici would round larger numbers',
+    async (length, isForwarded) => {
+      const { handle, forwarded: sent } = handling();
+      const error = await errorOf(handle(requestOf({ headers: { 'content-length': length } }), responseOf()));
+      expect([sent.length === 1, (error as Problem | undefined)?.slug]).toEqual([
+        isForwarded,
+        isForwarded ? undefined : 'body-too-large',
+      ]);
+    },
+  );
 
   it('is rejected for one reason, which the metrics count', async () => {
     const reasonOf = async (act: () => unknown) => {

@@ -167,7 +167,7 @@ describe('the target handler', () => {
     ]);
   });
 
-  it('takes a request that accepts an event stream for a stream', async () => {
+  it('treats a request that accepts an event stream as a stream', async () => {
     const { options, trace } = recording();
     await createTargetHandler(options)(requestOf({ headers: { accept: 'text/event-stream' } }), responseOf());
     expect(trace.outgoing[0]).toMatchObject({ isStream: true, isUpgrade: false });
@@ -187,7 +187,7 @@ describe('a step of the target handler', () => {
     expect(await slugOf(() => checkNoServiceWorker({ headers: { 'sec-fetch-dest': 'script' } }))).toBe('passed');
   });
 
-  it('reads the target’s id and path from both forms of the address', async () => {
+  it('reads the target’s id and path from addresses with and without a version', async () => {
     const read = { targetId: 'api', path: '/a', query: '?b' };
     for (const prefix of ['/token-handler/v1/targets', '/token-handler/targets'])
       expect(addressOf({ url: `${prefix}/api/a?b` })).toEqual(read);

@@ -90,7 +90,7 @@ describe('a proxied request', () => {
     expect(connectionNames('Upgrade, X-Hop')).toEqual(new Set(['upgrade', 'x-hop']));
   });
 
-  it('is selected the same way after a client has sent thousands of names', () => {
+  it('keeps and drops the same headers after a client has sent thousands of different names', () => {
     for (let index = 0; index < 1_500; index += 1) expect(passed([`x-many-${index}`, '1'])).toHaveLength(2);
     expect(passed(['x-another', '1', 'Cookie', 'x', 'X-Late-Forwarded', '1'])).toEqual([
       ...['x-another', '1', 'X-Late-Forwarded', '1'],
@@ -195,7 +195,7 @@ describe('a proxied response', () => {
     expect(responseHeaders({}, 103, asked)).toEqual({});
   });
 
-  it('ends if informational responses wait for a slow client', () => {
+  it('is aborted if informational responses pile up for a slow client', () => {
     const slow = request();
     Object.defineProperty(slow.socket, 'writableLength', { value: 65_536, configurable: true });
     expect(responseHeaders({ link: '</x>' }, 103, slow)).toEqual({ link: '</x>' });
@@ -219,7 +219,7 @@ describe('a proxied response', () => {
     expect(responseHeaders(headers, status, request())['content-security-policy']).toBe(policy);
   });
 
-  it('is an event stream by the beginning of its type', () => {
+  it('is an event stream if its Content-Type begins with text/event-stream', () => {
     expect(isEventStream({ 'content-type': 'text/event-stream; charset=utf-8' })).toBe(true);
     expect(isEventStream({ 'content-type': 'x-text/event-stream' })).toBe(false);
     expect(isEventStream({})).toBe(false);

@@ -21,8 +21,8 @@ const seenWith = async (headers: NonNullable<Sending['headers']>) => {
   return world.upstream.last().headers;
 };
 
-describe('a request header', () => {
-  it('of the session, of CSRF protection or of the tenant is not forwarded', async () => {
+describe('request headers', () => {
+  it('the session cookie, the CSRF token and the tenant header are not forwarded, not even with underscores in their names', async () => {
     const seen = await seenWith({ 'X-PLATFORM-TENANT': 'Demo', X_XSRF_TOKEN: 'x', X_Platform_Tenant: 'x' });
     const names = Object.keys(seen);
     for (const name of ['cookie', 'x-xsrf-token', 'x-platform-tenant', 'x_xsrf_token', 'x_platform_tenant'])
@@ -30,13 +30,13 @@ describe('a request header', () => {
     expect(JSON.stringify(world.upstream.last().rawHeaders)).not.toContain(world.person.csrf);
   });
 
-  it('Authorization of the client is replaced by the access token', async () => {
+  it('the access token replaces the client’s Authorization header', async () => {
     const seen = await seenWith({ Authorization: 'Bearer mine', Proxy_Authorization: 'x' });
     expect(seen.authorization).toMatch(/^Bearer eyJ/);
     expect(world.upstream.last().rawHeaders.filter((name) => name.toLowerCase() === 'authorization')).toHaveLength(1);
   });
 
-  it('that claims where the request came from is dropped, and our own is added', async () => {
+  it('headers about the origin of the request, such as Forwarded, are replaced by the token handler’s X-Forwarded headers', async () => {
     const seen = await seenWith({
       'X-Forwarded-For': '203.0.113.9',
       'X-Forwarded-Proto': 'https',
@@ -65,7 +65,7 @@ describe('a request header', () => {
       expect(seen).not.toHaveProperty(name);
   });
 
-  it('in which a client could claim an identity, an address, a method or a path is dropped', async () => {
+  it('headers in which a client could claim an identity, an address, a method or a path are dropped', async () => {
     // The test sends the patterns themselves, because `*` is a valid character of header names.
     const names = untrustedHeaders.flatMap((group) => [...group.names]);
     const written = [...names, ...names.map((name) => name.replaceAll('-', '_').toUpperCase())];
@@ -77,7 +77,7 @@ describe('a request header', () => {
       expect(await seenWith({ [name]: 'claimed' })).not.toHaveProperty(name);
   });
 
-  it('that TARGET_DROPPED_HEADERS names is dropped as well', async () => {
+  it('headers that TARGET_DROPPED_HEADERS lists are dropped, too', async () => {
     const { url, close } = await world.replica({ TARGET_DROPPED_HEADERS: 'X-Staff-Id, x-internal-*' });
     const headers = { 'x_staff.id': '1', 'X-Internal-Role': '1', 'X-Staff-Idea': '1', 'X-Real-IP': '1' };
     expect((await world.send({ url, headers })).status).toBe(200);
@@ -87,7 +87,7 @@ describe('a request header', () => {
     for (const name of ['x_staff.id', 'x-internal-role', 'x-real-ip']) expect(seen).not.toHaveProperty(name);
   });
 
-  it('that claims where the request came from is not believed from a peer that is no trusted proxy', async () => {
+  it('X-Forwarded headers from a peer that is not a trusted proxy are ignored', async () => {
     const replica = await world.replica({ TRUSTED_PROXIES: '0' });
     onTestFinished(() => replica.close());
     const headers = {
@@ -103,7 +103,7 @@ describe('a request header', () => {
     });
   });
 
-  it('that is no address, from a trusted proxy, is told to the upstream as unknown', async () => {
+  it('X-Forwarded-For is sent as unknown if a trusted proxy reports something that is not an address', async () => {
     for (const claimed of ['<script>', '_hidden', 'unknown'])
       expect((await seenWith({ 'X-Forwarded-For': claimed }))['x-forwarded-for']).toBe('unknown');
     for (const [claimed, told] of [
@@ -114,12 +114,12 @@ describe('a request header', () => {
       expect((await seenWith({ 'X-Forwarded-For': claimed }))['x-forwarded-for']).toBe(told);
   });
 
-  it('Host is the upstream’s', async () => {
+  it('Host is the host of the upstream, and X-Forwarded-Host the one that the client requested', async () => {
     expect((await seenWith({ Host: 'www.example.ca' })).host).toBe(new URL(world.upstream.url).host);
     expect(world.upstream.last().headers['x-forwarded-host']).toBe('www.example.ca');
   });
 
-  it('of one hop only is dropped, and so is whatever Connection names', async () => {
+  it('hop-by-hop headers, and the headers that Connection lists, are dropped', async () => {
     const seen = await seenWith({
       Connection: 'keep-alive, X-Secret-Hop, authorization, x-keep',
       'X-Secret-Hop': '1',
@@ -149,14 +149,14 @@ describe('a request header', () => {
     });
   });
 
-  it('Expect is answered here and not forwarded', async () => {
+  it('Expect: 100-continue is handled by the token handler and not forwarded', async () => {
     const { status } = await world.send({ method: 'POST', body: 'x', headers: { Expect: '100-continue' } });
     expect(status).toBe(200);
     expect(world.upstream.last().headers).not.toHaveProperty('expect');
     expect(world.upstream.last().body).toBe('x');
   });
 
-  it('of any other name passes as it is, duplicates and bytes beyond ASCII too', async () => {
+  it('all other headers are forwarded unchanged, including repeated headers and non-ASCII bytes', async () => {
     const { status } = await world.send({
       headers: {
         'X-Two': ['a', 'b'],
@@ -183,7 +183,7 @@ describe('a request header', () => {
     });
   });
 
-  it('X-Request-Id is the request’s own: the id of a trusted proxy, and otherwise a new one', async () => {
+  it('a valid X-Request-Id from a trusted proxy is forwarded, and otherwise a new id is generated', async () => {
     const trusted = await world.send({ headers: { 'X-Request-Id': 'mine', X_Request_Id: 'theirs' } });
     expect(trusted.headers['x-request-id']).toBe('mine');
     expect(world.upstream.last().headers).toMatchObject({ 'x-request-id': 'mine' });
@@ -193,7 +193,7 @@ describe('a request header', () => {
     expect(world.upstream.last().headers['x-request-id']).toBe(made.headers['x-request-id']);
   });
 
-  it('traceparent is passed on with its tracestate, and made where there is none or an invalid one', async () => {
+  it('a valid traceparent is forwarded with its tracestate, and otherwise a new traceparent is generated', async () => {
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     expect(await seenWith({ traceparent, tracestate: 'a=1' })).toMatchObject({ traceparent, tracestate: 'a=1' });
     const made = await world.send();
@@ -205,13 +205,13 @@ describe('a request header', () => {
   });
 });
 
-describe('an answer’s header', () => {
+describe('response headers', () => {
   const answered = async (headers: Record<string, string | string[]>, status = 200) => {
     world.upstream.answer = (_request, response) => void response.writeHead(status, headers).end();
     return world.send();
   };
 
-  it('Set-Cookie is not passed back', async () => {
+  it('Set-Cookie is not returned to the client', async () => {
     const { headers, rawHeaders } = await answered({
       'Set-Cookie': ['formgate_session=x; Path=/', 'b=c'],
       'Set-Cookie2': 'x',
@@ -220,7 +220,7 @@ describe('an answer’s header', () => {
     expect(rawHeaders.join()).not.toMatch(/set-cookie/i);
   });
 
-  it('of one hop only is dropped, and so is whatever Connection names', async () => {
+  it('hop-by-hop headers, and the headers that Connection lists, are dropped', async () => {
     const { headers } = await answered({
       Connection: 'close, X-Hop',
       'X-Hop': '1',
@@ -232,7 +232,7 @@ describe('an answer’s header', () => {
     expect(headers).toMatchObject({ 'x-kept': '1', connection: 'keep-alive' });
   });
 
-  it('of any other name passes as it is, and wins over ours', async () => {
+  it('all other headers are returned unchanged, and take precedence over those of the token handler', async () => {
     const { status, headers } = await answered(
       {
         'Cache-Control': 'max-age=60',
@@ -259,7 +259,7 @@ describe('an answer’s header', () => {
     });
   });
 
-  it('is ours for the request id, and where the upstream does not speak of caching', async () => {
+  it('X-Request-Id is the token handler’s own, and Cache-Control is no-store if the upstream does not set it', async () => {
     const { headers } = await answered({ 'X-Request-Id': 'theirs' });
     expect(headers).toMatchObject({
       'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
@@ -267,7 +267,7 @@ describe('an answer’s header', () => {
     });
   });
 
-  it('that would let other origins read with the session’s cookie is dropped; ours never do', async () => {
+  it('Access-Control-Allow-Credentials is dropped, so that other origins cannot read with the session cookie', async () => {
     const { headers } = await answered({
       'Access-Control-Allow-Origin': 'https://a.example',
       'Access-Control-Allow-Credentials': 'true',
@@ -277,12 +277,12 @@ describe('an answer’s header', () => {
     expect((await answered({})).headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  it('that clears cookies is dropped', async () => {
+  it('Clear-Site-Data is dropped, so that an upstream cannot clear cookies', async () => {
     const { headers } = await answered({ 'Clear-Site-Data': '"cookies"' });
     expect(headers).not.toHaveProperty('clear-site-data');
   });
 
-  it('that splits the answer makes it a 502, and reaches nobody', async () => {
+  it('malformed headers that could split the response cause a 502, and do not reach the client', async () => {
     const broken = [
       'X-A: b\rSet-Cookie: c=d',
       'X-A: b\0',
@@ -307,7 +307,7 @@ describe('request smuggling', () => {
   };
   const hidden = 'GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n';
 
-  it('by a length and a coding, by two lengths or by a broken coding is refused with 400', async () => {
+  it('a request with a length and a transfer coding, two lengths, or an invalid coding is rejected with 400', async () => {
     const heads = [
       ['Content-Length: 4', 'Transfer-Encoding: chunked'],
       ['Transfer-Encoding: chunked', 'Content-Length: 4'],
@@ -329,20 +329,20 @@ describe('request smuggling', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('by names that the upstream may take for those of the framing is not relayed', async () => {
+  it('headers that an upstream could mistake for Content-Length or Transfer-Encoding are not forwarded', async () => {
     await wire(['Content-Length: 1', 'Content_Length: 99', 'Transfer_Encoding: chunked'], 'x');
     expect(world.upstream.last()).toMatchObject({ body: 'x', headers: { 'content-length': '1' } });
     expect(Object.keys(world.upstream.last().headers)).not.toContain('transfer_encoding');
   });
 
-  it('by a body with a method that has none stays a body', async () => {
+  it('a request that is hidden in the body of a GET reaches the upstream as a body only', async () => {
     const { status } = await world.send({ body: hidden, headers: { 'Content-Length': hidden.length } });
     expect(status).toBe(200);
     expect(world.upstream.seen).toHaveLength(1);
     expect(world.upstream.last()).toMatchObject({ method: 'GET', body: hidden });
   });
 
-  it('by an answer with more bytes than it says does not reach the next request', async () => {
+  it('bytes beyond the Content-Length of a response do not reach the next request', async () => {
     world.upstream.answer = (request) =>
       void request.socket.write(
         'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison',
@@ -352,7 +352,7 @@ describe('request smuggling', () => {
     for (let index = 0; index < 5; index += 1) expect((await world.send()).text).toBe('mine');
   });
 
-  it('by a body in answers that have none does not reach the next request', async () => {
+  it('a body after a response to HEAD, a 204 or a 304 does not reach the next request', async () => {
     for (const [method, line] of [
       ['GET', '204 No Content'],
       ['GET', '304 Not Modified'],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { isInert } from './response-headers.ts';
 
 describe('a response is inert', () => {
-  it('with a type that every browser shows without scripts, in any case and with any parameters', () => {
+  it('if every browser shows its type without running scripts, in any letter case and with any parameters', () => {
     const types = [
       'text/plain',
       'application/json',
@@ -18,7 +18,7 @@ describe('a response is inert', () => {
     expect(isInert(['image/png', 'image/png'])).toBe(true);
   });
 
-  it('never with another type, more than one type of which one is another, or none', () => {
+  it('never if it has no type, or if any of its types is not inert', () => {
     const types = [
       '',
       ' ',
@@ -75,7 +75,7 @@ describe('a response is inert', () => {
     }
   });
 
-  it('only with a type that the standard and Chromium find inert as well', () => {
+  it('only if its type is also inert for the Fetch standard and Chromium', () => {
     const parts = [
       'text/html',
       'text/plain',

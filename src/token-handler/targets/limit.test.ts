@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 
-describe('target requests', () => {
+describe('proxied requests', () => {
   let world: TargetWorld;
   beforeAll(async () => {
     const env = { TARGET_SESSION_LIMIT: '20', TARGET_ADDRESS_LIMIT: '50', TARGET_WINDOW: 'PT1H' };
@@ -13,13 +13,13 @@ describe('target requests', () => {
   });
   afterAll(() => world.close());
 
-  it('say how many are left to the session in headers of draft 7', async () => {
+  it('get RateLimit headers of draft 7 that say how many requests the session has left', async () => {
     const { headers } = await world.send();
     expect(headers['ratelimit-policy']).toBe('20;w=3600');
     expect(headers.ratelimit).toMatch(/^limit=20, remaining=1\d, reset=\d+$/);
   });
 
-  it('of a session over its limit are a 429 with Retry-After, whatever address they come from; others go on', async () => {
+  it('of a session over its limit get 429 with Retry-After from every address, and other sessions are served', async () => {
     const person = await world.enter('admin@example.com');
     const sent: Awaited<ReturnType<TargetWorld['send']>>[] = [];
     for (let index = 0; index < 25; index += 1)
@@ -35,7 +35,7 @@ describe('target requests', () => {
     expect((await world.send({ headers: { 'X-Forwarded-For': '203.0.113.99' } })).status).toBe(200);
   });
 
-  it('of an address over its limit are a 429, with a session or without; IPv6 by its /64', async () => {
+  it('from an address over its limit get 429, with or without a session; IPv6 addresses are counted by /64', async () => {
     const from = (address: string) => world.send({ as: null, headers: { 'X-Forwarded-For': address } });
     for (let index = 0; index < 50; index += 1) expect((await from(`2001:db8:1:2:${index}::1`)).status).toBe(401);
     expect((await from('2001:db8:1:2:ffff::9')).status).toBe(429);
@@ -44,14 +44,14 @@ describe('target requests', () => {
     expect((await world.send({ as: await world.enter('admin@example.com'), headers })).status).toBe(429);
   });
 
-  it('are counted by the address that trusted proxies tell, the first untrusted one from the right', async () => {
+  it('are counted by client address: in X-Forwarded-For, the first one from the right that is not a trusted proxy', async () => {
     const chain = (address: string) => world.send({ as: null, headers: { 'X-Forwarded-For': address } });
     for (let index = 0; index < 50; index += 1) await chain(`10.9.9.${index}, 198.51.100.7`);
     expect((await chain('10.9.9.9, 198.51.100.7')).status).toBe(429);
     expect((await chain('198.51.100.7, 198.51.100.8')).status).toBe(401);
   });
 
-  it('are a 503 while the session store is away, clear no cookie, and go on when it is back', async () => {
+  it('get 503 while the session store is down, keep their cookies, and are served when it is back', async () => {
     const person = await world.enter('admin@example.com');
     const headers = { 'X-Forwarded-For': '203.0.113.77' };
     expect((await world.send({ as: person, headers })).status).toBe(200);

@@ -19,7 +19,7 @@ const relayed = (url: string, base = '/form/v1') => {
 };
 
 describe('the path at the upstream', () => {
-  it('is the base path and what follows the target id, as it was written', () => {
+  it('is the base path followed by the rest of the request’s path, byte for byte', () => {
     const paths = {
       '/forms': '/form/v1/forms',
       '/forms/': '/form/v1/forms/',
@@ -41,18 +41,18 @@ describe('the path at the upstream', () => {
     for (const [path, expected] of Object.entries(paths)) expect(relayed(`${prefix}forms${path}`)).toBe(expected);
   });
 
-  it('begins with a slash where the upstream has no base path', () => {
+  it('begins with a slash if the upstream has no base path', () => {
     expect(relayed(`${prefix}forms`, '')).toBe('/');
     expect(relayed(`${prefix}forms?x`, '')).toBe('/?x');
     expect(relayed(`${prefix}forms/a`, '')).toBe('/a');
   });
 
-  it('is none for a path that an upstream without a base path may take for another host', () => {
+  it('is refused if the upstream has no base path and may take the path for another host', () => {
     expect(relayed(`${prefix}forms//evil.example/x`, '')).toBeUndefined();
     expect(relayed(`${prefix}forms//evil.example/x`, '/base')).toBe('/base//evil.example/x');
   });
 
-  it('keeps the query byte for byte, dot segments and separators in it too', () => {
+  it('keeps the query byte for byte, including dot segments and separators', () => {
     const queries = [
       '?',
       '?a=b%2Fc/../d&&e=%zz',
@@ -69,7 +69,7 @@ describe('the path at the upstream', () => {
     }
   });
 
-  it('is forwarded with question marks, number signs and currency signs in a name, and with dots in a longer name', () => {
+  it('may contain encoded question marks, number signs and currency signs, and names that contain dots', () => {
     const paths = ['/report%3f.pdf', '/what%3F', '/%3f', '/a%23b', '/%23', '/a..b', '/a..%3f', '/x..%C2%A5', '/...%3f'];
     paths.push(
       '/price%20%C2%A5100',
@@ -83,14 +83,14 @@ describe('the path at the upstream', () => {
     for (const path of paths) expect([path, relayed(`${prefix}forms${path}`)]).toEqual([path, `/form/v1${path}`]);
   });
 
-  it.each(trickPaths)('is none for the trick %s', (path) => {
+  it.each(trickPaths)('is refused for the hostile path %s', (path) => {
     expect(isHarmless(path)).toBe(false);
     expect(relayed(`${prefix}forms${path}`)).toBeUndefined();
     expect(relayed(`${prefix}forms${path}?q=1`)).toBeUndefined();
     expect(relayed(`${prefix}forms/a${path}/b`, '')).toBeUndefined();
   });
 
-  it('never leaves the base path, whatever is put together from the parts of tricks', () => {
+  it('never leaves the base path, however parts of hostile paths are combined', () => {
     const parts = [
       '.',
       '..',
@@ -138,7 +138,7 @@ describe('the path at the upstream', () => {
     );
   });
 
-  it('never leaves the base path for decoders that fold, truncate and decode again, in any order', () => {
+  it('never leaves the base path, even if a server folds, truncates and decodes it repeatedly, in any order', () => {
     const path = fc.array(fc.constantFrom(...hostileParts), { maxLength: 8 }).map((items) => `/${items.join('')}`);
     const steps = fc.array(fc.constantFrom(...hostileSteps), { minLength: 1, maxLength: 4 });
     let forwarded = 0;
@@ -155,7 +155,7 @@ describe('the path at the upstream', () => {
     expect(forwarded).toBeGreaterThan(3_000);
   });
 
-  it('stays what the URL parser makes of it, for any path that it lets pass', () => {
+  it('is forwarded unchanged, and is below the base path for the URL parser as well', () => {
     fc.assert(
       fc.property(fc.webPath(), fc.webQueryParameters(), (path, query) => {
         const answer = relayed(`${prefix}forms${path}?${query}`);
@@ -170,7 +170,7 @@ describe('the path at the upstream', () => {
 });
 
 describe('the target id', () => {
-  it('is decoded, spaces included, and cut out of the address as it was written', () => {
+  it('is decoded, while the path and the query after it stay as the client wrote them', () => {
     const ids = { 'my%20target_1': 'my target_1', 'form%2Dservice': 'form-service', A1: 'A1', '': '' };
     for (const [written, targetId] of Object.entries(ids))
       expect(parseTargetAddress(`${prefix}${written}/a%20b?c`, prefix)).toEqual({
@@ -180,12 +180,12 @@ describe('the target id', () => {
       });
   });
 
-  it('is none where it is a dot segment or holds a separator', () => {
+  it('is rejected if it is a dot segment or contains a separator', () => {
     for (const id of ['..', '.', '%2e%2e', 'a%2fb', 'a%5cb', '%252e%252e', 'a%00', '%c0%ae', '%', '..;x', 'a\\b'])
       expect(parseTargetAddress(`${prefix}${id}/x`, prefix)).toBeUndefined();
   });
 
-  it('is none in an address in absolute form, or under another path', () => {
+  it('is not read from a URL in absolute form or from another path', () => {
     for (const url of [
       `http://evil.example${prefix}forms/x`,
       `//evil.example${prefix}forms/x`,
@@ -259,7 +259,7 @@ describe('a name that looks encoded', () => {
     expect(isHarmless(path)).toBe(false);
   });
 
-  it('is refused in overlong form whatever its other bytes, and forwarded beside them', () => {
+  it('is refused if it contains any overlong UTF-8 sequence, and forwarded if an incomplete sequence only resembles one', () => {
     const at = (...bytes: number[]) => `/a${bytes.map((byte) => `%25${byte.toString(16).padStart(2, '0')}`).join('')}b`;
     const last = fc.integer({ min: 0x80, max: 0xbf });
     fc.assert(

@@ -105,7 +105,7 @@ describe('a request', () => {
 });
 
 describe('a response', () => {
-  it('begins before its body, and comes piece by piece', async () => {
+  it('is passed on as it arrives: its head before its body, and the body piece by piece', async () => {
     let end: (() => void) | undefined;
     let write: (() => void) | undefined;
     await start((_request, response) => {
@@ -124,7 +124,7 @@ describe('a response', () => {
     expect(await text(incoming)).toBe('last');
   });
 
-  it('has trailers, and informational responses before it', async () => {
+  it('keeps its trailers, and informational responses precede it', async () => {
     await start((_request, response) => {
       response.writeEarlyHints({ link: '</a.css>; rel=preload' }, () => {
         response.writeHead(200, { Trailer: 'X-Sum' }).write('x');
@@ -149,7 +149,7 @@ describe('a response', () => {
     expect([headers['content-length'], content]).toEqual(['5', '']);
   });
 
-  it('that needs no more of the body ends the connection of the client', async () => {
+  it('that comes before the whole request was read closes the connection of the client', async () => {
     await start((_request, response) => void response.writeHead(413).end('too large'));
     const { request, answer } = proxy.start('POST', { 'Content-Length': 1_000 });
     request.write('some');
@@ -160,7 +160,7 @@ describe('a response', () => {
     request.destroy();
   });
 
-  it('that the upstream breaks off is broken off for the client too', async () => {
+  it('that the upstream aborts is aborted for the client, too', async () => {
     await start((_request, response) => {
       response.writeHead(200, { 'Content-Length': 10 }).write('begin');
       setTimeout(() => response.destroy(), 10);
@@ -195,7 +195,7 @@ describe('an upstream that closes the connection', () => {
     ['POST', {}, '', 1],
     ['GET', { 'Content-Length': 4 }, 'body', 1],
     ['GET', { 'Transfer-Encoding': 'chunked' }, 'body', 1],
-  ])('gets %s %j again only if that is harmless, and once', async (method, headers, body, times) => {
+  ])('gets %s %j again only if a retry is safe, and only once', async (method, headers, body, times) => {
     await start(drop);
     expect(await sent(method, headers, body)).toMatchObject({ status: 502 });
     expect(seen()).toBe(times);
@@ -215,7 +215,7 @@ describe('an upstream that closes the connection', () => {
 });
 
 describe('an upstream that does not begin its response', () => {
-  it('makes it a 504, and the request is given up', async () => {
+  it('causes a 504, and the request to it is aborted', async () => {
     const { answer, given } = silence();
     await start(answer, { firstByte: 40 });
     const began = performance.now();
@@ -225,7 +225,7 @@ describe('an upstream that does not begin its response', () => {
     expect(await proxy.counts('formgate_dependency_failures_total')).toEqual({ 'dependency=upstream,kind=timeout': 1 });
   });
 
-  it('is not blamed for a client that pauses within its body', async () => {
+  it('does not time out while the client pauses within its body', async () => {
     await start(answerWhenRead, { firstByte: 1_000 });
     const { request, answer } = proxy.start('POST', { 'Content-Length': 6 });
     request.write('xxx');
@@ -235,7 +235,7 @@ describe('an upstream that does not begin its response', () => {
     (await answer).resume();
   });
 
-  it('has its time after each piece of the body', async () => {
+  it('has its full time again after each piece of the request’s body', async () => {
     await start(answerWhenRead, { firstByte: 1_500 });
     const { request, answer } = proxy.start('POST', { 'Content-Length': 4 });
     for (const piece of 'body') {
@@ -246,7 +246,7 @@ describe('an upstream that does not begin its response', () => {
     (await answer).resume();
   });
 
-  it('may take any time once it has begun', async () => {
+  it('may take any time after its response has begun', async () => {
     await start(
       (_request, response) => {
         response.write('a');
@@ -259,7 +259,7 @@ describe('an upstream that does not begin its response', () => {
 });
 
 describe('a client that leaves', () => {
-  it('before the response ends the request at the upstream', async () => {
+  it('before the response has begun aborts the request at the upstream', async () => {
     const { answer, asked, given } = silence();
     await start(answer);
     const { request } = proxy.start();
@@ -270,7 +270,7 @@ describe('a client that leaves', () => {
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
   });
 
-  it('within its body ends the request at the upstream', async () => {
+  it('while it sends its body aborts the request at the upstream', async () => {
     const { answer, asked, given } = silence();
     await start(answer);
     const { request } = proxy.start('POST', { 'Content-Length': 100 });
@@ -281,7 +281,7 @@ describe('a client that leaves', () => {
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
   });
 
-  it('within the response ends the request at the upstream', async () => {
+  it('while it receives the response aborts the request at the upstream', async () => {
     const given = Promise.withResolvers<void>();
     await start((request, response) => {
       response.write('some');
@@ -318,7 +318,7 @@ describe('the end of the session', () => {
     expect((await proxy.counts('formgate_proxied_requests_aborted_total'))['side=session']).toBe(1);
   });
 
-  it('answers a request that has no response yet with 401, and ends it at the upstream', async () => {
+  it('causes a 401 for a request that has no response yet, and aborts it at the upstream', async () => {
     const { answer, asked, given } = silence();
     await start(answer);
     const { request, answer: head } = proxy.start('GET', { Accept: 'text/event-stream' });
@@ -330,7 +330,7 @@ describe('the end of the session', () => {
     await given;
   });
 
-  it('answers an upload with 401', async () => {
+  it('causes a 401 for a running upload', async () => {
     const { answer, asked, given } = silence();
     await start(answer);
     const { request, answer: head } = proxy.start('POST', { 'Content-Length': 100 });
@@ -342,7 +342,7 @@ describe('the end of the session', () => {
     request.destroy();
   });
 
-  it('cuts any other response, so that it does not seem complete', async () => {
+  it('aborts any other response, so that it does not seem complete', async () => {
     await start((_request, response) => void response.write('some'));
     const { request, answer } = proxy.start();
     request.end();
@@ -378,7 +378,7 @@ async function upgraded() {
 }
 
 describe('a WebSocket', () => {
-  it('is joined with one at the upstream, and ends with it', async () => {
+  it('is connected to a WebSocket of the upstream, and ends with it', async () => {
     await start();
     proxy.upstream.onUpgrade = (request, socket) => {
       acceptWebSocket(request, socket);
@@ -402,7 +402,7 @@ describe('a WebSocket', () => {
     socket.resetAndDestroy();
   });
 
-  it('that the upstream refuses has the upstream’s own response', async () => {
+  it('that the upstream refuses gets the upstream’s own response', async () => {
     await start();
     proxy.upstream.onUpgrade = (_request, socket) =>
       void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\nnot me');
@@ -410,14 +410,14 @@ describe('a WebSocket', () => {
     expect([status, body]).toEqual([403, 'not me']);
   });
 
-  it('is not asked for again if the upstream closes the connection', async () => {
+  it('is not retried if the upstream closes the connection', async () => {
     await start();
     proxy.upstream.onUpgrade = (_request, socket) => void socket.destroy();
     expect((await sendRaw(proxy.port, handshake)).status).toBe(502);
     expect(seen()).toBe(1);
   });
 
-  it('whose client leaves during the handshake ends at the upstream', async () => {
+  it('is aborted at the upstream if the client leaves during the handshake', async () => {
     const given = Promise.withResolvers<void>();
     await start();
     proxy.upstream.onUpgrade = (_request, socket) => void socket.resume().once('end', () => given.resolve());
@@ -433,7 +433,7 @@ describe('a WebSocket', () => {
 });
 
 describe('a client that is too slow', () => {
-  it('with its body gets 408, and its connection closes', async () => {
+  it('to send its body gets 408, and its connection is closed', async () => {
     const { answer, given } = silence();
     await start(answer, { least: 1_000_000 });
     const { request, answer: head } = proxy.start('POST', { 'Content-Length': 1_000 });

@@ -49,7 +49,7 @@ describe('a request body', () => {
     }
   });
 
-  it('streams: the upstream has its beginning before its end is sent', async () => {
+  it('is streamed: the upstream receives its beginning before the client has sent its end', async () => {
     for (const headers of [{ 'Content-Length': '10' }, { 'Transfer-Encoding': 'chunked' }]) {
       world.upstream.forget();
       const { request, answer } = world.start({ method: 'POST', headers });
@@ -62,7 +62,7 @@ describe('a request body', () => {
     }
   });
 
-  it('without a length arrives as a whole, and its trailers end here', async () => {
+  it('without a length arrives completely, but its trailers are not forwarded', async () => {
     const { request, answer } = world.start({
       method: 'POST',
       headers: { Trailer: 'X-T', 'Transfer-Encoding': 'chunked' },
@@ -75,7 +75,7 @@ describe('a request body', () => {
     expect(world.upstream.last().headers).not.toHaveProperty('trailer');
   });
 
-  it('that the upstream does not read is not read from the client either', async () => {
+  it('is not read from the client while the upstream does not read it (back-pressure)', async () => {
     let paused: IncomingMessage | undefined;
     world.upstream.answer = (request) => {
       request.removeAllListeners('data');
@@ -100,7 +100,7 @@ describe('a request body', () => {
     request.destroy();
   });
 
-  it('that its client breaks off breaks off at the upstream', async () => {
+  it('that the client aborts is aborted at the upstream, too', async () => {
     let aborted = false;
     world.upstream.answer = (request) =>
       void request.once('close', () => {
@@ -114,7 +114,7 @@ describe('a request body', () => {
     await until(() => aborted);
   });
 
-  it('that the upstream does not wait for does not keep the client from the answer', async () => {
+  it('does not delay the response of an upstream that responds without reading it', async () => {
     world.upstream.answer = (request, response) => {
       request.pause();
       response.writeHead(413).end('too large');
@@ -136,12 +136,12 @@ describe('a request body', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   const answer = (answerWith: (response: ServerResponse) => void) => {
     world.upstream.answer = (_request, response) => answerWith(response);
   };
 
-  it('streams: its head and its beginning are here before its end is sent', async () => {
+  it('is streamed: the client receives its head before the upstream has sent its end', async () => {
     let end: () => void = () => undefined;
     answer((response) => {
       response.writeHead(201).flushHeaders();
@@ -156,7 +156,7 @@ describe('an answer', () => {
     expect(await data).toBe('later');
   });
 
-  it('keeps its length where it has one, and its bytes whatever their coding', async () => {
+  it('keeps its Content-Length, and its bytes whatever their Content-Encoding', async () => {
     const body = gzipSync('x'.repeat(100_000));
     answer(
       (response) =>
@@ -169,7 +169,7 @@ describe('an answer', () => {
     expect((await buffer(incoming)).equals(body)).toBe(true);
   });
 
-  it('passes its trailers on, but not those that frame, route or set cookies', async () => {
+  it('keeps its trailers, except for those about framing, routing and cookies', async () => {
     answer((response) => {
       response.writeHead(200, { Trailer: 'X-Checksum' });
       response.write('x');
@@ -181,7 +181,7 @@ describe('an answer', () => {
     expect(headers.trailer).toBe('X-Checksum');
   });
 
-  it('has no body with HEAD, 204 and 304, and keeps the length of HEAD and 304', async () => {
+  it('has no body for HEAD, 204 and 304, and keeps its Content-Length for HEAD', async () => {
     answer((response) => void response.writeHead(200, { 'Content-Length': 5, ETag: '"1"' }).end('hello'));
     const head = await world.send({ method: 'HEAD' });
     expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', '5']);
@@ -198,7 +198,7 @@ describe('an answer', () => {
     expect([same.status, same.text, same.headers.etag]).toEqual([304, '', '"1"']);
   });
 
-  it('with a status that HTTP has no name for is passed on, and counts under its class', async () => {
+  it('with a status that HTTP does not define is passed on, and is counted by its class', async () => {
     const statuses = [299, 599, 999];
     for (const made of statuses) {
       answer((response) => void response.writeHead(made).end());
@@ -209,7 +209,7 @@ describe('an answer', () => {
     for (const made of statuses) expect(metrics).not.toContain(`status="${made}"`);
   });
 
-  it('of 103 comes before the final one, without cookies', async () => {
+  it('with status 103 (Early Hints) is passed on before the final one, without cookies', async () => {
     answer((response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload', 'set-cookie': 'a=b' }, () => {
         setTimeout(() => response.end('done'), 20);
@@ -231,7 +231,7 @@ describe('an answer', () => {
     expect([status, headers.location, world.upstream.seen.length]).toEqual([302, '/elsewhere', 1]);
   });
 
-  it('of any status is passed on as it is, problems of the upstream too', async () => {
+  it('of any status is passed on unchanged, including errors of the upstream', async () => {
     for (const status of [400, 401, 403, 404, 409, 418, 429, 500, 502, 503, 504, 599]) {
       answer((response) => void response.writeHead(status, { 'Content-Type': 'text/plain' }).end(`says ${status}`));
       const sent = await world.send();
@@ -239,7 +239,7 @@ describe('an answer', () => {
     }
   });
 
-  it('that its client does not read is not read from the upstream either', async () => {
+  it('is not read from the upstream while the client does not read it (back-pressure)', async () => {
     let written = 0;
     answer((response) => {
       const chunk = Buffer.alloc(1_048_576);
@@ -259,7 +259,7 @@ describe('an answer', () => {
     incoming.destroy();
   });
 
-  it('that its client no longer wants ends at the upstream', async () => {
+  it('is aborted at the upstream if the client disconnects', async () => {
     let closed = false;
     answer((response) => {
       response.write('x');
@@ -274,7 +274,7 @@ describe('an answer', () => {
     await until(() => world.handler.log.lines().some((line) => line.status === 499));
   });
 
-  it('that the upstream breaks off is broken off, so that nobody takes it for complete', async () => {
+  it('that the upstream aborts is aborted for the client, so that it does not seem complete', async () => {
     for (const headers of [{ 'Content-Length': 10 }, {}]) {
       answer((response) => {
         response.writeHead(200, headers).write('begin');
@@ -289,7 +289,7 @@ describe('an answer', () => {
 });
 
 describe('an upstream', () => {
-  it('that does not begin to answer in UPSTREAM_TIMEOUT makes it a 504', async () => {
+  it('that does not begin its response within UPSTREAM_TIMEOUT causes a 504', async () => {
     let given = false;
     world.upstream.answer = (_request, response) => {
       response.once('close', () => {
@@ -303,7 +303,7 @@ describe('an upstream', () => {
     await until(() => given);
   });
 
-  it('may take any time once it has begun', async () => {
+  it('may take any time to finish a response that it has begun', async () => {
     world.upstream.answer = (_request, response) => {
       response.write('a');
       setTimeout(() => response.end('b'), firstByte * 2);
@@ -311,7 +311,7 @@ describe('an upstream', () => {
     expect((await world.send({ url: hasty.url })).text).toBe('ab');
   });
 
-  it('is not timed while it has not got the whole body, as long as that keeps coming', async () => {
+  it('does not time out while the client sends its body slowly', async () => {
     const { request, answer } = world.start({ url: hasty.url, method: 'POST', headers: { 'Content-Length': '6' } });
     for (let index = 0; index < 6; index += 1) {
       request.write('x');
@@ -322,7 +322,7 @@ describe('an upstream', () => {
     (await answer).resume();
   });
 
-  it('is not blamed for a client that stops in the middle of its body', async () => {
+  it('does not time out while the client pauses in the middle of its body', async () => {
     const { request, answer } = world.start({ url: hasty.url, method: 'POST', headers: { 'Content-Length': '6' } });
     request.write('xxx');
     await delay(firstByte * 3);
@@ -331,7 +331,7 @@ describe('an upstream', () => {
     (await answer).resume();
   });
 
-  it('that closes a kept connection is asked again for a GET, and never for a POST', async () => {
+  it('that closes a kept-alive connection gets a GET or HEAD again, and never a POST or PUT', async () => {
     let asked = 0;
     const dropSecond = (request: IncomingMessage, response: ServerResponse) => {
       asked += 1;
@@ -351,7 +351,7 @@ describe('an upstream', () => {
     }
   });
 
-  it('that is no HTTP server, or has a head without end, makes it a 502', async () => {
+  it('that does not speak HTTP, or sends endless headers, causes a 502', async () => {
     for (const bytes of [
       'nonsense\r\n\r\n',
       `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(100_000)}`,
@@ -364,7 +364,7 @@ describe('an upstream', () => {
     }
   });
 
-  it('of which something fails is counted and logged, without token, address or path', async () => {
+  it('that fails is counted and logged, without the access token, the cookie or the path', async () => {
     const text = world.handler.log.text();
     expect(text).toContain('request failed');
     for (const secret of ['Bearer eyJ', world.person.cookie, world.person.csrf, '/base/v1'])

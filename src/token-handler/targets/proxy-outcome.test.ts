@@ -31,12 +31,12 @@ describe('a proxied request is counted as', () => {
     [404, 'client-error'],
     [500, 'server-error'],
     [503, 'server-error'],
-  ])('the status of the upstream: %i is %s', async (status, name) => {
+  ])('$1, if the upstream responds with $0', async (status, name) => {
     world.upstream.answer = (_request, response) => response.writeHead(status).end();
     expect(await counted(() => world.send())).toEqual(outcome(name));
   });
 
-  it('unreachable, if the upstream is down or breaks off its response', async () => {
+  it('unreachable, if the upstream is down or aborts its response', async () => {
     expect(await counted(() => world.send(at('dead/x')))).toEqual(outcome('unreachable'));
     world.upstream.answer = (_request, response) => {
       response.writeHead(200, { 'Content-Length': '9' }).write('some');
@@ -94,13 +94,13 @@ describe('a rejected request is counted as refused, and by reason', () => {
     expect([refused, grown]).toEqual([outcome('refused'), [{ [`reason="${reason}"`]: 1 }]]);
   });
 
-  it('except for a request that only the upstream refused', async () => {
+  it('but not if only the upstream refused it', async () => {
     world.upstream.answer = (_request, response) => response.writeHead(403).end();
     expect(await counted(() => world.send(), rejections)).toEqual({});
   });
 });
 
-it('the time of the upstream is measured to the head of its response, once per response', async () => {
+it('the duration of a call to the upstream is measured once, until the head of the response', async () => {
   const metric = 'formgate_upstream_duration_seconds';
   let finish = () => {};
   world.upstream.answer = (_request, response) => {
@@ -120,7 +120,7 @@ it('the time of the upstream is measured to the head of its response, once per r
 });
 
 describe('METRICS_TARGETS', () => {
-  it('adds the target to the requests that name one of the client’s', async () => {
+  it('adds a target label to requests that name a target of the client', async () => {
     const replica = await world.replica({ METRICS_TARGETS: 'on' });
     onTestFinished(() => replica.close());
     await world.send({ url: replica.url });

@@ -49,7 +49,7 @@ describe('a failed request', () => {
     expect(await counts()).toEqual([]);
   });
 
-  it('with a header that cannot be forwarded is the client’s fault', async () => {
+  it('with a header that cannot be forwarded gets 400, and does not count as a failure of the upstream', async () => {
     const { metrics, counts } = counters();
     expect(failureProblem(new errors.InvalidArgumentError('invalid header'), false, metrics)).toMatchObject({
       ...{ slug: 'invalid-request', status: 400 },
@@ -113,12 +113,15 @@ describe('a request that ended with an error', () => {
     ['a session store that cannot be reached', new Problem('unavailable'), 'failed', 'failed'],
     ['an internal error', new Problem('internal'), 'failed', 'failed'],
     ['an upstream that is unknown', new Rejection('target', 'upstream-unresolved', ''), 'refused', 'refused'],
-  ])('%s counts by whether all checks had accepted it', (_what, error, afterChecks, before) => {
-    expect([failedOutcome(error, isForwarded), failedOutcome(error, !isForwarded)]).toEqual([afterChecks, before]);
-  });
+  ])(
+    'counts as refused or failed, depending on the error and on whether it was forwarded: %s',
+    (_what, error, afterChecks, before) => {
+      expect([failedOutcome(error, isForwarded), failedOutcome(error, !isForwarded)]).toEqual([afterChecks, before]);
+    },
+  );
 });
 
-it('operators know the outcomes of proxied requests by these names', () => {
+it('the outcomes of proxied requests keep the names that operators know', () => {
   expect(proxyOutcomes).toEqual([
     ...['succeeded', 'client-error', 'server-error', 'unreachable', 'timeout', 'refused', 'failed', 'aborted'],
   ]);

@@ -17,7 +17,7 @@ it('a decision is made once for each text, whatever it is', () => {
   expect(decided).toEqual(['a', 'b']);
 });
 
-it('a decision is made each time once the cache is full, and cached texts stay', () => {
+it('once the cache is full, a decision about a new text is made each time, and cached decisions stay', () => {
   const { decided, decide } = deciding();
   expect(['a', 'b', 'c', 'c', 'a', 'b'].map(decide)).toEqual([false, true, false, false, false, true]);
   expect(decided).toEqual(['a', 'b', 'c', 'c']);

@@ -64,7 +64,7 @@ describe('a streamed body', () => {
     expect(source.isPaused()).toBe(false);
   });
 
-  it('that its client breaks off fails, and does not end the process', async () => {
+  it('fails if the client aborts it, and does not end the process', async () => {
     const { source, body } = start();
     const failed = once(body, 'error');
     source.destroy();
@@ -73,7 +73,7 @@ describe('a streamed body', () => {
     body.emit('error', new Error('again'));
   });
 
-  it('that is complete is not broken off when the connection closes', async () => {
+  it('that is complete is not aborted when the connection closes', async () => {
     const { source, body } = start();
     source.push(null);
     await turn();
@@ -82,7 +82,7 @@ describe('a streamed body', () => {
     expect(await buffer(body)).toHaveLength(0);
   });
 
-  it('that is over no longer listens to the client', async () => {
+  it('no longer listens to the client after it has ended', async () => {
     const { source, body } = start();
     const listeners = () => ['data', 'end', 'close'].map((name) => source.listenerCount(name));
     const before = listeners();
@@ -137,7 +137,7 @@ describe('a body that the upstream does not read', () => {
     return started;
   }
 
-  it('is read ahead from the second look on, within the budget', async () => {
+  it('is read ahead from the second check on, within the budget', async () => {
     const { source, body, taken } = await stalled();
     body.look();
     expect([source.isPaused(), taken]).toEqual([true, []]);

@@ -36,7 +36,7 @@ function watching(kind: Partial<Outgoing> = {}) {
 const body = (name: string) => ({ name }) as unknown as RequestBody & PacedBody & never;
 
 describe('the end of a session', () => {
-  it('ends a request, whether it was watched later or at once', () => {
+  it('ends a request, whether watching began immediately or later', () => {
     for (const [name, begin] of [
       ['session later', (watch: RequestWatch) => watch.session()],
       ['session at once', (watch: RequestWatch) => watch.sessionAtOnce()],
@@ -62,7 +62,7 @@ describe('the end of a session', () => {
     expect(long.steps).toEqual(['session at once']);
   });
 
-  it('is watched by the stream alone once the request turns out to be one', () => {
+  it('is watched only by the stream after the request has turned out to be one', () => {
     const { watch, steps } = watching();
     watch.session();
     watch.openStream();
@@ -137,7 +137,7 @@ describe('the wait for the first byte of a response', () => {
     ]);
   });
 
-  it('of less than a second is long and late at its limit', () => {
+  it('is long and late at its limit if that is less than a second', () => {
     const { events } = waiting(400);
     vi.advanceTimersByTime(60_000);
     // The shortest timer takes a millisecond.
@@ -147,7 +147,7 @@ describe('the wait for the first byte of a response', () => {
     ]);
   });
 
-  it('begins again if the client is the one who is late', () => {
+  it('begins again if the client causes the delay', () => {
     let rounds = 0;
     const { events } = waiting(5_000, () => {
       rounds += 1;
@@ -192,7 +192,7 @@ describe('the wait for the first byte of a response', () => {
     }
   });
 
-  it('is not begun by a piece of the body', () => {
+  it('does not begin when a piece of the body is sent', () => {
     const timer = new FirstByteTimer(5_000, { onLong: () => expect.unreachable(), onLate: () => expect.unreachable() });
     timer.refresh();
     expect(vi.getTimerCount()).toBe(0);

@@ -23,7 +23,7 @@ const raw = (lines: string[], body = '') =>
   sendRaw(Number(new URL(world.site).port), `${lines.join('\r\n')}\r\n\r\n${body}`);
 const host = () => `Host: ${new URL(world.site).host}`;
 
-describe('a target request', () => {
+describe('a proxied request', () => {
   it('reaches the upstream with the access token of the session', async () => {
     expect((await world.send()).status).toBe(200);
     const { authorization = '' } = world.upstream.last().headers;
@@ -42,24 +42,24 @@ describe('a target request', () => {
     },
   );
 
-  it('is answered 405 with the method TRACE, whose answer would show the token', async () => {
+  it('gets 405 for the method TRACE, whose response would reveal the access token', async () => {
     const { status, headers } = await world.send({ method: 'TRACE' });
     expect([status, headers.allow]).toEqual([405, 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']);
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('is served under the path without a version too', async () => {
+  it('is also served under the path without a version', async () => {
     expect((await world.send({ target: '/token-handler/targets/api/a/b?c' })).status).toBe(200);
     expect(world.upstream.last().target).toBe(`${basePath}/a/b?c`);
   });
 
-  it('takes target ids with spaces, however they are encoded', async () => {
+  it('finds a target whose id contains spaces, however the id is percent-encoded', async () => {
     for (const id of ['My%20target_1', '%4dy%20target%5F1'])
       expect((await world.send({ target: `/token-handler/v1/targets/${id}/a%20b` })).status).toBe(200);
     expect(world.upstream.seen.map(({ target }) => target)).toEqual([`${basePath}/a%20b`, `${basePath}/a%20b`]);
   });
 
-  it('reaches the base path itself, and its root, as it is written', async () => {
+  it('reaches the base path itself, with or without a slash at the end', async () => {
     for (const path of ['', '/', '?a', '/?a']) await world.send({ path });
     await world.send({ target: '/token-handler/v1/targets/root' });
     await world.send({ target: '/token-handler/v1/targets/root/x' });
@@ -74,8 +74,8 @@ describe('a target request', () => {
   });
 });
 
-describe('a target request is refused', () => {
-  it('without a session with 401, as JSON and never as a redirect', async () => {
+describe('a proxied request is refused', () => {
+  it('with 401 if there is no session, as a JSON problem and never by a redirect', async () => {
     for (const headers of [{}, { Cookie: 'formgate_session=s%3Aforged.x' }, { Authorization: 'Bearer x' }]) {
       const sent = await world.send({ as: null, headers });
       expect([sent.status, sent.problem, sent.headers['content-type']]).toEqual([
@@ -88,7 +88,7 @@ describe('a target request is refused', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('with 403 on every method but GET without the CSRF header, or with another', async () => {
+  it('with 403 for every method but GET if the CSRF header is missing or wrong', async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'PROPFIND']) {
       expect((await world.send({ method, unprotected: true })).status).toBe(403);
       const headers = { 'X-XSRF-TOKEN': `${world.person.csrf.slice(0, -1)}x` };
@@ -98,31 +98,31 @@ describe('a target request is refused', () => {
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  it('with 403 on every method but GET from another site or origin, CSRF header or not', async () => {
+  it('with 403 for every method but GET if it comes from another site or origin, even with the CSRF header', async () => {
     for (const headers of [{ 'Sec-Fetch-Site': 'cross-site' }, { Origin: 'https://evil.example' }, { Origin: 'null' }])
       expect((await world.send({ method: 'POST', headers })).status).toBe(403);
     expect((await world.send({ method: 'POST', headers: { Origin: world.site } })).status).toBe(200);
     expect((await world.send({ headers: { Origin: 'https://evil.example' } })).status).toBe(200);
   });
 
-  it('with 401 where the tenant header names another tenant than the session’s', async () => {
+  it('with 401 if the tenant header names another tenant than the session’s', async () => {
     for (const tenant of ['Other Town', 'other-town', 'nobody', world.handler.platform.otherTenant.id])
       expect((await world.send({ headers: { 'X-PLATFORM-TENANT': tenant } })).status).toBe(401);
     for (const tenant of ['Demo', 'demo', world.handler.tenant.id])
       expect((await world.send({ headers: { 'X-PLATFORM-TENANT': tenant } })).status).toBe(200);
   });
 
-  it('with 404 where the client that signed the session in has no such target', async () => {
+  it('with 404 if the client of the session has no such target', async () => {
     for (const id of ['unknown', 'API', 'api%20', '', 'form-service'])
       expect((await world.send({ target: `/token-handler/v1/targets/${id}/x` })).problem).toBe('not-found');
   });
 
-  it('with 502 upstream-unresolved where the directory has no entry', async () => {
+  it('with 502 upstream-unresolved if the directory has no entry for the upstream', async () => {
     const { status, problem } = await world.send({ target: '/token-handler/v1/targets/nowhere/x' });
     expect([status, problem]).toEqual([502, 'upstream-unresolved']);
   });
 
-  it('with 403 upstream-not-allowed where the directory’s URL is not http or https, or holds credentials', async () => {
+  it('with 403 upstream-not-allowed if the directory’s URL is not http or https, or contains credentials', async () => {
     const { hostname, port } = new URL(world.upstream.url);
     for (const url of [`http://user:secret@${hostname}:${port}`, 'ftp://127.0.0.1/', 'file:///etc']) {
       await world.direct('other', url);
@@ -133,12 +133,12 @@ describe('a target request is refused', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('with 502 where the upstream cannot be reached', async () => {
+  it('with 502 if the upstream cannot be reached', async () => {
     const { status, problem } = await world.send({ target: '/token-handler/v1/targets/dead/x' });
     expect([status, problem]).toEqual([502, 'dependency-failed']);
   });
 
-  it('for its first reason: session before CSRF before target before path before upstream', async () => {
+  it('by the first check that fails, in the order session, CSRF token, target, path, upstream', async () => {
     const at = (id: string, path = '/x') => `/token-handler/v1/targets/${id}${path}`;
     const problem = async (sending: Parameters<TargetWorld['send']>[0]) => (await world.send(sending)).status;
     expect(await problem({ method: 'POST', as: null, target: at('unknown', '/..') })).toBe(401);
@@ -149,8 +149,8 @@ describe('a target request is refused', () => {
   });
 });
 
-describe('the path over the wire', () => {
-  it('is relayed byte for byte, query included', async () => {
+describe('the path of a proxied request', () => {
+  it('is forwarded byte for byte, with its query', async () => {
     const paths = ['/a/b?c=d%2Fe&&f=%zz/../g?h', '/a//b/', '/%C3%A9/100%25', '/a;v=1/b', '/...', '/x?q=a+b&~'];
     for (const path of paths) {
       expect((await world.send({ path })).status).toBe(200);
@@ -158,7 +158,7 @@ describe('the path over the wire', () => {
     }
   });
 
-  it('is answered 400 invalid-path for every trick, and nothing arrives outside the base path', async () => {
+  it('is refused with 400 invalid-path if it is hostile, and nothing reaches the upstream', async () => {
     // Skips paths that Node's client does not send and Node's server rejects itself.
     const sendable = trickPaths.filter((path) => /^[\x21-\x7e]+$/.test(path));
     for (const path of sendable) {
@@ -168,7 +168,7 @@ describe('the path over the wire', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('is refused with raw bytes of no path, control characters and line breaks', async () => {
+  it('is refused with 400 if it contains control characters, line breaks or other bytes that paths cannot have', async () => {
     for (const path of trickPaths.filter((one) => !/^[\x21-\x7e]+$/.test(one))) {
       const { text } = await sendRaw(
         Number(new URL(world.site).port),
@@ -182,7 +182,7 @@ describe('the path over the wire', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('is answered 400 in a request line in absolute form, whatever host that names', async () => {
+  it('is refused with 400 in a request line in absolute form, whatever its host', async () => {
     for (const origin of ['http://evil.example', world.site, 'https://user@evil.example:1']) {
       const { status } = await raw([
         `GET ${origin}/token-handler/v1/targets/api/x HTTP/1.1`,
@@ -195,7 +195,7 @@ describe('the path over the wire', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('does not make a target of other spellings of the prefix', async () => {
+  it('leads to no target (404) if its prefix is spelled differently', async () => {
     const prefixes = [
       '//token-handler/v1/targets',
       '/token-handler/v1/../v1/targets',
@@ -209,12 +209,12 @@ describe('the path over the wire', () => {
 });
 
 describe('UPSTREAM_ALLOWED_DOMAINS', () => {
-  it('is warned of at startup where it is not set', () => {
+  it('causes a warning at startup if it is not set', () => {
     const warning = world.handler.log.lines().find(({ msg }) => String(msg).includes('UPSTREAM_ALLOWED_DOMAINS'));
     expect(warning).toMatchObject({ level: 'warn' });
   });
 
-  it('rejects targets with another host with 403 upstream-not-allowed, except in the platform namespace', async () => {
+  it('rejects upstreams at other hosts with 403 upstream-not-allowed, except in the platform namespace', async () => {
     const { port } = world.upstream;
     await world.direct('other', `http://localhost:${port}/other`);
     const env = { UPSTREAM_ALLOWED_DOMAINS: `localhost:${port}, *.example.ca` };
@@ -236,7 +236,7 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
     }
   });
 
-  it('stops the start where an entry is unusable', async () => {
+  it('prevents the start if an entry is invalid', async () => {
     for (const UPSTREAM_ALLOWED_DOMAINS of ['*', 'https://example.ca', 'example.ca,', ','])
       expect(() => world.handler.startReplica({ env: { UPSTREAM_ALLOWED_DOMAINS } })).toThrow(
         'UPSTREAM_ALLOWED_DOMAINS',
@@ -244,7 +244,7 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
   });
 });
 
-it('belongs to its session’s client: a target of another client is unknown', async () => {
+it('a target of another client than the session’s gets 404', async () => {
   expect(targetUrn('api:v1')).toBe('urn:example:demo:api:v1');
   expect((await world.send({ target: '/token-handler/v1/targets/theirs/x' })).status).toBe(404);
 });

@@ -40,7 +40,7 @@ describe('the end of a session', () => {
   it.each([
     ['that goes on', 0],
     ['that its client does not read', 30_000_000],
-  ])('cuts a response with Content-Length %s within 2 s', async (_what, first) => {
+  ])('aborts a response with Content-Length %s within 2 s', async (_what, first) => {
     const person = await world.enter();
     world.upstream.answer = (request, response) => {
       watchClose(request);
@@ -61,7 +61,7 @@ describe('the end of a session', () => {
     expect(incoming.complete).toBe(false);
   });
 
-  it('answers a request that waits for its response with 401', async () => {
+  it('causes a 401 for a request that waits for its response', async () => {
     const person = await world.enter();
     world.upstream.answer = watchClose;
     const sent = world.send({ as: person });
@@ -109,7 +109,7 @@ describe('a client that leaves while its WebSocket handshake is pending', () => 
 });
 
 describe('an open WebSocket', () => {
-  it('is over soon after its client has left, although the upstream keeps its side open', async () => {
+  it('ends soon after its client has left, even if the upstream keeps its side open', async () => {
     world.upstream.onUpgrade = (request, upstream) => acceptWebSocket(request, upstream);
     const socket = connect(Number(new URL(world.site).port), '127.0.0.1').on('error', () => undefined);
     socket.write(handshake());

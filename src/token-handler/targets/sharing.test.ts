@@ -59,18 +59,21 @@ describe('the connections of an upstream', () => {
     ['requests without a response', '/hang', 'GET'],
     ['unread downloads', '/download', 'GET'],
     ['slow uploads', '/hang', 'POST'],
-  ])('stay free for others while one person holds many %s, in however many sessions', async (_what, path, method) => {
-    hangOnly(path);
-    hold(15, world.person, { path, method });
-    hold(15, await world.enter(), { path, method });
-    await expect.poll(() => connections('waiting')).toBe(22);
-    expect(await connections('held')).toBe(8);
-    const stopwatch = startStopwatch();
-    expect((await world.send({ url: shared.url, as: ada, path: '/fast' })).text).toBe('fast');
-    expect(stopwatch.stop()).toBeLessThan(2_000);
-  });
+  ])(
+    'stay available to others while one person holds many %s, in any number of sessions',
+    async (_what, path, method) => {
+      hangOnly(path);
+      hold(15, world.person, { path, method });
+      hold(15, await world.enter(), { path, method });
+      await expect.poll(() => connections('waiting')).toBe(22);
+      expect(await connections('held')).toBe(8);
+      const stopwatch = startStopwatch();
+      expect((await world.send({ url: shared.url, as: ada, path: '/fast' })).text).toBe('fast');
+      expect(stopwatch.stop()).toBeLessThan(2_000);
+    },
+  );
 
-  it('serve a waiting request of a person as soon as one of their others is over', async () => {
+  it('serve a person’s waiting request as soon as another request of that person ends', async () => {
     hangOnly('/hang');
     hold(8, world.person);
     await expect.poll(() => connections('held')).toBe(8);
@@ -80,7 +83,7 @@ describe('the connections of an upstream', () => {
     expect((await waiting).text).toBe('fast');
   });
 
-  it('are left by a request that its client gave up while it waited', async () => {
+  it('are no longer waited for by a request whose client has left', async () => {
     hangOnly('/hang');
     hold(9, world.person);
     await expect.poll(() => connections('waiting')).toBe(1);
@@ -99,7 +102,7 @@ describe('the connections of an upstream', () => {
     expect(text).toContain('formgate_upstream_refusals_total{reason="queue-full"} 1');
   });
 
-  it('are refused at once with 503 busy and Retry-After when all are in use', async () => {
+  it('are refused immediately with 503 busy and Retry-After while all are in use', async () => {
     const full = await world.replica({ UPSTREAM_CONNECTIONS: '2', UPSTREAM_TENANT_SHARE: '100' });
     onTestFinished(() => full.close());
     const free = Promise.withResolvers<void>();
@@ -117,7 +120,7 @@ describe('the connections of an upstream', () => {
 });
 
 describe('the share of a tenant', () => {
-  it('is half of an upstream’s connections, whoever its people are; other tenants have the rest', async () => {
+  it('is half of an upstream’s connections for all its people together; other tenants may use the rest', async () => {
     const pool = createConnections({ perUpstream: 20, personShare: 10, tenantShare: 50, onRefused: () => undefined });
     onTestFinished(() => pool.close());
     const signal = new AbortController();

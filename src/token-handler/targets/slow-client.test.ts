@@ -85,7 +85,7 @@ describe('a body whose client is slow', () => {
     expect(ended).toEqual([]);
   });
 
-  it('is not blamed for the time in which the proxy does not wait for it', () => {
+  it('is timed only while the proxy waits for the client', () => {
     const slow = body(0);
     const { ended } = watched(slow);
     vi.advanceTimersByTime(window - 1_000);
@@ -129,7 +129,7 @@ describe('a body whose client is slow', () => {
     expect(paced.looks).toBe(1);
   });
 
-  it('is not ended for a timer that this process runs late', () => {
+  it('is not ended because this process runs a timer late', () => {
     const { ended } = watched(body(0));
     vi.advanceTimersByTime(1_000);
     // The process does nothing for an hour. Then the timer runs, and only two intervals count.
@@ -162,7 +162,7 @@ describe('a body whose client is slow', () => {
     expect(ended).toHaveLength(1);
   });
 
-  it('counts only the bytes since it is watched', () => {
+  it('counts only bytes that passed since it has been watched', () => {
     const slow = body(0);
     slow.passed = 1_000_000;
     const { ended } = watched(slow);
@@ -202,7 +202,7 @@ describe('the check of all bodies', () => {
   });
 });
 
-describe('no minimum', () => {
+describe('a minimum rate of 0', () => {
   it('ends no body', () => {
     const free = createTransferRate({ least: 0, window });
     const end = vi.fn();

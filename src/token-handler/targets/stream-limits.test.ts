@@ -49,7 +49,7 @@ const openIn = (streams: Streams, session = sessionOf(), kind: StreamKind = 'web
 const busy = ['busy', '30'];
 
 describe('the open streams of a session', () => {
-  it('are limited, until one of them is over', () => {
+  it('are limited: one more is refused until one of them ends', () => {
     const { streams } = start();
     const closeFirst = openIn(streams);
     const closeSecond = openIn(streams, sessionOf(), 'event-stream');
@@ -76,7 +76,7 @@ describe('the open streams of a session', () => {
     expect(await open()).toEqual({ websocket: 0, 'event-stream': 2 });
   });
 
-  it('that are closed twice free one place only', () => {
+  it('free only one slot if one of them is closed twice', () => {
     const { streams } = start();
     const close = openIn(streams);
     openIn(streams);
@@ -88,7 +88,7 @@ describe('the open streams of a session', () => {
 });
 
 describe('the open streams of a person', () => {
-  it('are limited to those of four sessions', () => {
+  it('are limited to as many as four sessions may have', () => {
     const { streams } = start({ perSession: 1 });
     const sessions = [1, 2, 3, 4, 5].map((nth) => sessionOf({ handle: `session ${nth}` }));
     const closers = sessions.slice(0, 4).map((session) => openIn(streams, session));
@@ -113,7 +113,7 @@ describe('the open streams of a process', () => {
   it.each([
     [6, 3],
     [7, 4],
-  ])('are %i, of which one tenant may have half, rounded up: %i', (total, half) => {
+  ])('are limited to %i, of which one tenant may have half, rounded up: %i', (total, half) => {
     const { streams } = start({ perSession: 1, total });
     const of = (tenantId: string, nth: number) => sessionOf({ handle: `${tenantId} ${nth}`, tenantId, user: `${nth}` });
     for (let nth = 0; nth < half; nth += 1) openIn(streams, of('town', nth));
@@ -124,7 +124,7 @@ describe('the open streams of a process', () => {
 });
 
 describe('a stream', () => {
-  it('ends with its session at once, and not after it is over', () => {
+  it('ends immediately with its session, unless it was closed before', () => {
     const { streams } = start();
     const session = sessionOf();
     const ended: string[] = [];
@@ -137,7 +137,7 @@ describe('a stream', () => {
 });
 
 describe('a request that may be long', () => {
-  it('learns of the end of its session once it has lasted longer than a second', () => {
+  it('is watched for the end of its session after it has lasted longer than a second', () => {
     const { streams } = start();
     const session = sessionOf();
     const end = vi.fn();

@@ -108,7 +108,7 @@ const logOut = ({ cookie }: Person) =>
   fetch(`${world.site}/token-handler/v1/clients/web/logout`, { headers: { Cookie: cookie }, redirect: 'manual' });
 
 describe('a WebSocket', () => {
-  it('is joined with one to the upstream, at its path and with the access token', async () => {
+  it('is connected to a WebSocket of the upstream, with the path and the access token', async () => {
     const { socket, messages } = await openSocket({ path: '/socket/a?b=%2f' });
     socket.send('hello');
     await until(() => messages.length === 1);
@@ -127,12 +127,12 @@ describe('a WebSocket', () => {
     await until(() => world.handler.log.lines().some((line) => line.status === 101));
   });
 
-  it('is served under the path without a version too', async () => {
+  it('is also served under the path without a version', async () => {
     const { socket } = await openSocket({ target: '/token-handler/targets/api/socket' });
     socket.close();
   });
 
-  it('has what the client sent behind its handshake, and what the upstream sent behind its own', async () => {
+  it('carries data that the client and the upstream sent immediately after the handshake', async () => {
     world.upstream.onUpgrade = (request, socket) => {
       acceptWebSocket(request, socket, ['Set-Cookie: a=b', 'X-Extra: 1', 'Keep-Alive: x']);
       socket.write('early');
@@ -167,7 +167,7 @@ describe('a WebSocket', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('is refused as any request is: 401 without a session or for another tenant, 400 for its path, 404, 502, 429', async () => {
+  it('is refused like any other request: 401 without a session or for another tenant, 400 for an invalid path, 403, 404, 429', async () => {
     const cookie = `Cookie: ${world.person.cookie}`;
     const problem = async (...args: Parameters<typeof handshake>) => {
       const { status, body, headers } = await handshake(...args);
@@ -186,14 +186,14 @@ describe('a WebSocket', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  it('that the upstream refuses is refused with the upstream’s own answer', async () => {
+  it('that the upstream refuses gets the upstream’s own response', async () => {
     world.upstream.onUpgrade = (_request, socket) =>
       void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: because\r\n\r\nnot me');
     const { status, body, headers } = await handshake([`Cookie: ${world.person.cookie}`]);
     expect([status, body, headers.get('x-why')]).toEqual([403, 'not me', 'because']);
   });
 
-  it('of a dead upstream is a 502', async () => {
+  it('gets 502 if the upstream cannot be reached', async () => {
     const { text } = await sendRaw(
       Number(new URL(world.site).port),
       `GET /token-handler/v1/targets/dead/x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nCookie: ${world.person.cookie}\r\n\r\n`,
@@ -201,7 +201,7 @@ describe('a WebSocket', () => {
     expect(text.slice(9, 12)).toBe('502');
   });
 
-  it('is the only protocol that is switched to: h2c and others are relayed as what they are without', async () => {
+  it('is the only supported upgrade: requests for h2c and others are forwarded without the upgrade', async () => {
     for (const protocol of ['h2c', 'websocket, h2c', 'TLS/1.0', 'foo']) {
       world.upstream.forget();
       const { status } = await sendRaw(
@@ -214,7 +214,7 @@ describe('a WebSocket', () => {
     }
   });
 
-  it('ends when either side ends, and leaves nothing open', async () => {
+  it('is closed on both sides when either side closes it', async () => {
     let upstreamSocket: Duplex | undefined;
     world.upstream.onUpgrade = (request, socket) => {
       upstreamSocket = socket;
@@ -234,7 +234,7 @@ describe('a WebSocket', () => {
 });
 
 describe('an event stream', () => {
-  it('comes as it is sent, without waiting for its end', async () => {
+  it('is delivered event by event, without waiting for its end', async () => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       let count = 0;
@@ -268,7 +268,7 @@ describe('an event stream', () => {
     await expect.poll(() => openStreams(world)).toBe(0);
   });
 
-  it('counts as a request that ended when it began, in the histogram of durations', async () => {
+  it('is recorded in the histogram of request durations with the time until it began', async () => {
     world.upstream.answer = quietEvents;
     const { incoming } = await openEvents();
     await delay(1_200);
@@ -278,7 +278,7 @@ describe('an event stream', () => {
 });
 
 describe('the session of a stream', () => {
-  it('that ends by logout ends its streams within 2 s, here and on other replicas', async () => {
+  it('ends its streams within 2 s of a logout, here and on other replicas', async () => {
     const person = await world.enter();
     world.upstream.answer = (request, response) =>
       request.url?.endsWith('chunks') ? void response.write('some') : quietEvents(request, response);
@@ -304,7 +304,7 @@ describe('the session of a stream', () => {
     other.socket.close();
   });
 
-  it('that ends by revocation before the upstream has answered is a 401', async () => {
+  it('that is revoked before the upstream has responded causes a 401', async () => {
     const person = await world.enter();
     let isClosed = false;
     world.upstream.answer = (_request, response) => {
@@ -324,7 +324,7 @@ describe('the session of a stream', () => {
     await until(() => isClosed);
   });
 
-  it('may have only so many of them at once; one more is a 429, until one ends', async () => {
+  it('may have a limited number of open streams; one more gets 429 until one of them ends', async () => {
     world.upstream.answer = quietEvents;
     const person = await world.enter();
     const at = { as: person, url: narrow.url };
@@ -362,8 +362,8 @@ describe('the session of a stream', () => {
   });
 });
 
-describe('a stop', () => {
-  it('lets streams go on until the drain deadline, and ends them then', async () => {
+describe('a process that stops', () => {
+  it('keeps streams open until the drain deadline, and then ends them', async () => {
     world.upstream.answer = quietEvents;
     const replica = await world.replica({ DRAIN_DEADLINE: 'PT3S' });
     const events = await openEvents({ url: replica.url });

@@ -47,7 +47,7 @@ describe('an upload', () => {
   it.each([
     ['stops', 0],
     ['crawls', 20],
-  ])('that %s is 408 request-timeout, and ends at the upstream', async (_what, bytes) => {
+  ])('that %s gets 408 request-timeout, and is aborted at the upstream', async (_what, bytes) => {
     const ended = Promise.withResolvers<void>();
     world.upstream.answer = (request) => void request.once('close', () => ended.resolve());
     const before = await metric('formgate_slow_bodies_total{direction="upload"}');
@@ -66,7 +66,7 @@ describe('an upload', () => {
     started.request.destroy();
   });
 
-  it('that keeps above the rate may take any time', async () => {
+  it('that stays above the minimum rate may take any time', async () => {
     const started = upload(1_000_000);
     const stop = dribble(started, 2_000);
     let isAnswered = false;
@@ -81,7 +81,7 @@ describe('an upload', () => {
     started.request.on('error', () => undefined).destroy();
   });
 
-  it('is not ended for an upstream that does not read', async () => {
+  it('is not ended while the upstream does not read it', async () => {
     world.upstream.answer = (request, response) => {
       request.pause();
       setTimeout(() => request.resume(), 3 * window);
@@ -93,7 +93,7 @@ describe('an upload', () => {
     expect([incoming.statusCode, (await buffer(incoming)).toString()]).toEqual([200, 'read']);
   });
 
-  it('that its client breaks off is over even while the upstream does not read', async () => {
+  it('that the client aborts ends even while the upstream does not read it', async () => {
     world.upstream.answer = (request) => void request.removeAllListeners('data').pause();
     const started = upload(100_000_000);
     started.answer.catch(() => undefined);
@@ -109,7 +109,7 @@ describe('an upload', () => {
 const large = Buffer.alloc(40_000_000);
 
 describe('a download', () => {
-  it('that its client does not read is cut, and ends at the upstream', async () => {
+  it('that the client does not read is aborted, also at the upstream', async () => {
     const ended = Promise.withResolvers<void>();
     world.upstream.answer = (_request, response) => {
       response.once('close', () => ended.resolve());
@@ -124,7 +124,7 @@ describe('a download', () => {
     await expect(buffer(incoming)).rejects.toThrow();
   });
 
-  it('that its client reads above the rate is complete, however slow', async () => {
+  it('that the client reads slowly, but above the minimum rate, is completed', async () => {
     world.upstream.answer = (_request, response) => void response.end(large.subarray(0, 20_000_000));
     const { request, answer } = world.start({ url: strict.url });
     request.end();
@@ -145,7 +145,7 @@ describe('a download', () => {
     expect((await world.send({ url: strict.url })).text).toBe('ab');
   });
 
-  it('on an event stream’s own connection has no minimum', async () => {
+  it('has no minimum rate if it is an event stream', async () => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(large);
     };

@@ -98,7 +98,7 @@ describe('the response to an upgrade', () => {
 });
 
 describe('an open tunnel', () => {
-  it('carries data in both directions, and first what the client had sent early', async () => {
+  it('carries data in both directions, beginning with data that the client sent before it opened', async () => {
     const { client, upstream, open } = upgrading({ head: 'early ' });
     const [atClient, atUpstream] = [receiver(client), receiver(upstream)];
     open();
@@ -190,7 +190,7 @@ describe('a client that ends its connection during the handshake', () => {
     expect(received.text).toBe('early');
   });
 
-  it('has an ordinary tunnel if it ends after the upstream has switched', async () => {
+  it('has an ordinary tunnel if it leaves after the upstream has switched protocols', async () => {
     const { client, ofClient, request, upstream, open } = upgrading();
     receiver(client);
     receiver(upstream);
@@ -202,7 +202,7 @@ describe('a client that ends its connection during the handshake', () => {
     expect(ofClient.destroyed).toBe(false);
   });
 
-  it('is nothing to notice for a request without an upgrade', () => {
+  it('is not watched if its request asks for no upgrade', () => {
     noticeLeaving(new IncomingMessage({} as Socket))();
   });
 });
@@ -249,7 +249,7 @@ describe('the connection of a client', () => {
     expect([seen, isDestroyed]).toEqual(['ECONNRESET', true]);
   });
 
-  it('is not closed in another way while the reset has to wait', async () => {
+  it('is not destroyed while the reset has to wait', async () => {
     let isDestroyed: boolean | undefined;
     await beginning((response) => {
       setImmediate(() => {
@@ -261,7 +261,7 @@ describe('the connection of a client', () => {
     expect(isDestroyed).toBe(false);
   });
 
-  it('that is gone leaves only the response to be ended', () => {
+  it('needs no reset if it is already gone: only the response is destroyed', () => {
     const destroy = vi.fn();
     cut({ socket: null, destroy } as unknown as HttpResponse);
     expect(destroy).toHaveBeenCalledOnce();

@@ -145,19 +145,19 @@ function forwarded(sent: readonly string[]): string[] {
   return list.filter((_item, index) => list[index + 1] === 'claimed');
 }
 
-describe('the headers in which a client could claim something', () => {
-  it('are listed in docs/target-headers.md, which npm run docs writes', () => {
+describe('the list of untrusted headers', () => {
+  it('matches docs/target-headers.md, which npm run docs writes', () => {
     const page = readFileSync(join(import.meta.dirname, '../../../docs/target-headers.md'), 'utf8');
     expect(page).toBe(withHeaderTable(page, untrustedHeaders));
   });
 
-  it.each(Object.entries(sentByProxies))('include the headers of %s', (_source, sent) => {
+  it.each(Object.entries(sentByProxies))('includes the headers of %s', (_source, sent) => {
     const written = sent.flatMap((name) => [name, name.toLowerCase(), name.toUpperCase().replaceAll('-', '_')]);
     expect(written.filter((name) => !isUntrusted(name))).toEqual([]);
     expect(forwarded(written)).toEqual([]);
   });
 
-  it('match in any case and with any punctuation, and by their beginning where the list says so', () => {
+  it('applies in any letter case and with any punctuation, and to prefixes where an entry ends with an asterisk', () => {
     const punctuation = fc.constantFrom(..."-_.!#$%&'*+^`|~");
     fc.assert(
       fc.property(fc.constantFrom(...names), punctuation, fc.boolean(), (pattern, mark, isUpper) => {
@@ -174,7 +174,7 @@ describe('the headers in which a client could claim something', () => {
     );
   });
 
-  it('are none of those that browsers and frontends need', () => {
+  it('includes no header that browsers and frontends need', () => {
     const needed = [
       'Accept',
       'Accept-Encoding',
@@ -210,20 +210,20 @@ describe('the headers in which a client could claim something', () => {
     expect(needed.filter(isUntrusted)).toEqual([]);
   });
 
-  it('are patterns that an operator could write as well', () => {
+  it('contains only patterns that TARGET_DROPPED_HEADERS accepts, too', () => {
     expect(names.filter((name) => !isHeaderPattern(name))).toEqual([]);
   });
 });
 
 describe('the name of a header in TARGET_DROPPED_HEADERS', () => {
-  it('is a token, with a star at its end alone', () => {
+  it('is a token, which may end with an asterisk', () => {
     for (const name of ['X-Staff-Id', 'x_staff', 'X-Internal-*', 'a', "!#$%&'+.^_`|~9"])
       expect(isHeaderPattern(name)).toBe(true);
     for (const name of ['', '*', 'X-*-Id', '**', 'X Staff', 'X:Staff', 'X-Staff\n', 'é', 'X-Staff,Y'])
       expect([name, isHeaderPattern(name)]).toEqual([name, false]);
   });
 
-  it('matches nothing where there is none', () => {
+  it('matches no other header, and an empty list matches none', () => {
     expect(createHeaderMatcher([])('')).toBe(false);
     expect(createHeaderMatcher(['X-A'])('X-B')).toBe(false);
   });

@@ -27,7 +27,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('*.example.ca', `https://${host}`)).toBe(false);
   });
 
-  it('with a port requires that port, the default of the scheme where the URL has none', () => {
+  it('with a port allows only that port; a URL without a port has the default port of its scheme', () => {
     expect(allows('example.ca:8443', 'https://example.ca:8443/x')).toBe(true);
     expect(allows('example.ca:8443', 'https://example.ca')).toBe(false);
     expect(allows('example.ca:443', 'https://example.ca')).toBe(true);
@@ -47,16 +47,16 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('example.ca,*.example.ca', `https://a.example.ca${port}`)).toBe(true);
   });
 
-  it('may have the lowest and the highest port', () => {
+  it('may have any port from 1 to 65535', () => {
     for (const port of [1, 65_535]) expect(parseAllowedDomain(`a.ca:${port}`)).toEqual({ ...list('a.ca')[0], port });
   });
 
-  it('matches an IPv6 address that the URL writes in another way', () => {
+  it('matches an IPv6 address that is abbreviated differently in the URL', () => {
     expect(allows('[::1]', 'http://[0:0:0:0:0:0:0:1]/x')).toBe(true);
     expect(allows('[::1]', 'http://[0:0:0:0:0:0:0:2]/x')).toBe(false);
   });
 
-  it('never allows a host that the URL parser reads as an address, even if an entry were written like it', () => {
+  it('never allows a host that the URL parser reads as an IP address, even if the entry has the same text', () => {
     const entry = (host: string, isWildcard = false) => [{ host, isWildcard }];
     for (const host of ['0x7f.1', '127.1', '0177.0.0.1'])
       expect([host, isAllowedUpstream(`http://${host}`, entry(host))]).toEqual([host, false]);
@@ -71,7 +71,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
     expect(allows('*.example.ca,*.ca', 'http://10.0.0.5')).toBe(false);
   });
 
-  it('does not allow an address that is written in another way than the one that is listed', () => {
+  it('does not allow a listed IPv4 address in another notation', () => {
     const other = [
       '10.5',
       '167772165',
@@ -85,7 +85,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
     for (const host of other) expect(allows('10.0.0.5', `http://${host}`)).toBe(false);
   });
 
-  it('lists an IPv6 address with or without brackets; the same address matches however it is abbreviated', () => {
+  it('may have an IPv6 address with or without brackets, and matches it however it is abbreviated', () => {
     for (const entry of ['[2001:db8::1]', '2001:db8::1', '[2001:DB8:0::1]', '2001:db8:0:0:0:0:0:1']) {
       expect(allows(entry, 'http://[2001:db8::1]:8080/x')).toBe(true);
       expect(allows(entry, 'http://[2001:db8::2]')).toBe(false);
@@ -95,7 +95,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
     expect(allows('127.0.0.1', 'http://[::ffff:127.0.0.1]')).toBe(false);
   });
 
-  it('matches a host name of another script as it is written', () => {
+  it('matches an internationalised host name only in the form in which the entry has it, Unicode or Punycode', () => {
     expect(allows('bücher.example', 'https://bücher.example')).toBe(true);
     expect(allows('bücher.example', 'https://BÜCHER.example')).toBe(true);
     expect(allows('*.bücher.example', 'https://a.bücher.example')).toBe(true);
@@ -114,13 +114,13 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('api.example.ca,*.api.example.ca', `https://${host}`)).toBe(false);
   });
 
-  it('takes a trailing dot as it is written', () => {
+  it('matches a host with a trailing dot only if the entry has one', () => {
     expect(allows('example.ca', 'https://example.ca.')).toBe(false);
     expect(allows('example.ca.', 'https://example.ca.')).toBe(true);
     expect(allows('*.example.ca', 'https://a.example.ca.')).toBe(false);
   });
 
-  it('is refused where it is no host name, wildcard or address with perhaps a port', () => {
+  it('is refused if it is not a host name, a wildcard or an address, with an optional port', () => {
     const entries = ['', '*', '*.', 'a.*.ca', '*example.ca', '**.example.ca', '.example.ca', 'https://example.ca'];
     entries.push('example..ca', '*.example..ca', 'example.ca..', '..example.ca');
     entries.push('example.ca/x', 'user@example.ca', 'example.ca:', 'example.ca:0', 'example.ca:65536', 'example.ca:x');
@@ -182,7 +182,7 @@ describe('a URL', () => {
     for (const url of urls) expect([url, allows('example.ca', url)]).toEqual([url, false]);
   });
 
-  it('is never allowed to reach another host than an entry names, whatever its parts', () => {
+  it('that is allowed never leads to a host that no entry names, whatever its parts', () => {
     const parts = [
       'example.ca',
       'evil.org',
@@ -217,7 +217,7 @@ describe('a URL', () => {
 });
 
 describe('a URN', () => {
-  it('is of the platform where its namespace is, exactly', () => {
+  it('belongs to the platform only if its namespace is exactly that of the platform', () => {
     expect(isPlatformUrn('urn:example:platform:form-service', 'urn:example')).toBe(true);
     for (const urn of [
       'urn:example:platforms:x',

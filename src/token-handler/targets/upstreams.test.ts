@@ -50,7 +50,7 @@ describe('the upstream of a target', () => {
     expect(await anyHost('https://anywhere.example').find(urn)).toMatchObject({ origin: 'https://anywhere.example' });
   });
 
-  it('may have any host if its URN is in the platform’s namespace, and in no other one', async () => {
+  it('may have a host that is not listed only if its URN is in the platform’s namespace', async () => {
     const inside = upstreams('http://form-service:8080');
     expect(await inside.find(platformUrn)).toMatchObject({ origin: 'http://form-service:8080' });
     for (const other of ['urn:example:platforms:x', 'urn:examples:platform:x', 'urn:other:platform:x'])
@@ -65,7 +65,7 @@ describe('the upstream of a target', () => {
     expect(await refusalOf(upstreams(url), platformUrn)).toMatchObject(notAllowed);
   });
 
-  it('changes as soon as the directory has another URL, to an allowed host or not', async () => {
+  it('changes, and is checked again, as soon as the directory has another URL', async () => {
     const { directory, find } = upstreams('https://api.example.ca/one');
     expect(await find(urn)).toEqual(await find(urn));
     directory.entry = 'https://api.example.ca/two';
@@ -77,7 +77,7 @@ describe('the upstream of a target', () => {
     expect(await find(urn)).toMatchObject({ basePath: '/two' });
   });
 
-  it('is decided separately for each URN with the same URL', async () => {
+  it('is checked separately for each URN, even if the URL is the same', async () => {
     const { find } = upstreams('http://form-service:8080');
     expect(await find(platformUrn)).toMatchObject({ basePath: '' });
     expect(await refusalOf({ find })).toMatchObject(notAllowed);
@@ -102,7 +102,7 @@ describe('an upstream without a usable URL in the directory', () => {
     ['cannot be reached', new PlatformError('directory', 'unreachable')],
     ['fails', new PlatformError('directory', 'failed')],
     ['has a defect', new TypeError('a defect')],
-  ])('has the directory’s own failure if the directory %s', async (_what, error) => {
+  ])('causes the directory’s own failure if the directory %s', async (_what, error) => {
     await expect(upstreams(error).find(urn)).rejects.toBe(error);
   });
 });
