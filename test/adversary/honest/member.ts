@@ -55,7 +55,10 @@ async function work(around: Surroundings, { send }: Sender, { email }: Person): 
   });
 }
 
-/** Milliseconds; much longer than the time between two events. */
+/**
+ * Milliseconds; much longer than the time between two events. Also the longest time from the cause of a stream's end to
+ * that end: the token handler ends a stream whose session Redis has not confirmed for 4 s.
+ */
 const longestSilence = 5_000;
 
 /** Keeps an event stream open: reconnects when it ends. An end that nothing explains is a failure. */
@@ -76,8 +79,10 @@ async function watchEvents(around: Surroundings, { email }: Person, headers: Rec
       })
       .catch(() => undefined);
     const problem = stream && (await readEvents(stream, email).catch((error: Error) => error.message));
-    if (problem !== undefined && !signal.aborted)
-      recorder.fail({ kind: 'events', what: problem, status: 0, hasRetryAfter: false, isWrong: false });
+    if (problem !== undefined && !signal.aborted) {
+      const failure = { kind: 'events', what: problem, status: 0, hasRetryAfter: false, isWrong: false } as const;
+      recorder.fail(failure, performance.now() - longestSilence);
+    }
     if (!signal.aborted) await delay(300);
   }
   void agent.destroy().catch(() => undefined);
