@@ -476,4 +476,11 @@ export const targets: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'the listeners are added only if there is a connection; the check satisfies the type checker.',
   },
+  {
+    file: 'src/token-handler/targets/path.ts',
+    text: "return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\\d+.-]*:\\/\\/[^/?#]*/i, '') });",
+    changes: [['/^[a-z][a-z\\d+.-]*:\\/\\/[^/?#]*/i', '/[a-z][a-z\\d+.-]*:\\/\\/[^/?#]*/i']],
+    kind: 'equivalent',
+    why: 'if something precedes the scheme, the rest begins with it, and so not with a slash.',
+  },
 ];
