@@ -222,6 +222,20 @@ export const shards: Readonly<Record<string, Shard>> = {
     tests: [`${targets}/proxied-request-rules.test.ts`],
   },
   registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
+  'registration-store': {
+    modules: [`${clients}/registration-store.ts`, `${clients}/leftover-clients.ts`],
+    tests: [`${clients}/registration-store.test.ts`, `${clients}/leftover-clients.test.ts`],
+    needsPostgres: true,
+  },
+  upkeep: {
+    modules: [`${clients}/leftover-store.ts`, `${clients}/key-ring-store.ts`, `${clients}/upkeep.ts`],
+    tests: [`${clients}/leftover-store.test.ts`, `${clients}/key-ages.test.ts`, `${clients}/upkeep-rules.test.ts`],
+    needsPostgres: true,
+  },
+  'redis-store': {
+    modules: [`${sessions}/redis-store.ts`, `${sessions}/redis-indexes.ts`],
+    tests: [`${sessions}/store.test.ts`],
+  },
   bodies: {
     modules: [`${targets}/bodies.ts`, `${targets}/body-memory.ts`],
     tests: [`${targets}/request-body.test.ts`, `${targets}/download.test.ts`, `${targets}/body-memory.test.ts`],

@@ -13,7 +13,7 @@ const targetsOf = (targets: unknown) => read({ targets }).client?.targets;
 
 describe('a client', () => {
   it('needs only an id: by default it has no redirect URIs, no targets, the scope openid, and no logout at the identity provider', () => {
-    expect(read({}).client).toEqual({
+    const client = {
       id: 'permits-web',
       name: 'permits-web',
       redirectUris: [],
@@ -21,7 +21,8 @@ describe('a client', () => {
       keycloakLogout: false,
       scope: ['openid'],
       core: false,
-    });
+    };
+    expect(read({})).toEqual({ client, unknownFields: [], leftOut: [] });
   });
 
   it('has all fields that are configured', () => {

@@ -20,6 +20,8 @@ let provider: ScriptedProvider;
 let metrics: Metrics;
 /** Calls of the store, and of `changed`. */
 let stored: unknown[];
+/** The operations that the traces name. */
+let operations: string[];
 
 beforeAll(async () => {
   provider = await startScriptedProvider();
@@ -31,11 +33,19 @@ beforeEach(() => {
   provider.script = {};
   metrics = createMetrics();
   stored = [];
+  operations = [];
 });
 
 function register({ redirectUris = ['https://permits.example.org/cb'], issuer = '', timeout = 5_000 } = {}) {
   const tenantIssuers = createTenantIssuers(issuer === '' ? [] : [['demo', issuer]]);
-  const addresses = createProviderAddresses({ accessUrl: provider.url, tenantIssuers });
+  const real = createProviderAddresses({ accessUrl: provider.url, tenantIssuers });
+  const addresses: typeof real = {
+    ...real,
+    fetch(url, init, operation) {
+      operations.push(operation);
+      return real.fetch(url, init, operation);
+    },
+  };
   const provided = createProvidedClients({
     ...{ addresses, metrics, timeout, clock: () => now },
     discover: createProviderDiscovery({ addresses, log: captureLog().log, timeout }),
@@ -65,6 +75,7 @@ describe('a provided client', () => {
     provider.script = { [token]: invalidGrant };
     await register();
     expect(lines().at(-1)).toBe(token);
+    expect(operations).toEqual(['discovery', 'check client']);
     const basic = Buffer.from('town%2Dweb:a+secret%3A%25').toString('base64');
     expect(provider.calls.at(-1)?.headers.authorization).toBe(`Basic ${basic}`);
     expect(formOf(provider.calls.length - 1)).toEqual({

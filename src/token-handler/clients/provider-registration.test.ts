@@ -24,6 +24,8 @@ let provider: ScriptedProvider;
 let log: CapturedLog;
 let metrics: Metrics;
 let registration: ProviderRegistration;
+/** The operations that the traces name. */
+let operations: string[];
 const post = 'POST /auth/realms/demo/clients';
 const discovery = 'GET /auth/realms/demo/.well-known/openid-configuration';
 
@@ -38,6 +40,7 @@ beforeEach(() => {
   provider.calls = [];
   provider.metadata = {};
   provider.script = {};
+  operations = [];
   log = captureLog();
   metrics = createMetrics();
   registration = create();
@@ -45,7 +48,14 @@ beforeEach(() => {
 
 function create({ timeout = 5_000, issuer = '' } = {}): ProviderRegistration {
   const tenantIssuers = createTenantIssuers(issuer === '' ? [] : [['demo', issuer]]);
-  const addresses = createProviderAddresses({ accessUrl: provider.url, tenantIssuers });
+  const real = createProviderAddresses({ accessUrl: provider.url, tenantIssuers });
+  const addresses: typeof real = {
+    ...real,
+    fetch(url, init, operation) {
+      operations.push(operation);
+      return real.fetch(url, init, operation);
+    },
+  };
   const discover = createProviderDiscovery({ addresses, log: log.log, timeout });
   return createProviderRegistration({ ...{ addresses, discover, log: log.log, agent, metrics, timeout } });
 }
@@ -85,6 +95,7 @@ describe('a registration', () => {
       },
     });
     expect(lines()).toEqual([discovery, post]);
+    expect(operations).toEqual(['discovery', 'registration']);
     expect(provider.calls[1]?.headers.authorization).toBe('Bearer initial');
     expect(JSON.parse(provider.calls[1]?.body ?? '')).toEqual(metadata);
     expect([log.lines(), await failures()]).toEqual([[], []]);
@@ -277,8 +288,9 @@ describe('a registered client', () => {
       kind: 'refused',
       code: 'invalid_redirect_uri',
     });
-    expect(await change({ [put]: { status, body: '<html>' } })).toEqual({ kind: 'refused', code: undefined });
-    expect(lines()).toEqual([put, put]);
+    for (const body of ['<html>', 'null', { error: ['invalid_redirect_uri'] }])
+      expect(await change({ [put]: { status, body } })).toEqual({ kind: 'refused', code: undefined });
+    expect(lines()).toEqual([put, put, put, put]);
   });
 
   it.each([
@@ -322,6 +334,12 @@ describe('a registered client', () => {
       client: renewed(),
     });
     expect(await failures()).toEqual(counted);
+  });
+
+  it('without redirect URIs is changed if a response shows none afterwards', async () => {
+    provider.script = { [put]: 'hang up', [get]: { status: 200, body: fresh() } };
+    const outcome = await registration.change(stored(), { ...metadata, redirect_uris: [] });
+    expect(outcome).toEqual({ kind: 'changed', client: { ...renewed(), redirectUris: [] } });
   });
 
   it.each([{ status: 500 }, { status: 200, body: '{' }, 'hang up'] as ProviderReply[])(
@@ -373,7 +391,9 @@ describe('a registered client', () => {
 
   it('may exist if its deletion cannot be sent', async () => {
     provider.script = { [remove]: 'hang up' };
-    await expect(registration.remove(stored())).rejects.toMatchObject({ name: 'PlatformError', kind: 'unreachable' });
+    await expect(registration.remove(stored())).rejects.toMatchObject({
+      ...{ name: 'PlatformError', service: 'identity-provider', kind: 'unreachable' },
+    });
   });
 
   it('is not deleted at an identity provider that is not configured any more', async () => {

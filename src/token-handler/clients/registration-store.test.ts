@@ -46,17 +46,23 @@ afterAll(async () => {
   await pool.end();
   await database.drop();
 });
-beforeEach(() => pool.query('TRUNCATE client_registrations, client_deletions, client_events, registration_attempts'));
+beforeEach(() =>
+  pool.query(
+    'TRUNCATE client_registrations, client_deletions, client_events, client_leftovers, quarantine, registration_attempts',
+  ),
+);
 
 const { log, lines } = captureLog();
 const metrics = createMetrics();
+/** Issuers that the operator has mapped, by realm. */
+let issuers: Record<string, string> = {};
 const storeWith = (keys: string, pools = { pool: unsharedPool(pool), changePool: unsharedPool(pool) }) =>
   createRegistrationStore({
     ...pools,
     keys: createKeyRing(keys),
     log,
     metrics,
-    mappedIssuer: () => undefined,
+    mappedIssuer: (realm) => issuers[realm],
   });
 const leftoversWith = (keys: string) => createLeftoverStore({ pool, keys: createKeyRing(keys) });
 let store: RegistrationStore;
@@ -108,6 +114,147 @@ describe('a registration', () => {
       await expect(find()).rejects.toMatchObject(unreadable);
     }
   });
+});
+
+describe('the registrations of a tenant', () => {
+  it('are listed by the id of the client, without secrets', async () => {
+    await replace();
+    await replace({ clientId: 'other', oidcClientId: 'oidc-2', management: 'provided', redirectUris: [] });
+    await replace({ tenantId: 'urn:example:other', oidcClientId: 'oidc-3' });
+    expect(Object.fromEntries(await store.summaries(registration.tenantId))).toEqual({
+      'permits-web': {
+        ...{ clientId: 'oidc-1', registeredAt: now, management: 'kept' },
+        redirectUris: registration.redirectUris,
+      },
+      other: { clientId: 'oidc-2', registeredAt: now, management: 'provided', redirectUris: [] },
+    });
+  });
+
+  it('count only at the identity provider that the operator has chosen for the tenant', async () => {
+    const issuer = 'https://login.example.org';
+    await replace();
+    await replace({ clientId: 'mapped', oidcClientId: 'oidc-2', issuer });
+    const { tenantId } = registration;
+    const usable = async () => {
+      const found: unknown[] = [[...(await store.summaries(tenantId)).keys()]];
+      for (const clientId of ['permits-web', 'mapped']) {
+        found.push((await store.find(tenantId, clientId))?.oidcClientId);
+        found.push(await store.change(tenantId, clientId, async (present) => ({ result: present?.oidcClientId })));
+      }
+      return found;
+    };
+    expect(await usable()).toEqual([['permits-web'], 'oidc-1', 'oidc-1', undefined, undefined]);
+    issuers = { demo: issuer };
+    onTestFinished(() => {
+      issuers = {};
+    });
+    expect(await usable()).toEqual([['mapped'], undefined, undefined, 'oidc-2', 'oidc-2']);
+  });
+});
+
+describe('an attempt to register', () => {
+  const attempts = async () =>
+    (
+      await pool.query(
+        `SELECT id, tenant_id AS "tenantId", client_id AS "clientId", realm, issuer, client_name AS "clientName",
+           started, failed FROM registration_attempts`,
+      )
+    ).rows;
+
+  it('is recorded with the name that its client will have, until it is forgotten', async () => {
+    const { tenantId, clientId, realm } = registration;
+    const owner = { tenantId, clientId, realm, issuer: 'https://login.example.org' };
+    const { id, clientName } = await store.begin({ ...owner, started: now });
+    expect(clientName).toBe(`permits-web (registration ${id})`);
+    expect(await attempts()).toEqual([{ id, ...owner, clientName, started: now, failed: false }]);
+    const other = await begin();
+    await store.forget(id, owner);
+    expect(await attempts()).toMatchObject([{ id: other }]);
+  });
+
+  it('that failed is marked, so that it need not grow old', async () => {
+    const [failed, other] = [await begin(), await begin()];
+    await store.giveUp(failed, registration);
+    const found = Object.fromEntries((await attempts()).map((row) => [row.id, row.failed]));
+    expect(found).toEqual({ [failed]: true, [other]: false });
+  });
+
+  it('is forgotten with the registration that it leads to, which has an event', async () => {
+    const other = await begin();
+    await store.replace(registration, await begin(), { name: 'client-registered', payload: { x: 1 } });
+    await store.replace({ ...registration, oidcClientId: 'oidc-2' }, undefined, event);
+    expect(await attempts()).toMatchObject([{ id: other }]);
+    const sql =
+      'SELECT tenant_id AS tenant, name, payload, created, not_before AS due FROM client_events ORDER BY payload DESC';
+    const common = { tenant: registration.tenantId, name: 'client-registered', created: now, due: now };
+    expect((await pool.query(sql)).rows).toEqual([
+      { ...common, payload: { x: 1 } },
+      { ...common, payload: {} },
+    ]);
+  });
+});
+
+describe('a client that nothing can delete', () => {
+  const leftovers = async () => {
+    const columns = 'client_name AS name, oidc_client_id AS id, registration_client_uri AS uri, reason, issuer';
+    return (await pool.query(`SELECT ${columns} FROM client_leftovers ORDER BY created, oidc_client_id`)).rows;
+  };
+  const deletions = async () => (await pool.query('SELECT FROM client_deletions')).rowCount;
+
+  it('is recorded for administrators when it is replaced', async () => {
+    await replace({ management: 'lost' });
+    await replace({ oidcClientId: 'oidc-2', management: 'unsupported', registrationClientUri: '', clientName: null });
+    await replace({ oidcClientId: 'oidc-3', management: 'provided' });
+    await replace({ oidcClientId: 'oidc-4' });
+    expect(await leftovers()).toEqual([
+      {
+        ...{ name: registration.clientName, id: 'oidc-1', uri: registration.registrationClientUri },
+        ...{ reason: 'token-lost', issuer: null },
+      },
+      { name: 'permits-web', id: 'oidc-2', uri: null, reason: 'no-token', issuer: null },
+    ]);
+    expect(await deletions()).toBe(0);
+  });
+
+  it('is not recorded if the new registration has the same client', async () => {
+    for (const management of ['lost', 'unsupported', 'kept', 'kept'] as const) await replace({ management });
+    expect([await leftovers(), await deletions()]).toEqual([[], 0]);
+  });
+
+  it('is recorded when it cannot be stored, unless it is stored after all', async () => {
+    const lost = { ...registration, management: 'unsupported' as const };
+    await store.discard(lost, await begin(), now);
+    expect(await leftovers()).toMatchObject([{ name: registration.clientName, id: 'oidc-1', reason: 'no-token' }]);
+    await replace({ oidcClientId: 'oidc-2' });
+    await store.discard({ ...lost, oidcClientId: 'oidc-2' }, await begin(), now);
+    expect([(await leftovers()).length, await deletions()]).toEqual([1, 0]);
+  });
+});
+
+it('a client that an administrator provides is neither deleted nor recorded any more', async () => {
+  const { tenantId } = registration;
+  for (const oidcClientId of ['oidc-1', 'oidc-2']) {
+    await store.discard({ ...registration, oidcClientId }, await begin(), now);
+    await store.discard({ ...registration, oidcClientId, management: 'unsupported' }, await begin(), now);
+  }
+  const leftover = leftoversWith(first);
+  for (const row of await leftover.claim('deletion', { now, until: now, limit: 10 }))
+    await leftover.quarantine('deletion', row, { reason: 'key-missing', detail: '' }, now);
+  const left = async () =>
+    Promise.all(
+      [
+        `SELECT oidc_client_id AS id FROM client_deletions WHERE tenant_id = $1`,
+        `SELECT oidc_client_id AS id FROM client_leftovers WHERE tenant_id = $1`,
+        `SELECT about ->> 'oidcClientId' AS id FROM quarantine WHERE tenant_id = $1`,
+      ].map(async (sql) =>
+        (await pool.query<{ id: string }>(`${sql} ORDER BY id`, [tenantId])).rows.map(({ id }) => id),
+      ),
+    );
+  await replace({ clientId: 'kept', oidcClientId: 'oidc-1' });
+  const both = ['oidc-1', 'oidc-2'];
+  expect(await left()).toEqual([both, both, both]);
+  await replace({ clientId: 'provided', oidcClientId: 'oidc-1', management: 'provided' });
+  expect(await left()).toEqual([['oidc-2'], ['oidc-2'], ['oidc-2']]);
 });
 
 describe('a replaced registration', () => {
@@ -169,6 +316,21 @@ describe('a change', () => {
     await change('third-token');
     await store.save({ ...present, registrationAccessToken: 'second-token' });
     expect((await find())?.registrationAccessToken).toBe('third-token');
+  });
+
+  it('that could not be committed is saved later, once', async () => {
+    await replace();
+    const { tenantId, clientId } = registration;
+    const present = await store.change(tenantId, clientId, async (found) => ({ result: found }));
+    if (!present) throw new Error('nothing there');
+    const changed = {
+      ...{ clientSecret: 'new secret', redirectUris: [], registrationAccessToken: 'new token' },
+      ...{ registrationClientUri: 'https://access.example.org/new', management: 'lost' as const },
+    };
+    await store.save({ ...present, ...changed });
+    expect(await find()).toMatchObject({ ...changed, revision: present.revision + 1 });
+    await store.save({ ...present, registrationAccessToken: 'another' });
+    expect(await find()).toMatchObject(changed);
   });
 
   it('that throws changes nothing', async () => {

@@ -104,6 +104,7 @@ describe('an ID token', () => {
     ['logout+jwt', false],
     ['application/at+jwt', false],
     ['x-application/jwt', false],
+    ['japplication/wt', false],
   ])('of the type %s: %s', async (typ, isAccepted) => {
     const judged = judge('ES256', {}, {}, typ);
     if (isAccepted) await expect(judged).resolves.toMatchObject({ sub: 'alice' });

@@ -34,7 +34,7 @@ const get = (path: string, handle: Parameters<typeof route>[0]['handle'], name =
   });
 
 beforeAll(async () => {
-  app = await startApp([
+  const routes = [
     get('/open', async (_input, request, response) => {
       const clock = () => new Date(world.now);
       const open = createSessionOpener({ ...world, providerLogouts: logouts, clock, log: world.log.log });
@@ -48,7 +48,14 @@ beforeAll(async () => {
       response.json({});
     }),
     get('/host', (_input, _request, response) => void response.json({}), '__Host-session'),
-  ]);
+    get('/cookies', (_input, { headers }, response) => void response.json({ cookie: headers.cookie })),
+    get('/slow', async (_input, { sessionStore, sessionID }, response) => {
+      // As a logout does that another request completes in the meantime.
+      await new Promise((resolve) => sessionStore.destroy(sessionID, resolve));
+      response.json({});
+    }),
+  ];
+  app = await startApp(routes, { trustedProxies: ['loopback'] });
 });
 afterAll(() => app.close());
 
@@ -78,8 +85,9 @@ interface Visit {
   /** Set-Cookie lines by cookie name. */
   cookies: Record<string, string>;
 }
-async function visit(path: string, cookie?: string): Promise<Visit> {
-  const response = await fetch(`${app.url}${path}`, { headers: cookie === undefined ? {} : { cookie } });
+async function visit(path: string, cookie?: string, scheme = 'http'): Promise<Visit> {
+  const headers = { 'x-forwarded-proto': scheme, ...(cookie !== undefined && { cookie }) };
+  const response = await fetch(`${app.url}${path}`, { headers });
   const lines = response.headers.getSetCookie();
   const cookies = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line]));
   return { status: response.status, body: (await response.json()) as Visit['body'], cookies };
@@ -111,6 +119,12 @@ describe('a sign-in', () => {
       signedIn: { tenantId: 'urn:tenant:demo', clientId: 'web', subject: 'ana' },
       objectId: session.handle,
     });
+  });
+
+  it('sets Secure for both cookies if the browser uses https', async () => {
+    const { cookies } = await visit('/open', undefined, 'https');
+    expect(cookies.formgate_session).toMatch(/; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
+    expect(cookies['XSRF-TOKEN']).toMatch(/; Path=\/; Secure; SameSite=Strict$/);
   });
 
   it.each<[string, object, object, string | undefined]>([
@@ -154,6 +168,7 @@ describe('a sign-in', () => {
     for (let nth = 1; nth <= 6; nth += 1) {
       signedIn.landing = { attempt: `attempt ${nth}`, url: '/' };
       cookie = pairOf(await visit('/open', cookie));
+      if (nth === 1) expect((await visit('/read', cookie)).body.landings).toEqual([signedIn.landing]);
     }
     const { landings } = (await visit('/read', cookie)).body as { landings: { attempt: string }[] };
     expect(landings.map(({ attempt }) => attempt)).toEqual([2, 3, 4, 5, 6].map((nth) => `attempt ${nth}`));
@@ -213,6 +228,14 @@ describe('a browser', () => {
     for (const header of [`formgate_session=tossed; ${cookie}`, `a=b; ${cookie}; formgate_session=tossed; c=d`])
       expect((await visit('/read', header)).body.signedIn).toMatchObject({ clientId: 'web' });
     expect((await visit('/read', 'formgate_session=tossed')).body).toEqual({});
+    const all = `a=b; ${cookie}; formgate_session=tossed; c=d`;
+    expect((await visit('/cookies', all)).body.cookie).toBe(`a=b; ${cookie}; c=d`);
+  });
+
+  it('stays logged out if a request that reads its session ends after the logout', async () => {
+    const cookie = pairOf(await visit('/open'));
+    await visit('/slow', cookie);
+    expect((await visit('/read', cookie)).body).toEqual({});
   });
 
   it('has no session if several cookies are signed', async () => {
@@ -246,9 +269,11 @@ describe('a browser', () => {
     expect((await visit('/host')).status).toBe(400);
   });
 
-  it('gets 503 even if a store reports a failure that is no error', async () => {
-    world.sessions.records.get = (_id, done) => done('a text');
+  it('gets the problem that a store reports, and 503 if what it reports is no error', async () => {
     const cookie = pairOf(await visit('/open'));
+    world.sessions.records.get = (_id, done) => done(new Problem('internal'));
+    expect((await visit('/read', cookie)).status).toBe(500);
+    world.sessions.records.get = (_id, done) => done('a text');
     expect((await visit('/read', cookie)).status).toBe(503);
   });
 });

@@ -40,7 +40,8 @@ export async function redeemCode(
       // rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
-    const claims = await verifyIdToken(tokens.id_token ?? '', verify, {
+    // `idTokenExpected` ensures that there is one.
+    const claims = await verifyIdToken(tokens.id_token as string, verify, {
       issuer: configuration.serverMetadata().issuer,
       clientId: configuration.clientMetadata().client_id,
       // openid-client uses the same clock.

@@ -188,10 +188,12 @@ describe('the landing address of a sign-in', () => {
     expect(landingUrl(site, '/here')).toBe(`${site}/here`);
     expect(landingUrl(site, 'https://other.example.org/x')).toBe('https://other.example.org/x');
     expect(landingUrl(site, undefined)).toBe(`${site}/`);
+    expect(landingUrl(`${site}/a/b`, undefined)).toBe(`${site}/`);
   });
 
   it('after a refusal is failureRedirectUrl or the root, with the error in the query', () => {
     expect(refusalUrl(site, undefined, 'access_denied')).toBe(`${site}/?error=access_denied`);
+    expect(refusalUrl(`${site}/a/b`, undefined, 'access_denied')).toBe(`${site}/?error=access_denied`);
     expect(refusalUrl(site, '/sorry?x=1', 'access_denied')).toBe(`${site}/sorry?x=1&error=access_denied`);
   });
 

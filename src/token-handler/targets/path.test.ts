@@ -219,6 +219,7 @@ describe('the address of a target', () => {
     for (const origin of ['http://evil.example', 'HTTPS://evil.example:8443', 'a+b-c.1://user@evil.example', 'x://']) {
       expect([origin, isForTargets({ url: origin + written })]).toEqual([origin, true]);
       expect(isTargetRequest({ url: origin + written })).toBe(false);
+      expect([origin, isForTargets({ url: `${origin + written}/` })]).toEqual([origin, true]);
     }
     // These addresses are not in absolute form: their first segment is a name, or their query contains an address.
     for (const url of [
@@ -276,7 +277,9 @@ describe('a name that looks encoded', () => {
     for (const bytes of [
       [0xe0, 0xa0, 0x41],
       [0xf0, 0x90, 0x41],
+      [0xf0, 0x80, 0x80, 0x41],
       [0xf8, 0x88, 0x41],
+      [0xf8, 0x80, 0x80, 0x41],
       [0xe0, 0x41, 0x41],
       [0xc2, 0x41],
     ])

@@ -60,18 +60,17 @@ function closeAfterEnd(ended: Duplex, other: Duplex): void {
 }
 
 /**
- * Closes the socket if the client ends it before the upstream has switched protocols. Node itself does not read from an
- * upgraded connection. Leaves early data in the socket. Call the returned function before the tunnel opens.
+ * Closes the socket if the client ends it before the upstream has switched protocols. Leaves early data in the socket.
+ * Call the returned function before the tunnel opens.
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;
-  // If this event comes without data, the client has ended the connection.
-  const onReadable = () => {
-    if (client?.readableLength === 0) client.read();
-  };
-  const onEnd = () => client?.destroy();
-  client?.on('readable', onReadable).once('end', onEnd);
-  return () => client?.off('readable', onReadable).off('end', onEnd);
+  if (!client) return () => undefined;
+  // Node itself does not read from an upgraded connection. With this listener, it reads until there is data or the end.
+  const onReadable = () => undefined;
+  const onEnd = () => client.destroy();
+  client.on('readable', onReadable).once('end', onEnd);
+  return () => client.off('readable', onReadable).off('end', onEnd);
 }
 
 function headOf(status: number, headers: ResponseHeaders, response: HttpResponse): string {

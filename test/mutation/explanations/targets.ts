@@ -463,17 +463,10 @@ export const targets: readonly Explanation[] = [
     why: 'the connection of an upgrade has a listener for errors already (upgrades.ts).',
   },
   {
-    file: 'src/token-handler/targets/tunnel.ts',
-    text: 'if (client?.readableLength === 0) client.read();',
-    changes: [['client?.readableLength', 'client.readableLength']],
+    file: 'src/token-handler/targets/path.ts',
+    text: "return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\\d+.-]*:\\/\\/[^/?#]*/i, '') });",
+    changes: [['/^[a-z][a-z\\d+.-]*:\\/\\/[^/?#]*/i', '/[a-z][a-z\\d+.-]*:\\/\\/[^/?#]*/i']],
     kind: 'equivalent',
-    why: 'the listeners are added only if there is a connection; the check satisfies the type checker.',
-  },
-  {
-    file: 'src/token-handler/targets/tunnel.ts',
-    text: 'const onEnd = () => client?.destroy();',
-    changes: [['client?.destroy', 'client.destroy']],
-    kind: 'equivalent',
-    why: 'the listeners are added only if there is a connection; the check satisfies the type checker.',
+    why: 'if something precedes the scheme, the rest begins with it, and so not with a slash.',
   },
 ];

@@ -1,0 +1,363 @@
+// Tests what upkeep does with each row, and what it does if that fails. The rows are in Postgres; the calls of the identity
+// provider and the event service are recorded in memory, and fail as the test decides.
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
+import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
+import { migrationsDirectory } from '../start.ts';
+import { createLeftoverClients } from './leftover-clients.ts';
+import type { ProviderRegistration } from './provider-registration.ts';
+import { sealToken } from './registration.ts';
+import { startUpkeep, type UpkeepPace } from './upkeep.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const tenantId = 'urn:example:tenant';
+const keyOf = (name: string, byte: number) => `${name}:${Buffer.alloc(32, byte).toString('base64')}`;
+const rings = {
+  current: createKeyRing(`${keyOf('k2', 2)},${keyOf('k1', 1)}`),
+  old: createKeyRing(keyOf('k1', 1)),
+  other: createKeyRing(keyOf('k3', 3)),
+};
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let now: number;
+let log: CapturedLog;
+let metrics: Metrics;
+let upkeep: ReturnType<typeof startUpkeep> | undefined;
+/** Deletions and events that were sent, and what becomes of them. */
+let removed: unknown[];
+let sent: unknown[];
+let remove: () => Promise<'removed' | 'refused'>;
+let accept: () => Promise<void>;
+
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  pool = new pg.Pool({ connectionString: database.url, max: 4 });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+beforeEach(async () => {
+  now = new Date('2026-08-20T17:00:00Z').getTime();
+  [log, metrics] = [captureLog(), createMetrics()];
+  [removed, sent] = [[], []];
+  remove = async () => 'removed';
+  accept = async () => undefined;
+  await pool.query(
+    `TRUNCATE client_deletions, client_events, client_leftovers, client_registrations, registration_attempts,
+       quarantine, key_ring_keys`,
+  );
+});
+afterEach(() => upkeep?.stop());
+
+function start(pace: Partial<UpkeepPace> = {}) {
+  upkeep = startUpkeep({
+    ...{ pool, metrics, keys: rings.current, log: log.log, clock: () => new Date(now) },
+    leftovers: createLeftoverClients(unsharedPool(pool)),
+    provider: {
+      remove(client) {
+        removed.push(client);
+        return remove();
+      },
+    } as ProviderRegistration,
+    events: {
+      send(event) {
+        sent.push(event);
+        return accept();
+      },
+    },
+    pace: { poll: 5, ...pace },
+  });
+  return upkeep;
+}
+
+const at = (milliseconds = 0) => new Date(now + milliseconds);
+const eventId = (nth: number) => `00000000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
+const addEvent = (nth = 1) =>
+  pool.query(
+    `INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)`,
+    [eventId(nth), tenantId, `event-${nth}`, { nth }, at()],
+  );
+async function addDeletion({ keys = rings.current, uri = 'https://a/1', name = 'web (registration 1)' } = {}) {
+  const token = sealToken(keys, { tenantId, oidcClientId: 'oidc-1' }, 'the token');
+  await pool.query(
+    `INSERT INTO client_deletions (tenant_id, client_id, realm, client_name, oidc_client_id,
+       registration_access_token, registration_client_uri, created, not_before)
+     VALUES ($1, 'web', 'demo', $2, 'oidc-1', $3, $4, $5, $5)`,
+    [tenantId, name === '' ? null : name, token, uri, at()],
+  );
+}
+const rows = async (table: string, columns = '1') => (await pool.query(`SELECT ${columns} FROM ${table}`)).rows;
+const isDone = async (table: string) => expect.poll(() => rows(table)).toEqual([]);
+const linesWith = (msg: string) => log.lines().filter((line) => line.msg === msg);
+const hasLogged = (msg: string, count = 1) => expect.poll(() => linesWith(msg).length).toBe(count);
+const unavailable = () => Promise.reject(new PlatformError('events', 'failed', { upstreamStatus: 503 }));
+const refused = () => Promise.reject(new PlatformError('events', 'rejected', { upstreamStatus: 422 }));
+
+describe('a replaced client', () => {
+  it('is deleted with its own token, which the log says without it', async () => {
+    await addDeletion();
+    start();
+    await isDone('client_deletions');
+    expect(removed).toMatchObject([{ registrationAccessToken: 'the token', registrationClientUri: 'https://a/1' }]);
+    expect(linesWith('replaced client deleted at the identity provider')).toMatchObject([
+      { level: 'info', tenant: tenantId, client: 'web', oidcClientId: 'oidc-1' },
+    ]);
+    expect(log.text()).not.toContain('the token');
+    expect(await rows('client_leftovers')).toEqual([]);
+  });
+
+  it.each([
+    ['web (registration 1)', 'web (registration 1)'],
+    ['', 'web'],
+  ])('whose deletion is refused is recorded for administrators under its name: %j', async (name, shown) => {
+    remove = async () => 'refused';
+    await addDeletion({ name });
+    start();
+    await isDone('client_deletions');
+    expect(await rows('client_leftovers', 'client_name AS name, reason, created')).toEqual([
+      { name: shown, reason: 'token-refused', created: at() },
+    ]);
+    expect(log.lines()).toMatchObject([{ level: 'warn', client: 'web', oidcClientId: 'oidc-1', clientName: shown }]);
+  });
+
+  it('that an administrator provided is not deleted', async () => {
+    await addDeletion({ uri: '' });
+    start();
+    await isDone('client_deletions');
+    expect([removed, log.lines(), await rows('client_leftovers')]).toEqual([[], [], []]);
+  });
+
+  it('whose token no key opens is quarantined at once', async () => {
+    await addDeletion({ keys: rings.other });
+    start();
+    await hasLogged('item quarantined');
+    expect(linesWith('item quarantined')).toMatchObject([
+      { level: 'warn', kind: 'client-deletion', tenant: tenantId, oidcClientId: 'oidc-1', reason: 'key-missing' },
+    ]);
+    expect(await rows('quarantine', 'kind, reason, detail, first_seen AS seen')).toEqual([
+      { kind: 'client-deletion', reason: 'key-missing', detail: '', seen: at() },
+    ]);
+    expect(removed).toEqual([]);
+  });
+});
+
+describe('an event', () => {
+  it('is sent with its time, and its id as idempotency key', async () => {
+    await addEvent();
+    start();
+    await isDone('client_events');
+    expect(sent).toEqual([
+      {
+        ...{ namespace: 'token-handler', name: 'event-1', tenantId, payload: { nth: 1 } },
+        ...{ timestamp: at().toISOString(), context: { idempotencyKey: eventId(1) } },
+      },
+    ]);
+    expect(log.lines()).toEqual([]);
+  });
+
+  it('is retried later after an outage, which the log says, and an outage does not count as a refusal', async () => {
+    accept = unavailable;
+    await addEvent();
+    start({ firstRetry: 1_000, longestRetry: 1_500, refusals: 1 });
+    await hasLogged('event failed, retrying');
+    const about = { level: 'warn', tenant: tenantId, event: 'event-1', kind: 'failed', status: 503 };
+    const first = linesWith('event failed, retrying')[0];
+    expect(first).toMatchObject({ ...about, attempts: 1 });
+    expect(first?.retryInMs).toBeGreaterThanOrEqual(500);
+    expect(first?.retryInMs).toBeLessThanOrEqual(1_000);
+    const [row] = await rows('client_events', 'not_before AS due, refusals');
+    expect(row).toEqual({ due: at(Number(first?.retryInMs)), refusals: 0 });
+    now += Number(first?.retryInMs);
+    await hasLogged('event failed, retrying', 2);
+    const second = linesWith('event failed, retrying')[1];
+    expect(second).toMatchObject({ ...about, attempts: 2 });
+    // At least half of the cap, which is less than twice the first time.
+    expect(second?.retryInMs).toBeGreaterThanOrEqual(750);
+    expect(second?.retryInMs).toBeLessThanOrEqual(1_500);
+    accept = async () => undefined;
+    now += 1_500;
+    await isDone('client_events');
+    expect(sent).toHaveLength(3);
+  });
+
+  it('that fails for another reason is retried, and the log has the error', async () => {
+    accept = () => Promise.reject(new Error('a defect'));
+    await addEvent();
+    start({ refusals: 1 });
+    await hasLogged('event failed, retrying');
+    expect(linesWith('event failed, retrying')).toMatchObject([{ err: { message: 'a defect' } }]);
+    expect(await rows('quarantine')).toEqual([]);
+  });
+
+  it('that is always refused is quarantined at the last of its refusals', async () => {
+    accept = refused;
+    await addEvent();
+    start({ firstRetry: 10, longestRetry: 10, refusals: 2 });
+    await hasLogged('event failed, retrying');
+    await expect.poll(() => rows('client_events', 'refusals')).toEqual([{ refusals: 1 }]);
+    expect(await rows('quarantine')).toEqual([]);
+    now += 10;
+    await hasLogged('item quarantined');
+    expect(linesWith('item quarantined')).toMatchObject([
+      { level: 'warn', kind: 'client-event', event: 'event-1', reason: 'service-refused', detail: 'events 422' },
+    ]);
+    expect(await rows('quarantine', 'attempts')).toEqual([{ attempts: 2 }]);
+    expect(sent).toHaveLength(2);
+  });
+
+  it('that fails delays no other', async () => {
+    let calls = 0;
+    accept = () => {
+      calls += 1;
+      return calls === 1 ? unavailable() : Promise.resolve();
+    };
+    for (const nth of [1, 2, 3]) await addEvent(nth);
+    start();
+    await expect.poll(() => rows('client_events')).toHaveLength(1);
+  });
+});
+
+describe('upkeep', () => {
+  it('looks again at once after a full batch, and otherwise after its pause or a nudge', async () => {
+    for (let nth = 1; nth <= 25; nth += 1) await addEvent(nth);
+    const { nudge } = start({ poll: hour });
+    await isDone('client_events');
+    await addEvent(1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(sent).toHaveLength(25);
+    nudge();
+    await isDone('client_events');
+    expect(sent).toHaveLength(26);
+  });
+
+  it('that stops completes the work that it has begun, and begins no more', async () => {
+    const [began, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    accept = () => {
+      began.resolve();
+      return answer.promise;
+    };
+    await addEvent();
+    const { stop } = start();
+    await began.promise;
+    let hasStopped = false;
+    const stopped = stop().then(() => {
+      hasStopped = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(hasStopped).toBe(false);
+    answer.resolve();
+    await stopped;
+    expect(await rows('client_events')).toEqual([]);
+    await addEvent(2);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(sent).toHaveLength(1);
+  });
+
+  it('goes on after a failure of the database, which the log says', async () => {
+    await pool.query('ALTER TABLE client_deletions RENAME TO away');
+    await addEvent();
+    start();
+    await expect.poll(() => linesWith('upkeep of registrations failed').length).toBeGreaterThan(0);
+    expect(linesWith('upkeep of registrations failed')[0]).toMatchObject({ level: 'warn', err: { code: '42P01' } });
+    await pool.query('ALTER TABLE away RENAME TO client_deletions');
+    await isDone('client_events');
+  });
+
+  it('names the attempts to register that were interrupted, to administrators', async () => {
+    const begin = (nth: number, age: number) =>
+      pool.query(
+        `INSERT INTO registration_attempts (id, tenant_id, client_id, realm, client_name, started)
+         VALUES ($1, $2, 'web', 'demo', $3, $4)`,
+        [eventId(nth), tenantId, `web (registration ${nth})`, at(-age)],
+      );
+    await begin(1, 300_001);
+    await begin(2, 299_999);
+    start();
+    await expect
+      .poll(() => rows('client_leftovers', 'client_name AS name'))
+      .toEqual([{ name: 'web (registration 1)' }]);
+    expect(log.lines()).toMatchObject([{ level: 'warn', tenant: tenantId, clientName: 'web (registration 1)' }]);
+  });
+
+  it('exports how much waits', async () => {
+    accept = unavailable;
+    await addEvent();
+    await addEvent(2);
+    start();
+    await hasLogged('event failed, retrying', 2);
+    await pool.query(
+      `INSERT INTO client_leftovers (tenant_id, client_id, realm, client_name, reason, created)
+       VALUES ($1, 'web', 'demo', 'web', 'no-token', $2)`,
+      [tenantId, at()],
+    );
+    const exported = async () =>
+      (await metrics.registry.getSingleMetric('formgate_registration_leftovers')?.get())?.values.map(
+        ({ labels, value }) => [labels.kind, value],
+      );
+    expect(await exported()).toEqual([
+      ['deletion', 0],
+      ['event', 2],
+      ['client', 1],
+    ]);
+  });
+});
+
+describe('the housekeeping', () => {
+  it('seals secrets with the current key, and counts those that no key opens', async () => {
+    await addDeletion({ keys: rings.old });
+    await addDeletion({ keys: rings.other });
+    await pool.query(`UPDATE client_deletions SET not_before = 'infinity'`);
+    start();
+    await hasLogged('secrets encrypted with the current key');
+    expect(linesWith('secrets encrypted with the current key')).toMatchObject([{ level: 'info', resealed: 1 }]);
+    await expect.poll(() => log.lines().at(-1)).toMatchObject({ level: 'error', unreadable: 1 });
+    const sealed = await rows('client_deletions', `split_part(registration_access_token, '.', 1) AS key`);
+    expect(sealed.map(({ key }) => key).sort()).toEqual(['k2', 'k3']);
+    const age = await metrics.registry.getSingleMetric('formgate_key_ring_current_key_age_seconds')?.get();
+    expect(age?.values).toMatchObject([{ value: 0 }]);
+  });
+
+  it('runs at the start and each hour: it records the key, and forgets leftovers after 90 days', async () => {
+    const add = (name: string, age: number) =>
+      pool.query(
+        `INSERT INTO client_leftovers (tenant_id, client_id, realm, client_name, reason, created)
+         VALUES ($1, 'web', 'demo', $2, 'no-token', $3)`,
+        [tenantId, name, at(-age)],
+      );
+    const names = async () => (await rows('client_leftovers', 'client_name AS name')).map(({ name }) => name);
+    await add('old', 90 * day + 1);
+    await add('young', 90 * day);
+    start();
+    await expect.poll(names).toEqual(['young']);
+    expect(await rows('key_ring_keys', 'name, first_seen AS seen')).toEqual([{ name: 'k2', seen: at() }]);
+    expect(log.lines()).toEqual([]);
+    now += hour - 1;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await names()).toEqual(['young']);
+    now += 1;
+    await expect.poll(names).toEqual([]);
+  });
+
+  it('releases what another version has quarantined', async () => {
+    await addEvent();
+    await pool.query(`UPDATE client_events SET not_before = 'infinity'`);
+    await pool.query(
+      `INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+       VALUES ('client-event', $1, $2, '{}', 'service-refused', '', $3, $3, 10, 'another')`,
+      [eventId(1), tenantId, at()],
+    );
+    start();
+    await isDone('client_events');
+    await isDone('quarantine');
+    expect(metrics.registry.getSingleMetric('formgate_quarantined_items')).toBeDefined();
+  });
+});
