@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -84,6 +85,37 @@ describe('the job worker', () => {
     expect(runs).toBe(1);
     release();
     await worker.close();
+    expect(runs).toBe(1);
+  });
+
+  it('runs a job that Postgres has locked for it although the response was lost', async () => {
+    let runs = 0;
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let isDone = false;
+    const worker = await start({
+      slow: async () => {
+        runs += 1;
+        await released;
+      },
+      unheard: async () => {
+        isDone = true;
+      },
+    });
+    onTestFinished(() => worker.close());
+    onTestFinished(() => release());
+    await pool.query("SELECT graphile_worker.add_job('slow', job_key => 'slow')");
+    await expect.poll(() => runs).toBe(1);
+    const holder = "(SELECT locked_by FROM graphile_worker._private_jobs WHERE key = 'slow')";
+    await pool.query(
+      "SELECT graphile_worker.add_job('unheard', job_key => 'unheard', run_at => now() + interval '1 hour')",
+    );
+    await pool.query(
+      `UPDATE graphile_worker._private_jobs SET locked_by = ${holder}, locked_at = now(), run_at = now() WHERE key = 'unheard'`,
+    );
+    // The pool ends when its running job has ended.
+    await delay(1_000);
+    release();
+    await expect.poll(() => isDone).toBe(true);
     expect(runs).toBe(1);
   });
 

@@ -1,6 +1,6 @@
 // Runs the jobs with graphile-worker. It restarts a pool of workers that has ended, frees the locks of processes that
-// have died, and limits the pause between retries. The library alone would free a lock only after four hours, and would
-// give up a job after a number of attempts.
+// have died and of pools that do not know that they hold them, and limits the pause between retries. The library alone
+// would free a lock only after four hours, and would give up a job after a number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -49,6 +49,8 @@ export async function migrateJobs(pool: pg.Pool, log: Logger): Promise<void> {
 export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   const { pool, log } = options;
   const alive = new Set<string>();
+  /** Ids of the jobs that this process runs. */
+  const current = new Set<string>();
   const stopping = new AbortController();
   const connections = createJobConnections(pool);
   let runner: Runner | undefined;
@@ -66,7 +68,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       // Without this, the library would run a file named crontab in the working directory.
       parsedCronItems: [],
       logger: quietLogger(log),
-      events: poolEvents(alive),
+      events: workerEvents(alive, current),
     });
   }
 
@@ -87,6 +89,11 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
     for (let beat = 0; !stopping.signal.aborted; beat += 1) {
       try {
         await beatHeart(pool, [...alive], options.staleAfter);
+        if (await hasUnknownJob(pool, { pools: [...alive], current: [...current], staleAfter: options.staleAfter })) {
+          log.warn('a job is locked, but its worker does not know it: the workers restart');
+          // Rejects if it has been called before. Other workers free the locks when the pool has ended.
+          runner?.stop().catch(() => undefined);
+        }
         if (beat % 12 === 0) await hastenRetries(pool);
         if (beat % 12 === 0) await options.upkeep();
       } catch (error) {
@@ -127,6 +134,25 @@ async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Pr
   await pool.query('DELETE FROM worker_pools WHERE seen < now() - $1::interval * 10', [stale]);
 }
 
+interface Holdings {
+  pools: string[];
+  current: string[];
+  staleAfter: number;
+}
+
+/**
+ * True if a pool of this process holds a lock, but does not run the job. The connection broke when Postgres had locked the
+ * job and the worker waited for the response, so the worker has asked for another job.
+ */
+async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Holdings): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `SELECT 1 FROM graphile_worker.jobs WHERE locked_by = ANY($1) AND id <> ALL($2::bigint[])
+       AND locked_at < now() - $3::interval LIMIT 1`,
+    [pools, current, `${staleAfter} milliseconds`],
+  );
+  return rowCount === 1;
+}
+
 async function hastenRetries(pool: pg.Pool): Promise<void> {
   // A retry waits five minutes at most. If the mail server refused the message, it waits up to six hours.
   await pool.query(
@@ -138,10 +164,12 @@ async function hastenRetries(pool: pg.Pool): Promise<void> {
   );
 }
 
-function poolEvents(alive: Set<string>): WorkerEvents {
+function workerEvents(alive: Set<string>, current: Set<string>): WorkerEvents {
   const events = new EventEmitter() as WorkerEvents;
   events.on('pool:create', ({ workerPool }) => alive.add(workerPool.id));
   events.on('pool:release', ({ workerPool }) => alive.delete(workerPool.id));
+  events.on('job:start', ({ job }) => current.add(job.id));
+  events.on('job:complete', ({ job }) => current.delete(job.id));
   return events;
 }
 
