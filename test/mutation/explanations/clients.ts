@@ -91,13 +91,6 @@ export const clients: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/clients/provider-registration.ts',
-    text: 'isLast: false,',
-    changes: [['false', 'true']],
-    kind: 'performance only',
-    why: 'each call opens a new connection.',
-  },
-  {
-    file: 'src/token-handler/clients/provider-registration.ts',
     text: 'if (error instanceof PlatformError) return { status: 0, body: undefined };',
     changes: [['{ status: 0, body: undefined }', '{}']],
     kind: 'equivalent',
