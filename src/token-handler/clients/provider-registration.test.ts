@@ -271,6 +271,8 @@ describe('a registered client', () => {
     expect(call?.headers).toMatchObject({
       accept: 'application/json',
       authorization: 'Bearer old token',
+      // A kept connection may be half-open.
+      connection: 'close',
       'content-type': 'application/json',
     });
     expect(JSON.parse(call?.body ?? '')).toEqual({ ...metadata, client_id: 'oidc-1', client_secret: 'old secret' });
