@@ -13,5 +13,5 @@ it('a run lists the tests that passed at their second try only', async () => {
   const { stderr } = await promisify(execFile)(process.execPath, args, {
     ...{ cwd: root, timeout: 100_000, env: { ...process.env, VITEST: undefined } },
   });
-  expect(stderr).toContain('1 tests needed a second try:\n  tries.test.ts > passes at its second try\n');
+  expect(stderr).toContain('1 tests needed a second try:\n  tries.test.ts > passes at its second try\n    expected');
 });

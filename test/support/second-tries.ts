@@ -1,4 +1,4 @@
-// Lists the tests that failed at first and passed at their second try, at the end of a run. Each of them is a defect of the
+// Lists the tests that failed at first and passed at their second try, with the failure, at the end of a run. Each of them is a defect of the
 // test or of the product. Only CI grants a second try, so that a rare one does not refuse a change that it has nothing
 // to do with.
 import type { Reporter, TestCase, VitestPluginContext } from 'vitest/node';
@@ -9,13 +9,18 @@ export const listSecondTries = () => ({
   configureVitest: ({ vitest }: VitestPluginContext) => void vitest.config.reporters.push(new SecondTries()),
 });
 
+/** Characters. The message of a failed property contains its counterexample. */
+const longestMessage = 2_000;
+
 class SecondTries implements Reporter {
   readonly #found: string[] = [];
 
   onTestCaseResult(test: TestCase): void {
     const { retryCount = 0 } = test.diagnostic() ?? {};
-    if (retryCount > 0 && test.result().state === 'passed')
-      this.#found.push(`  ${test.module.relativeModuleId} > ${test.fullName}`);
+    const { state, errors = [] } = test.result();
+    if (retryCount === 0 || state !== 'passed') return;
+    const failures = errors.map(({ message }) => message.slice(0, longestMessage).replace(/^/gm, '    '));
+    this.#found.push([`  ${test.module.relativeModuleId} > ${test.fullName}`, ...failures].join('\n'));
   }
 
   onTestRunEnd(): void {
