@@ -64,8 +64,9 @@ function compiles(source: string, flags: string): boolean {
 }
 
 /**
- * Works around a bug: V8 14.6 does not match `/[^b]$/u` with a character beyond the basic plane. It does match
- * `/[^b](?![^])/u`, which has the same meaning.
+ * Returns a pattern of the same meaning for another way through V8 14.6, which has errors with characters beyond the basic
+ * plane: `/[^b]$/u` does not match `😀`, though `/[^b](?![^])/u` does, and `/\B(?![^])/u` matches `😀a`, though `/\B$/u`
+ * does not.
  */
 function withoutDollar(source: string): string {
   return source.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\$/gsu, (token) => (token === '$' ? '(?![^])' : token));
@@ -104,10 +105,10 @@ describe('a pattern in RE2', () => {
         // What runs in the native engine matches as the native engine does.
         if (compiled.engine === 'native') return;
         translated += 1;
-        const expected = matchNatively(withoutDollar(source), texts);
-        fc.pre(expected !== undefined);
+        const [plain, other] = [source, withoutDollar(source)].map((each) => matchNatively(each, texts));
+        fc.pre(plain !== undefined && other !== undefined);
         for (const [nth, one] of texts.entries())
-          expect([source, one, compiled.test(one)]).toEqual([source, one, expected?.[nth]]);
+          expect([plain?.[nth], other?.[nth]], `${source} with ${one}`).toContain(compiled.test(one));
       }),
       { numRuns: 3_000 },
     );
