@@ -39,7 +39,8 @@ interface Cookie {
 /** Milliseconds after which a person gives up waiting for a page. Longer than Formgate waits for any service. */
 const patience = 25_000;
 
-export function createSiteBrowser(initial: Cookie[] = []): SiteBrowser {
+/** `keepsConnections`: false if a test strands connections. A real browser would open another one then. */
+export function createSiteBrowser(initial: Cookie[] = [], { keepsConnections = true } = {}): SiteBrowser {
   let jar = [...initial];
   const matching = (url: URL) =>
     jar.filter(
@@ -73,8 +74,7 @@ export function createSiteBrowser(initial: Cookie[] = []): SiteBrowser {
         ...init,
         redirect: 'manual',
         signal: AbortSignal.timeout(patience),
-        // A kept connection could be one that a test has stranded. Browsers open another one then.
-        headers: { Connection: 'close', ...(cookie && { Cookie: cookie }), ...headers },
+        headers: { ...(!keepsConnections && { Connection: 'close' }), ...(cookie && { Cookie: cookie }), ...headers },
       });
       const setCookies = response.headers.getSetCookie();
       for (const line of setCookies) keep(url, line);

@@ -34,8 +34,8 @@ export async function signIn(
   email: string,
   tenant = 'demo',
   run: RunStep = (step) => step(),
+  browser = createSiteBrowser(),
 ): Promise<Person> {
-  const browser = createSiteBrowser();
   const isCallback = (url: URL) => url.pathname.endsWith('/callback');
   const visit = (name: string, url: string) =>
     run(async () => {

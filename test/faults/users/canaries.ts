@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../../adversary/world/preparation.ts';
 import { signIn } from '../../adversary/world/sign-in.ts';
 import type { World } from '../../adversary/world/world.ts';
+import { createSiteBrowser } from '../../support/site-browser.ts';
 import { attempt } from './persistence.ts';
 
 export interface Canary {
@@ -64,7 +65,7 @@ export function createCanaries({ addresses, mailbox }: World): Canary[] {
       name: 'sign-in',
       run: () =>
         Promise.race([
-          signIn(site, 'erin@example.com').then(
+          signIn(site, 'erin@example.com', 'demo', undefined, createSiteBrowser([], { keepsConnections: false })).then(
             () => true,
             () => false,
           ),
