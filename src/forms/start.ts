@@ -11,7 +11,7 @@ import { createHttpApp } from '../service/http/http-app.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
-import { watchReadiness } from '../service/operations/process-readiness.ts';
+import { type PoolWatchPace, watchReadiness } from '../service/operations/process-readiness.ts';
 import { createRefusals, type Refusals } from '../service/operations/refusals.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
@@ -74,11 +74,13 @@ export interface StartOptions {
   pace?: Partial<DispatcherPace>;
   /** Overrides the intervals of the checks before the service is first ready. */
   startup?: Partial<StartupPace>;
+  /** Overrides the intervals at which the connection pool is checked. */
+  poolWatch?: PoolWatchPace;
 }
 
 /** Throws ConfigError for an invalid `DIR_…` override, or a page that was not built. */
 export async function startForms(options: StartOptions): Promise<RunningService> {
-  const { config, log, env, clock = systemClock, pace, startup } = options;
+  const { config, log, env, clock = systemClock, pace, startup, poolWatch } = options;
   requirePages(config.PAGES);
   const metrics = createMetrics('form-service');
   const urns = createUrns(config.URN_PREFIX);
@@ -102,7 +104,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const apply = createIntakeApplication({ ...base, pool, ownUrl: () => ownUrl });
   const readiness = watchReadiness({
     env,
-    ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup },
+    ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup, watch: poolWatch },
   });
   const running = await serve({
     app: createHttpApp({

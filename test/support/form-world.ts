@@ -8,6 +8,7 @@ import { configSchema } from '../../src/forms/config.ts';
 import { migrationsDirectory, startForms } from '../../src/forms/start.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';
+import type { PoolWatchPace } from '../../src/service/operations/process-readiness.ts';
 import type { StartupPace } from '../../src/service/operations/startup-check.ts';
 import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
@@ -49,6 +50,8 @@ export interface ReplicaOptions {
   clock?: Clock;
   /** Pace of the checks before the first readiness, where it differs from the default. */
   startup?: Partial<StartupPace>;
+  /** Intervals of the checks of the connection pool, where they differ from the default. */
+  poolWatch?: PoolWatchPace;
 }
 
 export interface FormWorld {
@@ -190,11 +193,11 @@ type Asker = (url: string) => FormReplica['ask'];
 async function startReplica(
   env: Record<string, string>,
   asker: Asker,
-  { clock = systemClock, startup = {} }: ReplicaOptions,
+  { clock = systemClock, startup = {}, poolWatch = {} }: ReplicaOptions,
 ): Promise<FormReplica> {
   const captured = captureLog('trace');
   const config = parseConfig(configSchema, env);
-  const running = await startForms({ config, log: captured.log, clock, env, pace: quick, startup });
+  const running = await startForms({ config, log: captured.log, clock, env, pace: quick, startup, poolWatch });
   await untilRegistered(captured.text);
   return {
     url: running.url,

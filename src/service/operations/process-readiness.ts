@@ -13,13 +13,15 @@ import { createDependencyState } from './dependency-state.ts';
 import { type GivenCertificates, noteGivenCertificates } from './given-certificates.ts';
 import type { Conditions } from './readiness.ts';
 
+export type PoolWatchPace = Partial<Pick<PoolWatchOptions, 'interval' | 'patience'>>;
+
 export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config'> {
   config: IdentityProviderConfig & GivenCertificates;
   env: NodeJS.ProcessEnv;
   /** The pool that requests use. */
   pool: pg.Pool;
   /** Overrides the intervals of the pool's watch. */
-  watch?: Partial<PoolWatchOptions> | undefined;
+  watch?: PoolWatchPace | undefined;
 }
 
 export interface ProcessReadiness {

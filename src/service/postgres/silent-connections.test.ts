@@ -107,6 +107,8 @@ describe('a connection is kept', () => {
 
   it('while Postgres cannot be asked', async () => {
     const long = pool.query('SELECT pg_sleep(2)');
+    const sql = `SELECT FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(2)'`;
+    await expect.poll(async () => (await pool.query(sql)).rowCount, { interval: 20 }).toBe(1);
     proxy.set({ lost: 'both' });
     setTimeout(() => void proxy.heal(), 1_500);
     expect((await long).rows).toHaveLength(1);
