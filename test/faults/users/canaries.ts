@@ -82,17 +82,24 @@ export interface Recovery {
   failing: string[];
 }
 
-/** Repeats each canary until it succeeds once, all of them concurrently, for at most `limit` milliseconds. */
+/** Two replicas share the requests, and each has its own circuit breakers and connections. */
+const successesInRow = 3;
+
+/**
+ * Repeats each canary until it succeeds three times in a row, all canaries concurrently, for at most `limit`
+ * milliseconds.
+ */
 export async function measureRecovery(canaries: Canary[], limit: number): Promise<Recovery> {
   const started = performance.now();
   const left = () => limit - (performance.now() - started);
   const failing: string[] = [];
   await Promise.all(
     canaries.map(async ({ name, run }) => {
-      while (left() > 0) {
+      for (let successes = 0; left() > 0; ) {
+        successes = (await run().catch(() => false)) ? successes + 1 : 0;
         // A canary that starts in time may succeed after the limit. It then counts as failing.
-        if ((await run().catch(() => false)) && left() > 0) return;
-        await delay(100);
+        if (successes === successesInRow && left() > 0) return;
+        if (successes === 0) await delay(100);
       }
       failing.push(name);
     }),
