@@ -36,7 +36,7 @@ import { isForTargets, targetPatternOf } from './targets/path.ts';
 import { targetRoute } from './targets/routes.ts';
 import type { Targets } from './targets/targets.ts';
 
-/** The modules of a token handler, running but not listening (`start.ts`). */
+/** The running modules of a token handler that does not listen yet. `start.ts` builds them. */
 export interface TokenHandler extends Foundation {
   rateLimits: RateLimits;
   relyingParty: RelyingParty;

@@ -20,7 +20,7 @@ export interface Foundation {
   urns: Urns;
   platform: Platform;
   addresses: ProviderAddresses;
-  /** The keys of the identity provider. */
+  /** The public keys that verify the identity provider's tokens. */
   signingKeys: SigningKeys;
   discover: DiscoverProvider;
   keys: KeyRing;

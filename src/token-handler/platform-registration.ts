@@ -53,8 +53,8 @@ function misspelt(name: string): string {
 
 /**
  * Schema of a client (draft-07). It sets no defaults, because the configuration service would write them into the
- * tenant's document. It allows unknown fields, because clients of the older platform have more, and rejects only those
- * whose name looks like a misspelt known name.
+ * tenant's document. It allows unknown fields, because clients of the older platform have more fields, and rejects only
+ * those whose name looks like a misspelt known name.
  */
 const clientSchema = {
   type: 'object',

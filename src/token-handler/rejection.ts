@@ -1,4 +1,4 @@
-// A request that a check of the token handler rejects, with the reason that the metrics count.
+// Defines the problem of a request that a check of the token handler rejects, with the reason that the metrics count.
 import { Problem, type ProblemOptions } from '../service/http/problem.ts';
 import type { ProblemSlug } from '../service/http/problem-types.ts';
 

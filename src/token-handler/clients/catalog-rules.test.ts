@@ -1,5 +1,5 @@
-// Tests which clients a tenant has, and how its core client documents are read, with documents in memory: a cache that may
-// be behind, and the stored documents.
+// Tests which clients a tenant has, and how the client documents of the tenant and of core are read. The documents are
+// in memory: the stored ones, and copies in a cache that may be outdated.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import type { Lookup, Owner } from '../../platform/configuration.ts';

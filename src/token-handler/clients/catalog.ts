@@ -14,7 +14,7 @@ import { type Client, type ParsedClient, parseClient } from './client.ts';
 import { createCatalogMetrics } from './client-metrics.ts';
 
 export interface ClientCatalog {
-  /** Lists core clients and the tenant's clients, sorted by id. Throws PlatformError if the service fails. */
+  /** Lists core and tenant clients, sorted by id. Throws PlatformError if the configuration service fails. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
    * Returns undefined if the tenant has no such client. Caches reads for at most 5 minutes, because the targets of a
@@ -58,7 +58,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const latest = (place: { core: true } | { tenantId: string }, read: Lookup = permission) =>
     configuration.latest(clientsNamespace, clientsName, place, read);
 
-  /** Returns the document if it is cached, without a promise, because every proxied request reads it. */
+  /** Returns the document if it is cached. Returns no promise, because every proxied request reads the document. */
   const peek = (place: { core: true } | { tenantId: string }) =>
     configuration.peekLatest(clientsNamespace, clientsName, place, permission);
 

@@ -1,9 +1,9 @@
-// Derives the paths of a client's endpoints in the browser from the callbackUrl. Pure functions only.
+// Derives from the callbackUrl the paths at which the browser reaches a client's endpoints. Pure functions only.
 
 /**
  * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. A
- * proxy may serve this service at other paths, so the path is taken from the callbackUrl. Undefined for the deprecated
- * `authCallbackUrl`, whose path is arbitrary.
+ * proxy may serve this service at other paths, so the path is taken from the callbackUrl. Returns undefined for the
+ * deprecated `authCallbackUrl`, whose path is arbitrary.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);

@@ -5,7 +5,7 @@ import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules
 import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
 
-/** An upstream that requests are forwarded to. */
+/** A name under which the client reaches an upstream. */
 export interface Target {
   id: string;
   /** URN of a service or an API */
@@ -37,14 +37,14 @@ export interface ClientRules {
   core: boolean;
 }
 
-/** `field` has few different values, so it can label a metric. */
+/** `field` has few distinct values, so it can be the label of a metric. */
 export interface ClientProblem {
   field: string;
   detail: string;
 }
 
 export type ParsedClient =
-  /** `leftOut` has the reasons why redirect URIs are missing in `client`. */
+  /** `leftOut` lists the reasons why redirect URIs of the entry are missing from `client`. */
   | { client: Client; unknownFields: string[]; leftOut: string[]; problems?: never }
   | { client?: never; unknownFields?: never; leftOut?: never; problems: ClientProblem[] };
 
@@ -84,7 +84,7 @@ function clientSchema({ urnPrefix }: ClientRules, key: string) {
   });
 }
 
-/** Parses the entry with this key. */
+/** Parses the entry that the configuration has under `key`. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
   if (!clientIdPattern.test(key))
     return { problems: [{ field: 'id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }] };
@@ -93,7 +93,8 @@ export function parseClient(key: string, entry: unknown, rules: ClientRules): Pa
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
   const { redirectUris, leftOut } = usableRedirectUris(parsed.data.redirectUris, rules.redirectUriRules);
   const client = { ...parsed.data, redirectUris, name: parsed.data.name ?? key, core: rules.core };
-  // Accepts unknown fields, because clients of the older platform have more, but reports them: one may be misspelt.
+  // Accepts unknown fields, because clients of the older platform have more fields, but reports them, because one may
+  // be misspelt.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
   return { client, unknownFields: [...unknownFields, ...unknownTargetFields(entry as RawEntry)], leftOut };
 }
@@ -112,8 +113,8 @@ function unknownTargetFields({ targets }: RawEntry): string[] {
 }
 
 /**
- * Omits invalid redirect URIs instead of the client, because they are used only for a new registration. A client that
- * was configured before a rule existed must stay usable.
+ * Omits invalid redirect URIs instead of rejecting the client, because redirect URIs are used only for a new
+ * registration. A client that was configured before a rule existed must stay usable.
  */
 function usableRedirectUris(uris: readonly string[], rules: RedirectUriRules) {
   const parsed = uris.map((uri) => parseRedirectUri(uri, rules));
@@ -129,8 +130,8 @@ function describe(issue: z.core.$ZodIssue): ClientProblem {
 }
 
 /**
- * Accepts an array of targets, or a map by id. A target may be a text, which is its upstream; in an array, the text is
- * also its id.
+ * Accepts an array of targets, or a map by id. A target may be a string, which names the upstream. In an array, the
+ * string is also the target's id.
  */
 function targetsSchema(urnPrefix: string) {
   const upstream = z.string().transform((text, context) => {

@@ -28,7 +28,7 @@ export interface ClientsOptions extends Foundation {
 
 export type Clients = ReturnType<typeof startClients>;
 
-/** Connections of the pool for changes of registrations. */
+/** Number of connections in the pool for changes of registrations. */
 export const changeConnections = 4;
 
 type Pools = Pick<ClientsOptions, 'pool' | 'changePool' | 'metrics'> & {

@@ -129,7 +129,7 @@ async function recover(): Promise<string[]> {
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();
-  // Set first, so that a failed test does not block the next one.
+  // `release` is set first, so that a failed test does not block the next one.
   release = () => client.end();
   await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
   return release;

@@ -1,4 +1,4 @@
-// Tests the age of the key ring's current key and the count of secrets under older keys, through several pods that rotate
+// Tests the age of the key ring's current key and the count of secrets under older keys, with several pods that rotate
 // their keys.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';

@@ -1,7 +1,7 @@
 // Stores leftovers: clients that an attempt to register may have created at the identity provider, and that nothing
 // manages. An administrator can find and delete them. A row is deleted only when its client has been deleted, or when
-// the retention period of the records is over. Names are never used to find a client: only a recorded URI identifies
-// one.
+// the retention period of the records is over. A client to delete is identified only by its recorded URI, never by its
+// name.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
@@ -60,7 +60,7 @@ const mostListed = 100;
 /** Largest number of deletions that one registration tries. */
 const mostDeleted = 10;
 
-/** Claim for statements that concern no single tenant. */
+/** Claim for statements that do not concern a single tenant. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
@@ -113,8 +113,8 @@ FROM client_deletions d WHERE tenant_id = $1 AND client_id = $2 AND registration
     WHERE r.tenant_id = d.tenant_id AND r.oidc_client_id = d.oidc_client_id)
 ORDER BY created DESC LIMIT $3`;
 
-// Attempts of older versions have no client name. Their leftovers get the client's id as name, and differ only in their
-// row ids.
+// Attempts recorded by older versions have no client name. Leftovers of such attempts get the client's id as their
+// name, so leftovers of the same client differ only in their row ids.
 const lostSql = `
 WITH lost AS (DELETE FROM registration_attempts WHERE started < $1 OR failed RETURNING *),
 recorded AS (

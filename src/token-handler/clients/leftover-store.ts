@@ -1,6 +1,6 @@
 // Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
-// key. A claim postpones the next attempt of a row, so pods share the work, a crash loses no row, and no transaction is
-// open during a call. A quarantined row has `not_before` set to infinity.
+// key. A claim does not lock a row, but postpones its next attempt. Pods can therefore share the work, a crash loses no
+// row, and no transaction is open during a call. A quarantined row has `not_before` set to infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -101,7 +101,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
-    /** Postpones the row. `refusals` includes the last attempt. */
+    /** Postpones the row. `refusals` already includes the last attempt, if it was refused. */
     async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
@@ -144,7 +144,7 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
     current,
   );
   const work = [
-    // Does nothing for a row that has changed since, because the change has sealed it with the current key.
+    // Does nothing for a row that has changed since it was read, because the change sealed it with the current key.
     ...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),
     ...deletions.map((row) => async () => {
       const sealed = sealToken(keys, row, openToken(keys, row));

@@ -18,7 +18,7 @@ const now = new Date('2026-08-20T17:00:00Z');
 const tenant = { id: 'urn:example:tenants/demo', name: 'Demo', realm: 'demo' };
 let provider: ScriptedProvider;
 let metrics: Metrics;
-/** Calls of the store, and of `changed`. */
+/** Calls to the store and to `changed`. */
 let stored: unknown[];
 /** The operations that the traces name. */
 let operations: string[];

@@ -1,5 +1,5 @@
-// Tests clients that an administrator provides: at another identity provider without registration, end-session endpoint
-// and back-channel logout, to which the operator has mapped a tenant, and at the platform's own identity provider.
+// Tests clients that an administrator provides at the platform's own identity provider, and at one to which the
+// operator has mapped a tenant. The latter has no registration, no end-session endpoint and no back-channel logout.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PlainProvider, startPlainProvider } from '../../../test/support/plain-provider.ts';
 import { call } from '../../../test/support/platform.ts';

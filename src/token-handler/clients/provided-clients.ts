@@ -1,5 +1,5 @@
 // Registers a client that an administrator has created at the identity provider. Verifies its credentials before they
-// are stored. Such a client is never changed or deleted.
+// are stored. Formgate never changes or deletes such a client at the identity provider.
 import * as oidc from 'openid-client';
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -93,9 +93,9 @@ type Judgement =
   | { kind: 'failed'; cause: unknown };
 
 /**
- * Presents a code that does not exist. The identity provider authenticates the client first (RFC 6749 section 4.1.3),
- * so `invalid_grant` proves that it accepts the credentials. The request has no side effect. A client credentials grant
- * would issue a token, and a client for sign-in may not be allowed to use that grant.
+ * Presents an authorization code that does not exist. The identity provider authenticates the client first (RFC 6749
+ * section 4.1.3), so `invalid_grant` proves that it accepts the credentials. The request has no side effect. A client
+ * credentials grant would issue a token, and a client for sign-in may not be allowed to use that grant.
  */
 async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,
@@ -120,8 +120,8 @@ async function attempt(
   }
 }
 
-// Keycloak sends unauthorized_client for a wrong secret, and Auth0 access_denied. A client that is authenticated
-// but gets unauthorized_client is not allowed to use codes, so nobody could sign in with it.
+// Keycloak sends unauthorized_client for a wrong secret, and Auth0 access_denied. An authenticated client that gets
+// unauthorized_client is not allowed to use authorization codes, so people could not sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

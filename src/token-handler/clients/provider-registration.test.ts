@@ -1,4 +1,4 @@
-// Tests what a registration, a change and a deletion at the identity provider come to, for each of its responses and
+// Tests the outcomes of a registration, a change and a deletion at the identity provider, for each of its responses and
 // faults.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -271,7 +271,7 @@ describe('a registered client', () => {
     expect(call?.headers).toMatchObject({
       accept: 'application/json',
       authorization: 'Bearer old token',
-      // A kept connection may be half-open.
+      // The connection is not kept alive, because it could be half-open at the next call.
       connection: 'close',
       'content-type': 'application/json',
     });

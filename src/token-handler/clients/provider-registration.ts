@@ -109,7 +109,7 @@ async function register(
     return response;
   };
   try {
-    // Compares a mapped issuer exactly, which openid-client does not.
+    // `discover` requires an exact match of a mapped issuer; openid-client does not.
     if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,

@@ -1,5 +1,5 @@
-// Tests the order of the steps of a registration and of an update, and what remains to be done if one of them fails. The
-// steps are recorded in memory, and fail as the test decides.
+// Tests the order of the steps of a registration and of an update, and what remains to be done if one of them fails.
+// The steps are recorded in memory. The test decides which of them fail.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -27,7 +27,7 @@ const issued = {
 };
 const name = 'permits-web (registration 1)';
 
-/** Steps in their order, with what they were given. */
+/** The steps in order, with their arguments. */
 let steps: [string, ...unknown[]][];
 /** Steps that fail. */
 let failing: Set<string>;
@@ -35,7 +35,7 @@ let registered: RegisterOutcome;
 let changeOutcome: ChangeOutcome;
 let present: StoredRegistration | undefined;
 let deletable: DeletableClient[];
-/** Outcomes of deletions by URI. Others fail. */
+/** Outcomes of deletions, by URI. Deletions of other URIs fail. */
 let removals: Record<string, 'removed' | 'refused'>;
 let tasks: (() => Promise<void>)[];
 let log: CapturedLog;

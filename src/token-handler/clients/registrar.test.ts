@@ -35,7 +35,8 @@ beforeAll(async () => {
   handler = await startTestTokenHandler({
     platform,
     accessUrl: `${proxy.url}/auth`,
-    // Tests of calls that hang wait for this long; on a busy machine, other calls may take a second.
+    // Tests of hanging calls wait for this timeout. It must not be shorter, because other calls may take a second on a
+    // busy machine.
     env: { PLATFORM_TIMEOUT: 'PT4S' },
   });
   token = await handler.adminToken();
@@ -76,7 +77,7 @@ async function deleteAsAdministrator({ method, url, headers }: IncomingMessage):
   return 204;
 }
 
-/** Breaks `times` calls to the identity provider, beginning with the call number `at` from now. */
+/** Breaks `times` calls to the identity provider, beginning with the `at`-th call from now. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
   await proxy.break(fault, { at, times });
 }
@@ -278,7 +279,7 @@ describe('an update', () => {
       expect(proxy.calls.map((call) => call.split(' ')[0])).toEqual(['PUT', 'GET']);
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       await proxy.heal();
-      // The loss is remembered, so the identity provider is not asked again.
+      // The loss is stored, so the identity provider is not called again.
       expect(await update(other)).toMatchObject({
         status: 409,
         body: { detail: expect.stringMatching(/token .* lost/) },
@@ -288,7 +289,7 @@ describe('an update', () => {
       const clientName = await access.clientName(before.oidcClientId);
       expect((await handler.register('permits-web')).status).toBe(200);
       await settled();
-      // The old client cannot be deleted by RFC 7592 any more, so the test deletes it directly.
+      // The old client cannot be deleted through RFC 7592 any more, so the test deletes it directly.
       expect(access.registeredClients()).toContain(before.oidcClientId);
       expect(await leftovers()).toMatchObject([{ clientName, clientId: before.oidcClientId, reason: 'token-lost' }]);
       await removeAtAccess(before.oidcClientId);
@@ -374,7 +375,7 @@ describe('a leftover', () => {
   });
 });
 
-/** Undoes what a test did to the database. Also called after each test, so that a failed test does not break other tests. */
+/** Undoes a test's changes of the database. Also runs after each test, so that a failed one does not break others. */
 async function repairDatabase(): Promise<void> {
   await handler.rows('DROP TRIGGER IF EXISTS refuse ON client_registrations');
   for (const table of ['registration_attempts', 'client_deletions'])

@@ -51,7 +51,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const redirectUris = [...new Set([...client.redirectUris, ...(authCallbackUrl ? [authCallbackUrl] : [])])];
       const issuer = options.mappedIssuer(tenant.realm) ?? null;
       const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm, issuer };
-      // Also ensures that the database accepts writes, because a new client that cannot be stored is lost.
+      // Recording the attempt first also proves that the database accepts writes. A new client that cannot be stored
+      // would be lost.
       const { id, clientName } = await store.begin({ ...owner, started: clock() });
       const metadata = clientMetadata(client, { name: clientName, redirectUris }, publicUrl);
       const outcome = await provider.register(tenant.realm, metadata, registrationToken);
@@ -90,8 +91,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
 }
 
 /**
- * Ignores errors: an attempt that is not settled stays stored, and upkeep later records it as a leftover, perhaps
- * without need.
+ * Ignores errors: an attempt that is not settled stays stored, and upkeep later records it as a leftover, even if it
+ * created no client.
  */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
@@ -102,7 +103,7 @@ async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId:
 
 /**
  * Deletes leftovers of earlier attempts, if the token permits it. In Keycloak, an administrator's token permits it, and
- * an initial access token does not. A refusal is therefore expected; the leftover then stays recorded. Never fails.
+ * an initial access token does not. A refusal is therefore expected; the leftover then stays recorded. Never throws.
  */
 async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
   const { leftovers, provider, log } = options;

@@ -69,7 +69,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /** Pool for changes, each of which holds a connection during its calls, and for work that waits for changes. */
+  /** For changes, and for work that waits for them. A change holds its connection while it calls the provider. */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
@@ -80,7 +80,7 @@ export interface RegistrationStoreOptions {
 
 export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
   const { pool, changePool, keys, mappedIssuer } = options;
-  // A registration at another identity provider does not count, so that its secret is not sent to this one.
+  // Ignores a registration at another identity provider, so that its secret is not sent to the current one.
   const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
     issuer === (mappedIssuer(realm) ?? null);
   const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);
@@ -120,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // `replace` holds this lock. If its result was lost, its commit may still be running, so wait for the lock.
+        // `replace` holds this lock until its commit ends, which may be after the result of the commit was lost.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
@@ -142,7 +142,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
-/** Stores a registration, and adds `step` to its revision (0 if only the key changes). Skips other revisions. */
+/** Stores a registration if its revision is current, and adds `step` to the revision (0 if only the key changes). */
 export async function saveRegistration(
   client: Queryable,
   keys: KeyRing,

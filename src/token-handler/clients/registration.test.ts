@@ -1,4 +1,4 @@
-// Tests that the secrets of a registration can be opened only where they belong, and the event of a registration.
+// Tests that the secrets of a registration can be opened only in their own row, and tests the event of a registration.
 import { describe, expect, it } from 'vitest';
 import { createKeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import {
@@ -56,7 +56,7 @@ describe('a sealed registration', () => {
   ])('cannot be opened in a row %s', (_, changes) => {
     const row = { ...sealed, ...changes };
     expect(() => openRegistration(keys, row)).toThrow(KeyRingError);
-    // Also if only the secret does not belong to the row.
+    // The registration cannot be opened even if only the secret does not belong to the row.
     const registrationAccessToken = sealToken(keys, row, 'the token');
     expect(() => openRegistration(keys, { ...row, registrationAccessToken })).toThrow(KeyRingError);
   });

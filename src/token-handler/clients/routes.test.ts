@@ -60,7 +60,7 @@ async function stored(clientId: string): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** True if the identity provider accepts the client: it sends 400 for the invalid token, 401 for an invalid client. */
+/** True if the identity provider sends 400 for the invalid token. For an invalid client, it sends 401. */
 async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',

@@ -1,5 +1,5 @@
-// Tests what upkeep does with each row, and what it does if that fails. The rows are in Postgres; the calls of the identity
-// provider and the event service are recorded in memory, and fail as the test decides.
+// Tests how upkeep processes each row, and what it does if the work fails. The rows are in Postgres. Calls to the
+// identity provider and the event service are recorded in memory, and fail as the test decides.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -31,7 +31,7 @@ let now: number;
 let log: CapturedLog;
 let metrics: Metrics;
 let upkeep: ReturnType<typeof startUpkeep> | undefined;
-/** Deletions and events that were sent, and what becomes of them. */
+/** The deletions and events that were sent, and the functions that decide their outcomes. */
 let removed: unknown[];
 let sent: unknown[];
 let remove: () => Promise<'removed' | 'refused'>;
@@ -180,7 +180,7 @@ describe('an event', () => {
     await hasLogged('event failed, retrying', 2);
     const second = linesWith('event failed, retrying')[1];
     expect(second).toMatchObject({ ...about, attempts: 2 });
-    // At least half of the cap, which is less than twice the first time.
+    // The second wait is between half of the cap and the cap, because twice `firstRetry` would exceed the cap.
     expect(second?.retryInMs).toBeGreaterThanOrEqual(750);
     expect(second?.retryInMs).toBeLessThanOrEqual(1_500);
     accept = async () => undefined;

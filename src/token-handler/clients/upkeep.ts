@@ -162,7 +162,8 @@ function describe(row: Deletion | PendingEvent): object {
 }
 
 async function removeClient({ provider, keys, leftovers, clock, log }: Context, deletion: Deletion): Promise<void> {
-  // Keeps a client that an administrator provided: it has no URI. An older version may have scheduled its deletion.
+  // A client without a URI was provided by an administrator and must not be deleted. An older version may have
+  // scheduled its deletion.
   if (deletion.registrationClientUri === '') return;
   const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
   if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');
@@ -186,7 +187,7 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
   });
 }
 
-/** Asks operators to find clients whose registration response was lost: RFC 7591 has no request to find them. */
+/** Asks operators in the log to find clients whose registration response was lost: RFC 7591 has no call for that. */
 async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
   for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))
     log.warn(

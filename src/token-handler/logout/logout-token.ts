@@ -100,7 +100,8 @@ async function checkSignature(token: string, { tenant, issuer, audience }: Expec
       // Section 2.4 requires these claims.
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
-    // Section 2.4 recommends logout+jwt, which Keycloak sends. Other identity providers send JWT or no type.
+    // Section 2.4 recommends the type logout+jwt, which Keycloak sends. Other identity providers send the type JWT or
+    // no type.
     const type = verified.protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
     if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
     return verified;

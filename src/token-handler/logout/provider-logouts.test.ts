@@ -133,7 +133,7 @@ describe('a sign-in that is running', () => {
     expect(await logouts.hasEnded(session, began)).toBe(false);
     await logouts.end(logout(changes));
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);
-    // Redeeming the code began later, so that logout ended an earlier session.
+    // If redeeming the code began after the logout, the logout ended an earlier session.
     expect(await logouts.hasEnded(session, began + 1)).toBe(false);
     world.now += 600_000;
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);

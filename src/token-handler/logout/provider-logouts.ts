@@ -11,9 +11,9 @@ export interface ProviderLogout {
   /** URN */
   tenantId: string;
   clientId: string;
-  /** Session id at the identity provider. Without it, all sessions of the person end. */
+  /** Session id at the identity provider. If it is absent, all sessions of the person end. */
   sid?: string | undefined;
-  /** Subject of the person; without it, `sid` is set. */
+  /** Subject of the person. If it is absent, `sid` is set. */
   sub?: string | undefined;
   /** Algorithm of the logout token's signature. */
   algorithm: string;
@@ -22,7 +22,7 @@ export interface ProviderLogout {
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
 /**
- * Milliseconds that a logout is remembered. That is longer than opening a session takes, and longer than a logout token
+ * Milliseconds for which a logout is remembered: longer than it takes to open a session, and longer than a logout token
  * is valid.
  */
 const memory = 600_000;
@@ -49,12 +49,12 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       // Section 2.6, step 9: a token with a recently used `jti` is rejected.
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       if (!(await isUsual(logout))) return 'other algorithm';
-      // Set before the search: a concurrent sign-in either sees the mark, or has stored a session that the search
-      // finds.
+      // This mark is set before the search, so a concurrent sign-in either sees the mark or has already stored a
+      // session that the search finds.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
-      // Set last, so that the identity provider can repeat a logout that failed.
+      // This mark is set last, so that the identity provider can repeat a logout that failed.
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
@@ -63,8 +63,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       marks.raise(algorithmMark(session, algorithm), clock().getTime(), sessions.limits.maxAge),
     /**
      * True if a logout after `since` named this session. `since` is the time at which redeeming the code began, in
-     * milliseconds since 1970. A logout before that named another session, because the identity provider redeems no
-     * code of a session that it has ended.
+     * milliseconds since 1970. An earlier logout named another session, because the identity provider redeems no code
+     * of a session that it has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;

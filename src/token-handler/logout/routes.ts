@@ -1,6 +1,7 @@
 // Routes for logout by the person (a link that may redirect to the identity provider) and by the identity provider
-// (OpenID Connect Back-Channel Logout 1.0). Tokens are discarded, not revoked, because Keycloak ends the single sign-on
-// session when a refresh token is revoked. That session ends only if the client's `keycloakLogout` is true.
+// (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens but does not revoke them, because Keycloak
+// ends the single sign-on session when a refresh token is revoked. That session may end only if the client's
+// `keycloakLogout` is true.
 import type { Request } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
@@ -69,8 +70,8 @@ export function logoutRoute(options: LogoutOptions): Route {
 }
 
 /**
- * Returns the URL that logs the person out at the identity provider; undefined to keep the session there. Never throws,
- * because the session of the token handler has ended already.
+ * Returns the URL that logs the person out at the identity provider, or undefined if the session there is to continue.
+ * Never throws, because the session of the token handler has ended already.
  */
 async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
   // A link or image of another site must not end the single sign-on session.

@@ -1,5 +1,5 @@
-// Chooses the link of a page. A link copies nothing from the address of the request. It is built from the attempt that
-// this browser started, or leads to the page's own address or to the start page of the site.
+// Chooses the link of a failure page. A link copies nothing from the address of the request. It is built from the
+// attempt that this browser started, or leads to the page's own address or to the start page of the site.
 import { callbackUrlProblem } from '../sign-in/sign-in.ts';
 import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
 
@@ -38,8 +38,9 @@ export function actionFor({ endpoint, page, status, attempt }: Failed): Action {
 }
 
 /**
- * Returns the address that starts the sign-in again, relative to the address of the callback. Undefined for a callback
- * by the deprecated `authCallbackUrl`: its path does not show where the frontend's proxy serves the sign-in.
+ * Returns the address that starts the sign-in again, relative to the address of the callback. Returns undefined if the
+ * deprecated `authCallbackUrl` was called, because its path does not show where the frontend's proxy serves the
+ * sign-in.
  */
 function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
   if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;

@@ -1,5 +1,5 @@
-// Tests that problem types and pages are one catalogue: each problem that a sign-in or logout can give has a page with
-// plain texts in both languages.
+// Tests that the pages cover all problem types: each problem that a sign-in or logout can cause has a page with plain
+// texts in both languages.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,10 @@ const endpoints: Endpoint[] = ['auth', 'callback', 'logout'];
 const pathOf = (endpoint: Endpoint) => `/token-handler/v1/clients/:clientId/${endpoint}`;
 const routes = tokenHandlerApiRoutes();
 
-/** Statuses that the routes document, and those of every route: 405 for another method, and 500 for an unexpected error. */
+/**
+ * Returns the statuses that a route documents, and those of every route: 405 for another method, and 500 for an
+ * unexpected error.
+ */
 function statusesOf(endpoint: Endpoint): number[] {
   const found = routes.find(({ method, path }) => method === 'get' && path === pathOf(endpoint));
   return [...Object.keys(found?.answers ?? {}).map(Number), 405, 500];
@@ -36,7 +39,10 @@ const thrown = new Set(
     .filter((slug) => slug in problemTypes),
 );
 
-/** Problems of proxied requests, of request bodies, of forms and of changes of clients, which these routes do not have. */
+/**
+ * Problems of proxied requests, request bodies, forms and changes of clients. The routes of sign-in and logout do not
+ * cause them.
+ */
 const elsewhere: ProblemSlug[] = [
   'malformed-json',
   'invalid-path',

@@ -1,5 +1,5 @@
-// The catalogue of pages that people see when a sign-in or a logout fails, and the page of each problem type. It has no
-// texts; `texts.ts` has them in both languages.
+// Lists the pages that people see when a sign-in or a logout fails, and maps each problem type to a page. The texts of
+// the pages are in `texts.ts`.
 import type { ProblemSlug } from '../../service/http/problem-types.ts';
 
 /** The routes that a browser navigates to. */
@@ -69,7 +69,7 @@ export function pageFor(endpoint: Endpoint, slug: ProblemSlug, facts: SignInFact
   if (endpoint === 'logout') return 'sign-out-failed';
   if (endpoint === 'callback' && slug === 'invalid-request') return 'sign-in-expired';
   if (slug === 'not-found' && facts.tenant === undefined) return 'unknown-tenant';
-  // Once the client is known, the only other service that a sign-in calls is the identity provider.
+  // Once the client is known, the identity provider is the only service that the sign-in still has to call.
   if (slug.startsWith('dependency-') && facts.client !== undefined) return 'identity-provider-down';
   return pages[slug] ?? 'general';
 }

@@ -46,7 +46,7 @@ export function contrastProblems(palette: Palette): string[] {
     );
 }
 
-/** Returns white or black, the one that contrasts more. For every colour, that contrast is 4.58:1 or more. */
+/** Returns white or black, whichever contrasts more with the colour. That contrast is always at least 4.58:1. */
 export function labelOn(colour: string): string {
   return contrast('#ffffff', colour) >= contrast('#000000', colour) ? '#ffffff' : '#000000';
 }

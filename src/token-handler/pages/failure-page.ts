@@ -1,5 +1,5 @@
-// Renders the page of a failed sign-in or logout, without scripts. Names that tenants choose are escaped, shortened and
-// isolated from the direction of other text (<bdi>). The only part of the request on the page is the request id.
+// Renders the page of a failed sign-in or logout, without scripts. Names that tenants choose are escaped and shortened,
+// and cannot change the direction of other text (<bdi>). The only part of the request on the page is the request id.
 import { html, type Markup, page } from '../../service/openapi/html.ts';
 import type { Action } from './actions.ts';
 import type { PageName } from './catalogue.ts';

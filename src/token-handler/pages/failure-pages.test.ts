@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => failed.close());
 
-/** What browsers send when a person opens a link. */
+/** The Accept header that browsers send when a person opens a link. */
 const navigation = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 const open = (url: string | URL, headers: Record<string, string> = {}, browser: SiteBrowser = signedIn(url)) =>
@@ -252,7 +252,7 @@ describe('the link of the page', () => {
         { state: hostile, error: hostile, error_description: hostile, returnTo: '//evil.example' },
       ]) {
         const visit = await open(world.clientUrl(endpoint, query as Record<string, string>), {}, createSiteBrowser());
-        // An unknown state or a valid logout may redirect, but never elsewhere.
+        // An unknown state or a valid logout may redirect, but never to another origin.
         if (visit.location) expect(visit.location.origin).toBe(world.site);
         expect(visit.text).not.toMatch(/alert|evil|javascript/);
         expect(linkOf(visit)?.[0] ?? '/').toBe('/');

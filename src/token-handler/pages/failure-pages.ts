@@ -1,5 +1,5 @@
 // Shows a failed sign-in or logout as a page to browsers that ask for HTML. The status and headers remain those of the
-// problem; other clients get problem+json. Nothing from the request reaches a page except its id.
+// problem; other clients get problem+json. A page contains nothing from the request except the request id.
 import type { Request, Response } from 'express';
 import type { Problem } from '../../service/http/problem.ts';
 import type { PresentProblem } from '../../service/http/problem-handler.ts';
@@ -19,7 +19,7 @@ declare global {
   }
 }
 
-/** Describes the header that chooses the language, for the routes. */
+/** Describes the header that chooses the language of a page, for the API description of the routes. */
 export const pageLanguage = {
   'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
 };
@@ -36,7 +36,7 @@ export function presentFailures(settings: PageSettings): PresentProblem {
   const styles = stylesheetOf(settings.palettes);
   const headers = {
     'Content-Security-Policy': policyOf(styles, settings.logo),
-    // The address of a callback contains a code.
+    // The address of a callback contains an authorization code.
     'Referrer-Policy': 'no-referrer',
   };
   return (problem, request, response) => {

@@ -91,7 +91,7 @@ function isImage(source: string): boolean {
   return dataImage.test(source) || (httpsImage.test(source) && URL.canParse(source));
 }
 
-/** Returns the settings of a JSON text, or the problems that it has. Without a text: the defaults. */
+/** Returns the settings in a JSON text, or the problems of the text. Without a text, returns the default settings. */
 export function parsePageSettings(json: string | undefined): { settings: PageSettings } | { problems: string[] } {
   if (json === undefined) return { settings: settingsOf({}) };
   if (Buffer.byteLength(json) > largest) return { problems: [`must have at most ${largest} bytes`] };
