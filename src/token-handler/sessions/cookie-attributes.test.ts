@@ -1,4 +1,4 @@
-// Tests the attributes with which a browser receives and loses the cookies of a session.
+// Tests the attributes with which the cookies of a session are set and cleared.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express, { type Response } from 'express';

@@ -12,7 +12,7 @@ import { checkCookieScheme, cookieScheme, createSessionCookie, csrfToken, handle
 
 const name = 'session';
 const cookie = createSessionCookie(name, createKeyRing(`a:${randomBytes(32).toString('base64')}`));
-/** Signs an id as cookie-signature does, which express-session uses. */
+/** Signs an id in the same way as cookie-signature, the library that express-session uses. */
 function signedValue(id: string): string {
   const [secret = ''] = cookie.secrets;
   return encodeURIComponent(`s:${id}.${createHmac('sha256', secret).update(id).digest('base64').replace(/=+$/, '')}`);

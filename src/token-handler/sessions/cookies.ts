@@ -33,8 +33,8 @@ interface VerifiedCookie {
 }
 
 /**
- * Maximum number of values of one cookie name. A header with more has no session. Another host of the domain can set
- * any number of values.
+ * Maximum number of values of one cookie name. A header with more values is treated as one without a session. Another
+ * host of the domain can set any number of values.
  */
 const mostValues = 4;
 
@@ -117,7 +117,7 @@ export const csrfCookie = 'XSRF-TOKEN';
 
 type CsrfSession = Pick<Session, 'handle' | 'csrfSecret'>;
 
-/** Returns the session's CSRF token: an HMAC of its handle, which no other session shares. */
+/** Returns the session's CSRF token: an HMAC of its handle, with a key that no other session has. */
 export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
   return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
 }

@@ -1,5 +1,5 @@
-// Tests when listeners learn that a session has ended: at once if the store says so, and after four seconds at most if the
-// store is silent. Time is faked; the test decides what the store and the cache know.
+// Tests when listeners are called after a session has ended: within half a second if the store reports the end, and
+// within four seconds if it reports nothing. Time is faked. The test decides what the store and the cache contain.
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EndWatch } from './end-watch.ts';
@@ -8,7 +8,7 @@ import type { FoundSession } from './session.ts';
 const found = {} as FoundSession;
 let store: { isTracked: boolean; trackedUntil: number };
 let cached: Set<string>;
-/** Answers of the store to reads: the session, undefined if it has ended, or an error. */
+/** The result of reading a session from the store: the session, undefined if it has ended, or an error. */
 let read: (handle: string) => Promise<FoundSession | undefined>;
 let reads: string[];
 let watch: EndWatch;
@@ -42,7 +42,7 @@ async function pass(milliseconds: number): Promise<void> {
     await turn();
   }
 }
-/** Keeps the store from confirming anything from now on, without saying so. */
+/** From now on, the store confirms no session, although it still claims to track changes. */
 const silence = () => {
   store.trackedUntil = performance.now();
 };

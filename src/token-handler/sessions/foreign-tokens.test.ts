@@ -51,7 +51,7 @@ beforeEach(async () => {
   replica.outcomes.length = 0;
 });
 
-/** Refreshes with these tokens in the response, and returns what a call forwards. */
+/** Sends a request whose refresh gets these tokens in the response. Returns the forwarded access token. */
 function refreshWith(tokens: Record<string, unknown>): Promise<string> {
   door.set({ edit: (members) => ({ ...members, ...tokens }) });
   return replica.call(session.cookie);

@@ -56,7 +56,8 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 
 /**
  * Rejects a request whose tenant header names a tenant other than the session's. A proxy sets this header to restrict a
- * domain to one tenant; `header` is its name. Works only behind `liveSession`. Throws Problem `unauthenticated`.
+ * domain to one tenant; `header` is its name. Works only behind `liveSession` or `seenSession`. Throws Problem
+ * `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
   async function checkNamed(named: string, tenantId: string): Promise<void> {
@@ -73,7 +74,10 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
   };
 }
 
-/** Works only behind `liveSession`. Throws Problem `forbidden` for a request that the session's site did not send. */
+/**
+ * Works only behind `liveSession` or `seenSession`. Throws Problem `forbidden` for a request that the session's site
+ * did not send.
+ */
 export const csrf: SyncGuard = {
   name: 'csrf',
   check(request, response) {
@@ -100,7 +104,7 @@ export function checkCsrf(
     throw new Rejection('csrf', 'forbidden', `The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
 }
 
-/** Returns the session that `liveSession` stored. Throws if the route has no such guard. */
+/** Returns the session that `liveSession` or `seenSession` stored. Throws if the route has no such guard. */
 export function sessionOf({ locals }: HttpResponse): LiveSession {
   if (!locals.session) throw new Error('the route has no session guard');
   return locals.session;

@@ -76,7 +76,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       write(handle, { ...tokens, intent });
       return 'claimed';
     },
-    // Intents are lost with the process that wrote them, so no intent is left behind.
+    // An intent is lost with the process that wrote it, so it needs no heartbeat.
     showLife: async () => undefined,
     abandon: async () => false,
     async conclude(handle, intentId, _now, next) {

@@ -30,7 +30,7 @@ const refresh = (): Refresh => async () => {
   return { kind: 'refreshed', response };
 };
 
-/** Tokens whose refresh is due, so that each request begins one. */
+/** Tokens whose refresh is due, so that each request begins a refresh. */
 const due = () => ({
   accessToken: 'access',
   accessIssued: Date.now() - 290_000,

@@ -19,7 +19,7 @@ declare module 'express-session' {
 export interface Landing {
   /** Id of the attempt to sign in. */
   attempt: string;
-  /** Where its callback redirected to. */
+  /** The URL to which the callback of that attempt redirected. */
   url: string;
 }
 
@@ -46,7 +46,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
     client: encrypted,
     prefix: '',
     ttl: Math.ceil(maxAge / 1_000),
-    // Only the token set extends a session.
+    // Only the token store extends a session.
     disableTouch: true,
   });
 }

@@ -1,6 +1,6 @@
 // Indexes of sessions in Redis: sorted sets of handles by expiry. The indexes of `SessionIndex` list the sessions of a
-// tenant or a person; a session without an entry could not be revoked. The indexes of all sessions serve only to count
-// the sessions.
+// tenant, of a person or of a session at the identity provider; a session without an entry could not be revoked. One
+// more index contains all sessions and is only used to count them.
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import type { SessionIndex } from './store.ts';

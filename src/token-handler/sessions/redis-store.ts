@@ -1,9 +1,9 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
 // `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. The key
 // `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while the key exists, the attempt is
-// running. The scripts change a session atomically. Times are milliseconds: by Redis' clock for a refresh intent, by
-// the caller's clock otherwise. The indexes `{sessions:open:<n>}` contain all sessions with their expiry, so that they
-// can be counted (decision 0060).
+// running. The scripts change a session atomically. Times are in milliseconds. They come from the caller's clock,
+// except for the time of a refresh intent, which comes from Redis. The indexes `{sessions:open:<n>}` contain all
+// sessions with their expiry, so that they can be counted (decision 0060).
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';
@@ -36,7 +36,7 @@ const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}
 
 /** Milliseconds for which a heartbeat is kept. */
 const lifeTime = 5_000;
-/** Milliseconds after a lost connection in which heartbeats of other replicas may still be missing. */
+/** Milliseconds after a lost connection during which heartbeats of other replicas may still be missing. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -118,7 +118,7 @@ end
 `;
 
 // Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. Uses the time of Redis if the pod's
-// clock is ahead of Redis. By its own clock, such a pod could end a session early, while another pod refreshes it.
+// clock is ahead of Redis. With its own clock, such a pod could end a session early while another pod refreshes it.
 const expire = `${time}
 local function expire(asked, idle)
   local now = math.min(asked, time())

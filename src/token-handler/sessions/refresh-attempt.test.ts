@@ -1,5 +1,6 @@
-// Tests one attempt to refresh tokens: that the refresh token is sent at most once, only under an intent that the store
-// has confirmed, and what becomes of each outcome. The store is in memory; the tests make it and the provider fail.
+// Tests one attempt to refresh tokens: that the refresh token is sent at most once, and only after the store has
+// confirmed an intent, and how each outcome is stored. The store is in memory. The tests make the store and the
+// identity provider fail.
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -66,7 +67,7 @@ interface Disturbance {
   error?: Error;
 }
 
-/** Makes a function of the token store fail for some calls, before or after its work. Returns the count of its calls. */
+/** Makes a function of the token store fail for some calls, before or after its work. Returns a call counter. */
 function disturb(name: 'claim' | 'conclude' | 'showLife', options: Disturbance): () => number {
   const { tokens } = world.store;
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;

@@ -1,6 +1,7 @@
-// One attempt to refresh the tokens of a session: wait for a slot, write the intent, send the refresh token once, store
-// the outcome. The intent stays if the process dies, so no replica sends the token again. If another attempt replaces
-// one whose process was paused, the late writes of the paused one change nothing: each write names its intent.
+// Runs one attempt to refresh the tokens of a session: waits for a slot, writes the intent, sends the refresh token
+// once, and stores the outcome. The intent stays if the process dies, so no replica sends the token again. Each write
+// names its intent. If a process was paused and another attempt has begun since, the late writes of the paused process
+// therefore change nothing.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -118,7 +119,7 @@ export class RefreshAttempts {
 
   /** Writes heartbeats until the returned function is called. */
   #showLife(handle: string, id: string): () => void {
-    // After a failure, the next heartbeat follows in a second.
+    // A failed heartbeat is not retried, because the next one follows in a second.
     const show = () => void this.#options.tokens.showLife(handle, id).catch(() => undefined);
     const timer = setInterval(show, signInterval);
     timer.unref();

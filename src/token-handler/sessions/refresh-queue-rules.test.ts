@@ -1,4 +1,4 @@
-// Tests how many token requests of a realm and a person may run and wait, and what happens beyond that.
+// Tests how many token requests of a realm and a person may run and wait, and what happens to further ones.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimOf, createRefreshQueue } from './refresh-queue.ts';
 

@@ -1,5 +1,5 @@
-// Tests that refreshes are spread over time, that a realm and a person have a bounded number of them in flight, and what
-// happens beyond that. The test decides when token requests end.
+// Tests that refreshes are spread over time, that a realm and a person have a bounded number of refreshes in flight,
+// and what happens to further ones. The test decides when token requests end.
 import { setImmediate as turn } from 'node:timers/promises';
 import prom from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';

@@ -8,7 +8,7 @@ import type { Session } from './session.ts';
 /** Number of realms that may use all of their slots at the same time. */
 const busyRealms = 16;
 const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
-/** Milliseconds. A refresh that begins later would not help the request that waits for it. */
+/** Milliseconds that a refresh may wait for a slot. A later one would not help the request that waits for it. */
 const longestWait = 15_000;
 
 /** `concurrency`: token requests to one realm at the same time. One person has at most half of them. */

@@ -1,5 +1,6 @@
-// Tests when refreshes begin, how long requests wait for them, and what requests get while there is no new access token.
-// The store is in memory, and a script stands for the identity provider. Time is faked where a test has to wait.
+// Tests when refreshes begin, how long requests wait for them, and which responses they get while there is no new
+// access token. The store is in memory, and a script stands for the identity provider. Time is faked where a test has
+// to wait.
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -49,7 +50,7 @@ async function openFound(tokens: Partial<TokenSet> = {}): Promise<FoundSession> 
   return found;
 }
 const expired = () => ({ accessIssued: world.now - 300_000, accessExpiry: world.now });
-/** Begins a refresh in the background, and ends it. */
+/** Begins a refresh in the background, and ends it with `outcome`. */
 async function refreshWith(found: FoundSession, outcome: RefreshOutcome): Promise<void> {
   refresher.begin(found);
   await settle();
@@ -412,7 +413,7 @@ describe('the end of the process', () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const closing = refresher.close();
-    // The limit of the wait does not keep the process alive.
+    // The timer that limits the wait does not keep the process alive.
     expect(timers()).toBe(before);
     await closing;
     expect(performance.now() - began).toBeLessThan(3_500);

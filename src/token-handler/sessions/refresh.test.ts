@@ -204,7 +204,7 @@ describe('on several replicas', () => {
     for (let round = 0; round < 20; round += 1) expect(await other.call(cookie)).toBe(tokens.accessToken);
     pass(20);
     expect(await other.call(cookie)).toBe(tokens.accessToken);
-    // The attempt is running for ever in this process, and its signs of life no longer arrive.
+    // The attempt never ends in this process, but its heartbeats no longer arrive.
     dying.redis?.close();
     pass(10);
     await until(async () => (await other.see(cookie)) === undefined);

@@ -50,7 +50,7 @@ async function commands(): Promise<number> {
     .reduce((sum, [, , calls]) => sum + Number(calls), 0);
 }
 const until = (holds: () => boolean | Promise<boolean>) => untilTrue(`${holds}`, holds, { interval: 10 });
-/** Waits until it holds, and expects that within `most` milliseconds. */
+/** Waits until the condition holds, and expects that this takes less than `most` milliseconds. */
 async function untilWithin(most: number, holds: () => boolean): Promise<void> {
   const stopwatch = startStopwatch();
   await until(holds);

@@ -1,5 +1,5 @@
-// Routes that list and end sessions: people their own, administrators all sessions of their tenant. Responses contain
-// neither tokens nor cookie values.
+// Routes that list and end sessions. People have access to their own sessions, and administrators to all sessions of
+// their tenant. Responses contain neither tokens nor cookie values.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Response } from 'express';
 import { z } from 'zod';

@@ -1,12 +1,12 @@
-// Tests the lists of sessions by person, tenant and session at the identity provider: what they name, in which order, and
-// when an entry leaves them.
+// Tests the lists of sessions by person, tenant and session at the identity provider: which sessions they name, in
+// which order, and when an entry is removed.
 import { expect, it } from 'vitest';
 import { createMemorySessions, hour, type MemorySessions, tenantId } from '../../../test/support/memory-sessions.ts';
 import { tenantIndex, userIndex } from './session-indexes.ts';
 
 const handlesOf = (found: { session: { handle: string } }[]) => found.map(({ session }) => session.handle);
 
-/** Opens sessions a second after each other, so that the latest expires last. */
+/** Opens sessions at intervals of one second, so that the latest expires last. */
 async function openMany(world: MemorySessions, count: number, changes: Parameters<MemorySessions['open']>[0] = {}) {
   const handles: string[] = [];
   for (let opened = 0; opened < count; opened += 1) {

@@ -23,7 +23,7 @@ export interface Session {
   clientId: string;
   /** True if the client comes from the core configuration. */
   core: boolean;
-  /** Id of the OAuth client to which the tokens were issued. After a new registration, they cannot be refreshed. */
+  /** Id of the OAuth client to which the tokens were issued. They cannot be refreshed after a new registration. */
   oidcClientId: string;
   user: SessionUser;
   /** Origin of the callbackUrl, which is the site on which the person signed in. */
@@ -58,7 +58,7 @@ export interface TokenSet {
 export interface SessionState {
   /** Counts the changes of the token set. */
   version: number;
-  /** Time at which the session ends even if requests keep coming. */
+  /** Time at which the session ends even if requests keep coming. A refresh may postpone it. */
   limit: number;
   /** Time of the last recorded request. */
   touched: number;

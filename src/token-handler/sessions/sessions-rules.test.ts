@@ -14,7 +14,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { recordContext, recordKey } from './session.ts';
 import { indexesOf } from './session-indexes.ts';
 
-/** Notes the calls of a function of the token store. */
+/** Records the calls of a function of the token store. */
 function watch({ store: { tokens } }: MemorySessions, name: 'load' | 'touch') {
   const calls: unknown[][] = [];
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;
@@ -128,7 +128,7 @@ describe('a session', () => {
     for (let requests = 0; requests < 3; requests += 1) await world.sessions.see(request());
     expect(loads).toHaveLength(1);
     expect(world.sessions.cached(session.handle)?.session.handle).toBe(session.handle);
-    // Without a promise, which would cost each request.
+    // `see` returns the session itself, because a promise would slow down each request.
     expect(world.sessions.see(request())).toBe(world.sessions.cached(session.handle));
     await world.store.tokens.touch(session.handle, world.now, 0);
     expect(world.sessions.cached(session.handle)).toBeUndefined();
@@ -350,7 +350,7 @@ describe('a session', () => {
     expect(await world.sessions.see(request())).toBeDefined();
     expect(await world.sessions.see(request())).toBeDefined();
     world.now += 300_000;
-    // Once from the cache, once from the store.
+    // The first call uses the cached session, and the second reads the store.
     expect(await world.sessions.see(request())).toBeUndefined();
     expect(await world.sessions.see(request())).toBeUndefined();
   });
@@ -391,7 +391,7 @@ describe('a session', () => {
   });
 });
 
-/** Sessions in a store whose reports of changes the test can make, too. */
+/** Sessions in a store for which the test can report changes. */
 function createReporting() {
   let listener = (_handle: string | null): void => undefined;
   const world = createMemorySessions({

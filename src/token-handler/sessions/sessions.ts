@@ -54,10 +54,10 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /** The latest read of each session. If the store reports a change before the read ends, its result is not cached. */
+  /** The latest read of each session. Its result is not cached if the store reports a change before the read ends. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions whose request was recorded. The store will report a change, which drops them from the cache. */
+  /** Cached sessions for which a request was recorded. The change that the store then reports drops them. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -86,7 +86,7 @@ export class Sessions {
    */
   async ofRequest(request: IncomingMessage): Promise<LiveSession | undefined> {
     const seen = this.see(request);
-    // Most sessions are cached. An await would cost each of their requests a promise.
+    // Most sessions are cached, and an await would create a promise for each of their requests.
     const found = seen instanceof Promise ? await seen : seen;
     if (!found) return undefined;
     const now = this.#now();
@@ -132,7 +132,7 @@ export class Sessions {
   /** Makes a session live. Its record must be stored already. */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
-    // Written before the session is live, because a session that is in no index could not be revoked.
+    // The index entries are written first, because a session that is in no index could not be revoked.
     await this.#store.index.enter(indexesOf(session), session.handle, session.absoluteExpiry, now);
     await this.#store.tokens.start(session.handle, this.seal(session, tokens), this.#now());
     this.#drop(session.handle);
@@ -212,7 +212,7 @@ export class Sessions {
       const some = handles.slice(start, start + mostOfUser);
       const found = await Promise.all(some.map((handle) => this.#load(handle)));
       const gone = some.filter((_, position) => !found[position]);
-      // Newer entries stay: their sign-in may be incomplete, and a session without an entry could not be revoked.
+      // Keeps newer entries: their sign-in may be incomplete, and a session without an entry could not be revoked.
       const until = this.#now() + this.limits.maxAge - longestStart;
       await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
       alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));

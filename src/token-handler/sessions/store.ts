@@ -1,6 +1,6 @@
-// The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts that it
-// holds. A session exists only while its tokens exist. No change creates the tokens again, so an ended session stays
-// ended.
+// Defines the interface of the session store. One implementation uses Redis, the other the memory of the process. The
+// store cannot decrypt the texts that it holds. A session exists only while its tokens exist. No change creates the
+// tokens again, so an ended session stays ended.
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';
@@ -48,8 +48,8 @@ export interface TokenStore {
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
   /**
-   * Writes a heartbeat, which shows that the attempt is running. The store keeps it for 5 s. A claim writes one as
-   * well. Does nothing if the session does not have this intent.
+   * Writes a heartbeat, which shows that the attempt is running. The store keeps it for 5 s. `claim` also writes a
+   * heartbeat. Does nothing if the session does not have this intent.
    */
   showLife(handle: string, intentId: string): Promise<void>;
   /**
@@ -84,7 +84,7 @@ export interface Marks {
   /** Stores the value if no greater value is stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
-  /** Stores a value if there is none. True for the caller that stored it. */
+  /** Stores a value if there is none. Returns true if this call stored the value. */
   claim(name: string, milliseconds: number): Promise<boolean>;
 }
 

@@ -1,4 +1,4 @@
-// Tests the parameters of a sign-in that a frontend may pass on to the identity provider, and silent sign-in.
+// Tests the sign-in parameters that a frontend may pass on to the identity provider, and silent sign-in.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -37,7 +37,7 @@ const asked = async (query: Record<string, string>, clientId = 'web') => {
   const { location } = await browser.request(world.authUrl(query, { clientId }));
   return Object.fromEntries(location?.searchParams ?? []);
 };
-/** Completes a sign-in that needs no input of the person, and returns the page on which the browser lands. */
+/** Completes a sign-in that needs no input from the person, and returns the page on which the browser lands. */
 const land = async (query: Record<string, string>, clientId = 'web') => {
   const begun = await browser.request(world.authUrl(query, { clientId }));
   const back = await browser.follow(begun, (url) => url.pathname.endsWith('/callback'));

@@ -1,5 +1,6 @@
-// The cookies of attempts to sign in: one for each attempt, so that no attempt overwrites another. Limits their number
-// and their total size, because servers refuse requests whose headers are too large.
+// Sets, reads and removes the cookies of attempts to sign in. Each attempt has its own cookie, so that no attempt
+// overwrites another. Limits the number and the total size of these cookies, because servers refuse requests whose
+// headers are too large.
 import type { CookieOptions, Request, Response } from 'express';
 import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { clientPath } from '../clients/client-path.ts';
@@ -29,8 +30,8 @@ const mostValues = 4;
 export type AttemptCookies = ReturnType<typeof createAttemptCookies>;
 
 /**
- * `sessionCookie` is the name of the session cookie. The name of an attempt's cookie is this name with the attempt's
- * id, so it has the same prefix, such as `__Host-`.
+ * `sessionCookie` is the name of the session cookie. The name of an attempt's cookie is this name followed by the
+ * attempt's id, so it has the same prefix, such as `__Host-`.
  */
 export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attempts, 'open'>) {
   const nameOf = (id: string) => `${sessionCookie}.${id}`;
@@ -49,8 +50,8 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
       const id = name.slice(sessionCookie.length + 1);
-      // Skips other names. Another host of the domain may have set a name that this service cannot send, not even to
-      // remove the cookie.
+      // Skips other names. Another host of the domain may have set a cookie whose name this service cannot send, so it
+      // could not remove that cookie either.
       if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
       const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });

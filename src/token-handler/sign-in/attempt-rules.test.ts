@@ -140,7 +140,7 @@ describe('an attempt to sign in', () => {
   });
 });
 
-/** The cookies that a response sets, by name; undefined for one that it removes. */
+/** A response that records the cookies that it sets. The value of a removed cookie is undefined. */
 function createResponse() {
   const set: [string, string | undefined, object][] = [];
   const response = {
@@ -203,7 +203,7 @@ describe('the cookie of an attempt', () => {
 });
 
 describe('a browser', () => {
-  /** Begins attempts a second after each other; returns their cookies, oldest first. */
+  /** Begins attempts at intervals of one second. Returns their cookies, oldest first. */
   const open = (count: number, changes: Partial<SignInRequest> = {}) =>
     Array.from({ length: count }, (): [string, string] => {
       const { id, sealed } = attempts.begin({ ...signIn, ...changes });

@@ -26,7 +26,7 @@ beforeEach(() => {
 const stateOf = (visit: { location: URL | undefined }) => visit.location?.searchParams.get('state') ?? '';
 const begin = (returnTo: string) => browser.request(world.authUrl({ returnTo }));
 const callbackUrl = () => world.clientUrl('callback');
-/** The browser's open attempts, as it sends them to the callback. */
+/** The cookies of open attempts that the browser sends to the callback. */
 const open = () => browser.cookies(callbackUrl()).filter(({ name }) => name.startsWith(`${cookieName}.`));
 /** Completes an attempt with an error of the identity provider, which needs no sign-in there. */
 const deny = (state: string) => {
@@ -92,7 +92,8 @@ describe('sign-ins that a browser starts concurrently', () => {
     const cookies = await context.cookies(callbackUrl());
     expect(cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite])).toEqual(tabs.map(() => [true, 'Lax']));
     for (const { page, landing, authorization } of tabs.reverse()) {
-      // The identity provider of the tests confuses concurrent forms of a new browser, so its page is loaded again.
+      // The identity provider of the tests mixes up concurrent sign-in forms of a new browser, so its page is loaded
+      // again.
       await page.goto(authorization);
       if (page.url() === landing) continue;
       await page.locator('[name=username]').fill('alice@example.com');
@@ -132,7 +133,7 @@ describe('an attempt to sign in', () => {
     const keys = async () => (await world.redis?.command('DBSIZE')) as number;
     const before = await keys();
     for (let nth = 0; nth < 5; nth += 1) await createSiteBrowser().request(world.authUrl());
-    // The window of the rate limit may have changed, which adds a key.
+    // A new window of the rate limit may have begun, which adds a key.
     expect((await keys()) - before).toBeLessThanOrEqual(1);
   });
 

@@ -1,5 +1,6 @@
-// Attempts to sign in. Each attempt has its own cookie, which holds all that the callback needs, encrypted. For a
-// browser that has not signed in, the session store keeps only the marks of used attempts.
+// Begins attempts to sign in, and reads them again. Each attempt has its own encrypted cookie, which holds everything
+// that the callback needs. For a browser that has not signed in, the session store keeps only the marks of used
+// attempts.
 import { hash } from 'node:crypto';
 import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
@@ -14,7 +15,8 @@ export const memory = 3_600_000;
 /** Milliseconds by which the clocks of two replicas may differ. */
 const clockSkew = 60_000;
 /**
- * Maximum number of characters of a cookie's name and value. Browsers refuse more than 4,096 (RFC 6265bis section 5.6).
+ * Maximum number of characters of a cookie's value. Browsers refuse a cookie whose name and value have more than 4,096
+ * together (RFC 6265bis section 5.6).
  */
 const mostOfCookie = 4_000;
 
@@ -50,7 +52,7 @@ export interface Attempt extends AttemptSecrets {
   signIn: SignInRequest;
   /** Milliseconds since 1970 */
   begun: number;
-  /** True if the person took too long. Nonce and verifier are then of no use. */
+  /** True if the attempt took longer than ten minutes. Its nonce and verifier are then not used. */
   isLate: boolean;
 }
 
@@ -71,8 +73,8 @@ export interface AttemptsOptions {
 }
 
 /**
- * The content of a cookie. It must be short, because a browser may send 20 cookies: it is an array, and `callback`
- * lacks the usual ending of callbackUrls.
+ * The content of a cookie. It must be short, because a browser may send 20 cookies. It is therefore an array, and
+ * `callback` omits the usual ending of callbackUrls.
  */
 type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
 
@@ -117,7 +119,7 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
         ...secretsOf(sealed),
       };
     },
-    /** True for the first caller. The mark is kept until the attempt is late. */
+    /** Returns true for the first caller. The mark is kept until the attempt is late. */
     claim({ id, begun }: Attempt): Promise<boolean> {
       return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
     },

@@ -47,8 +47,8 @@ export function renewSession(request: Request): Promise<void> {
 }
 
 /**
- * Saves before the response, so that a failure can be reported. By itself, express-session saves at the end of the
- * response.
+ * Saves the session before the response is sent, so that a failure can be reported. Without this call, express-session
+ * saves at the end of the response.
  */
 export async function saveSession(request: Request): Promise<void> {
   try {

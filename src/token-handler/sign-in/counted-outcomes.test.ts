@@ -25,7 +25,7 @@ async function counts(): Promise<Record<string, number>> {
 const failing = async () =>
   (await registry.getSingleMetric('formgate_sign_in_failing_clients')?.get())?.values[0]?.value;
 
-/** Lets the route fail, and expects that the failure is passed on. */
+/** Makes the route fail, and expects that the error is passed on. */
 async function failWith(endpoint: 'auth' | 'callback', error: unknown, signInFacts?: object): Promise<void> {
   const handle = () => Promise.reject(error);
   const observed = outcomes.observe(endpoint, { path: '/x', handle } as unknown as Route);

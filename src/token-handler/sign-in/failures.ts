@@ -40,8 +40,8 @@ const invalidResponses = new Set([
 
 /**
  * Returns how to count a failure to redeem a code. `invalid-token-response`: the identity provider redeemed the code,
- * but its response or ID token is invalid. `sign-in`: the identity provider failed in another way. Undefined if the
- * identity provider did not fail.
+ * but its response or ID token is invalid. `sign-in`: the identity provider failed in another way. Returns undefined if
+ * the identity provider did not fail.
  */
 export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
   if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;

@@ -85,7 +85,7 @@ export async function verifyIdToken(
 function kindProblem(type: string | undefined, payload: JWTPayload): string | undefined {
   const kind = type?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
   if (kind !== 'jwt') return 'typ';
-  // Only security events have this claim (RFC 8417 section 2.2), such as logout tokens.
+  // Only security event tokens, such as logout tokens, have this claim (RFC 8417 section 2.2).
   return 'events' in payload ? 'events' : undefined;
 }
 
@@ -96,7 +96,7 @@ function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: Expecte
   if (iat < now - oldest || iat > now + ahead) return 'iat';
   // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` names the one to which the token was issued.
   if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
-  // Section 12.2 for refreshed tokens.
+  // Section 12.2: a refreshed token must have the same subject as the session.
   return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;
 }
 

@@ -1,5 +1,5 @@
-// Opens the session of a person who has just signed in, under a new id. Opens no session if the identity provider has
-// logged the person out in the meantime.
+// Opens the session of a person who has just signed in, under a new session id. Opens no session if the identity
+// provider has logged the person out in the meantime.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { decodeProtectedHeader } from 'jose';
@@ -32,7 +32,7 @@ export interface SignedIn {
   redeemed: Redeemed;
   /** Time at which redeeming the code began, in milliseconds since 1970. */
   begun: number;
-  /** Where the callback will redirect to. */
+  /** The page to which the callback will redirect. */
   landing: Landing;
 }
 

@@ -26,8 +26,8 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     noDeleteOnFetchRejection: true,
     fetchMethod: discover,
   });
-  // Without an older document, the caller must get the failure of the discovery. The cache would replace it by an error
-  // that does not say what failed.
+  // If there is no older document, the caller must get the error of the discovery itself. If stale results were
+  // allowed, the cache would replace that error with one that does not say what failed.
   const metadataOf = (realm: string) =>
     providers.forceFetch(realm, { allowStaleOnFetchRejection: providers.peek(realm) !== undefined });
 

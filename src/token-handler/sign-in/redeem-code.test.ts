@@ -1,5 +1,5 @@
-// Tests how a code is redeemed, what the person and the metrics learn about each failure, and that a code is sent once.
-// openid-client is real; a script stands for the token endpoint.
+// Tests how an authorization code is redeemed, which problem the person gets for each failure and how it is counted,
+// and that a code is sent only once. openid-client is real; a script stands for the token endpoint.
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import * as oidc from 'openid-client';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -71,7 +71,7 @@ async function redeem(given: Given = {}) {
   return redeemCode(options, callback, { ...checks, ...given.checks });
 }
 
-/** What the person gets, and what is counted. */
+/** Returns the slug of the problem that the person gets, and the kind under which the failure is counted. */
 async function judge(given: Given) {
   const failure = await redeem(given).then(
     () => undefined,

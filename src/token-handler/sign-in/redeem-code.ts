@@ -1,5 +1,5 @@
-// Redeems a code, and verifies the ID token in the response. Counts failures of the identity provider. Never sends a
-// code a second time.
+// Redeems an authorization code, and verifies the ID token in the response. Counts failures of the identity provider.
+// Never sends a code a second time.
 import * as oidc from 'openid-client';
 import { systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -40,11 +40,11 @@ export async function redeemCode(
       // rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
-    // `idTokenExpected` ensures that there is one.
+    // `idTokenExpected` ensures that the response has an ID token.
     const claims = await verifyIdToken(tokens.id_token as string, verify, {
       issuer: configuration.serverMetadata().issuer,
       clientId: configuration.clientMetadata().client_id,
-      // openid-client uses the same clock.
+      // openid-client also uses the system clock.
       now: systemClock(),
       accessToken: tokens.access_token,
       code: callback.searchParams.get('code') ?? undefined,

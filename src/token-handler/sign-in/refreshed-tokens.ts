@@ -1,7 +1,7 @@
 // Checks that refreshed tokens belong to the person and the client of the session: the ID token as OpenID Connect Core
 // 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows,
-// only the access token is compared. Skips `auth_time`: Keycloak changes it when the person signs in again in another
-// tab.
+// only the access token is compared. Does not compare `auth_time`, because Keycloak changes it when the person signs in
+// again in another tab.
 import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
 import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from './id-token.ts';
 

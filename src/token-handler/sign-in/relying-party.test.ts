@@ -18,7 +18,7 @@ let inner: string;
 const outer = 'https://id.example.org/auth';
 const mapped = 'https://town.example.org/oidc';
 let keys: Awaited<ReturnType<typeof generateKeyPair>>;
-/** The body of the last request of each path. */
+/** The body of the last request to each path. */
 let received: Record<string, URLSearchParams>;
 let idTokenClaims: object;
 

@@ -37,7 +37,7 @@ export interface SignInOptions {
   /** Sets `request.session`. */
   browserSession: Guard;
   signInLimit: Guard;
-  /** Rejects http if the cookies require https. */
+  /** Rejects requests over http if the cookies require https. */
   cookieScheme: Guard;
   clock: Clock;
 }
@@ -109,7 +109,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/** A request may replace the client's prompt: a person could also remove the prompt from the authorization URL. */
+/** A request may replace the client's prompt, because a person could remove the prompt from the URL anyway. */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
@@ -144,20 +144,20 @@ export function callbackRoute(options: SignInOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
-      // Claimed last, so that the callback can be loaded again after a failure of another service.
+      // The attempt is claimed last, so that the callback can be loaded again after a failure of another service.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
       const callback = { attempt, tenant, client, registration, error, iss, request, response };
       const onward = await finish(options, callback);
-      // The person cancelled, or has to try again.
+      // No session was opened: the identity provider declined, or the sign-in starts again.
       if (!response.locals.signedIn) noteAudit(response, { outcome: 'refused' });
       response.redirect(302, onward);
     },
   });
 }
 
-/** Returns the landing page of an attempt that has signed this browser in before: the browser reloaded the callback. */
+/** Returns the landing page if the browser has reloaded the callback of an attempt that already signed it in. */
 async function landingAgain(options: SignInOptions, { session }: Request, attempt: string, clientId: string) {
   const { signedIn, landings = [] } = session;
   const landing = landings.find((one) => one.attempt === attempt);
@@ -186,7 +186,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // openid-client has already checked the issuer, also for errors (RFC 9207 section 2.4).
+    // openid-client has already checked the issuer, even of an error response (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;
@@ -208,7 +208,7 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   if (verdict === 'failed')
     throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
   options.outcomes.cancelled();
-  // After prompt=none, the page that asked gets the error (OpenID Connect Core 1.0, section 3.1.2.6).
+  // After prompt=none, the page that requested the sign-in gets the error (OpenID Connect Core 1.0, section 3.1.2.6).
   const asker = promptOf(client, attempt.signIn) === 'none' ? returnTo : undefined;
   return refusalUrl(new URL(callbackUrl).origin, asker ?? client.failureRedirectUrl, error);
 }

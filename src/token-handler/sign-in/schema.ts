@@ -66,8 +66,8 @@ const once = 'must be given once';
 const otherFlows = ['access_token', 'token', 'id_token', 'response'];
 
 /**
- * Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and RFC 9207 section 2: either a code or an error. Others are
- * ignored, as section 4.1.2 requires, unless they belong to another flow.
+ * Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and RFC 9207 section 2: either a code or an error. Other parameters
+ * are ignored, as section 4.1.2 requires, unless they belong to another flow.
  */
 export const callbackQuery = z
   .looseObject({

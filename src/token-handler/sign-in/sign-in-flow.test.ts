@@ -242,7 +242,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(await ask(value, 's%3Atossed.x')).toBe(200);
     expect(await ask('s%3Atossed.x', '%', value)).toBe(200);
     expect(await ask('1', '2', '3', '4', value)).toBe(401);
-    // However, the other host may set the cookie of a session of its own, in which this person must not act.
+    // However, the other host may set the signed cookie of an attacker's session, in which this person must not act.
     const other = createSiteBrowser();
     await world.signIn(other);
     expect(await ask(value, other.cookie(world.site, cookieName) ?? '')).toBe(401);

@@ -1,4 +1,4 @@
-// Tests how sign-ins and logouts are counted, with a real identity provider and real browsers' cookies.
+// Tests how sign-ins and logouts are counted, with a real identity provider and simulated browsers that keep cookies.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { growthOf, samplesOf } from '../../../test/support/metric-growth.ts';

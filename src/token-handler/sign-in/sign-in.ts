@@ -5,7 +5,7 @@
 // into slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Returns why a code must not be sent to an address; undefined if the address is valid. */
+/** Returns why an authorization code must not be sent to an address; undefined if the address is valid. */
 export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
@@ -37,7 +37,7 @@ export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, h
 
 /**
  * True if a text is a path on the same origin. Rejects `//host` and `/\host`, which browsers read as another host
- * (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode once.
+ * (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the path once.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;

@@ -1,5 +1,5 @@
-// Tests how the response to a refresh is classified: above all, whether the refresh token may be sent again. openid-client
-// and undici are real; a server on the loopback interface stands for the token endpoint.
+// Tests how the response to a refresh is classified, and above all whether the refresh token may be sent again.
+// openid-client and undici are real; a server on the loopback interface stands for the token endpoint.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
