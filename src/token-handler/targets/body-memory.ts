@@ -4,7 +4,8 @@ import { runInNewContext } from 'node:vm';
 
 /**
  * A budget for reading ahead from clients whose upstream does not read. The end of a connection is noticed only after
- * all its data was read (RFC 9293 section 3.10.4). Without budget, only UPSTREAM_TIMEOUT ends the request.
+ * all its data was read (RFC 9293 section 3.10.4). Once the budget is used up, only UPSTREAM_TIMEOUT ends such a
+ * request.
  */
 export interface ReadAhead {
   /**
@@ -35,8 +36,9 @@ export function createReadAhead(): ReadAhead {
 }
 
 /**
- * Collects V8's young generation after a number of bytes. Sockets read into buffers outside V8's heap, which V8 counts
- * late. At full speed, a body leaves about 70 MiB of buffers before V8 collects them (decision 0041).
+ * Collects V8's young generation after a number of bytes. Sockets read into buffers outside V8's heap, and V8 takes
+ * account of these buffers late. At full speed, a body leaves about 70 MiB of buffers before V8 collects them (decision
+ * 0041).
  */
 export interface PassingBuffers {
   /** Call for each piece that was read. */

@@ -18,5 +18,5 @@ export function cut(response: HttpResponse): void {
   if (!socket || socket.destroyed) response.destroy();
 }
 
-/** Ignores errors of a response or a tunnel. Such an error also closes it, and the close is handled. */
+/** Ignores errors of a response or a tunnel. An error also closes the response or tunnel, which is handled. */
 export const ignore = (): void => undefined;

@@ -1,4 +1,4 @@
-// Tests how long a proxied request holds its connection: real pools, and an upstream that never responds.
+// Tests how long a proxied request holds its connection, with real pools and an upstream that never responds.
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
@@ -39,7 +39,7 @@ const unconcerned: Dispatcher.DispatchHandler = {
   onResponseError: nothing,
 };
 
-/** A lease of a request, whose watch writes down its steps. */
+/** A lease whose request watch records its steps. */
 function leasing({ user = 'ada', tenantId = 'town', isStream = false, isRefused = false }: Leasing = {}) {
   const steps: string[] = [];
   const watch = {

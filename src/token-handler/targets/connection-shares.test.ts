@@ -162,7 +162,7 @@ describe('the pool of an upstream', () => {
     earlier.release();
     vi.advanceTimersByTime(1);
     lease.release();
-    // The timer runs each half minute.
+    // The timer runs every half minute.
     vi.advanceTimersByTime(60_000);
     expect([isClosed(earlier), isClosed(lease)]).toEqual([true, false]);
     vi.advanceTimersByTime(29_999);

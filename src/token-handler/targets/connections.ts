@@ -1,7 +1,7 @@
 // Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection.
 // Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a bounded queue;
-// requests to a full pool are refused immediately. Closes the connections of unused pools, and idle ones that a
-// network may have dropped. Never retries.
+// requests to a full pool are refused immediately. Closes the connections of unused pools, and idle connections that
+// the network may have dropped. Never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
@@ -11,8 +11,8 @@ import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '.
 export interface Lease {
   readonly dispatcher: Dispatcher;
   /**
-   * Call when the response takes long. If a network has dropped this connection without a word, idle ones to the same
-   * upstream may be dead too, so later requests use new connections.
+   * Call when the response takes long. If the network has silently dropped this connection, idle connections to the
+   * same upstream may be dead too, so later requests use new ones.
    */
   suspect(): void;
   /** Call when the request is over. Further calls do nothing. */

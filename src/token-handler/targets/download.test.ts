@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { Download } from './bodies.ts';
 
-/** A response whose buffers a test sets: `queued` bytes in Node, and `sending` bytes of the piece that is being sent. */
+/** A response whose buffers the test sets: `queued` bytes in Node, and `sending` bytes of the current piece. */
 function start(length?: string) {
   const calls: unknown[][] = [];
   const socket: { _handle: { writeQueueSize?: number } | null } = { _handle: { writeQueueSize: 0 } };

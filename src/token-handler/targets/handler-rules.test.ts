@@ -136,7 +136,7 @@ describe('a request that was not forwarded', () => {
 });
 
 describe('the trace of a request', () => {
-  /** A span that writes down its children and its end. */
+  /** A span that records its children and its end. */
   function spanOf() {
     const events: unknown[] = [];
     const child = (options: SpanOptions) => {

@@ -99,7 +99,7 @@ export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
   throw new Rejection('method', 'method-not-allowed', 'Targets do not support TRACE.', { headers });
 }
 
-/** Rejects service workers: one from a target could intercept requests of the frontend. */
+/** Rejects requests for service workers, because a service worker could intercept requests of the frontend. */
 export function checkNoServiceWorker(request: Pick<IncomingMessage, 'headers'>): void {
   if (isForServiceWorker(request))
     throw new Rejection('service-worker', 'forbidden', 'A service worker cannot come from a target.');
@@ -110,7 +110,7 @@ function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): bool
 }
 
 /**
- * Throws Problem `body-too-large` for a Content-Length above 2^53, because undici would forward different digits
+ * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward different digits
  * (RFC 9110 section 8.6).
  */
 function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {

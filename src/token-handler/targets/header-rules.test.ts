@@ -15,7 +15,7 @@ const added = {
 };
 const select = createRequestHeaders({ tenantHeader: 'X-Tenant', alsoDropped: ['X-Own-*'] });
 
-/** The headers of a client that the upstream receives. */
+/** Returns the client's headers that the upstream receives. */
 function passed(rawHeaders: string[], options: Partial<typeof added> = {}): string[] {
   const headers = Object.fromEntries(
     Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
@@ -137,7 +137,7 @@ describe('a proxied response', () => {
   });
 
   it('has none of the headers that repeated Connection headers name, and none without a value', () => {
-    // The type of Node has one text. undici returns a list for repeated headers.
+    // Node's type declares a single string, but undici returns a list for repeated headers.
     const connection = ['close', 'X-Hop'] as unknown as string;
     const headers = { ...json, connection, 'x-hop': '1', 'x-kept': '2', 'x-none': undefined };
     expect(responseHeaders(headers, 200, request())).toStrictEqual({ ...json, 'x-kept': '2' });

@@ -127,15 +127,15 @@ const asciiLookalike = new RegExp(`[${Object.keys(asciiLookalikes).join('')}]`, 
 /** Combining marks and invisible characters, which servers drop if they compare names by their letters. */
 const dropped = /[\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Returns one byte for each character up to U+00FF, and the UTF-8 bytes of others, which come from `%uXXXX`. */
+/** Returns one byte for each character up to U+00FF, and the UTF-8 bytes of all others, which come from `%uXXXX`. */
 function bytesOf(decoded: string): Buffer {
   const bytes = decoded.replace(/[\u0100-\u{10ffff}]/gu, (character) => Buffer.from(character).toString('latin1'));
   return Buffer.from(bytes, 'latin1');
 }
 
 /**
- * Converts UTF-8 text as converters to ASCII do. Returns one character for each byte; undefined if the result has more
- * separators than before, or a dot segment.
+ * Converts UTF-8 text to ASCII in the same way as lenient converters. Returns one character for each byte; undefined if
+ * the result has more separators than before, or a dot segment.
  */
 function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
   const text = bytes.toString('utf8');
@@ -151,9 +151,9 @@ function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
 }
 
 /**
- * True if a segment is one or two dots, with or without white space, which file systems drop. The dots may precede text
- * that some servers cut off: matrix parameters (`..;x=1`), an encoded query or fragment, or a stream name on Windows
- * (`..:x`).
+ * True if a segment is one or two dots, possibly surrounded by white space, which file systems drop. The dots may
+ * precede text that some servers cut off: matrix parameters (`..;x=1`), an encoded query or fragment, or a stream name
+ * on Windows (`..:x`).
  */
 function hasDotSegment(path: string, separators: string | RegExp = '/'): boolean {
   return path.split(separators).some((segment) => /^\s*\.{1,2}\s*(?:[;?#:]|$)/.test(segment));

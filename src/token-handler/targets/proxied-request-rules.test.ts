@@ -13,7 +13,7 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
-  // Every request releases its connection and its session, however it ended.
+  // Every request releases its connection and stops watching its session, however it ended.
   await expect.poll(() => [proxy.held(), proxy.watching()], timeout).toEqual([0, 0]);
   await proxy.close();
 });
@@ -34,12 +34,14 @@ async function sent(method = 'GET', headers: OutgoingHttpHeaders = {}, body?: st
   return { status: incoming.statusCode, content, problem, headers: incoming.headers, trailers: incoming.trailers };
 }
 const seen = () => proxy.upstream.seen.length;
-/** Resolves when a connection is closed, by a reset too. */
+/** Resolves when a connection is closed or reset. */
 const closed = (socket: Duplex) =>
   new Promise<void>((resolve) => void socket.on('error', () => undefined).once('close', resolve));
 /** Resolves when the connection of an upstream’s request is closed. */
 const closing = ({ socket }: IncomingMessage) => closed(socket.resume());
-/** An answer that never comes. The promise resolves when the proxy has given up. */
+/**
+ * An upstream that never responds. `asked` resolves when a request arrives, and `given` when the proxy has given up.
+ */
 function silence() {
   const given = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -65,7 +67,7 @@ describe('a request', () => {
     });
     expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
     const buckets = await proxy.counts('formgate_upstream_duration_seconds_bucket');
-    // The buckets are in seconds, so that the request is in that of a minute.
+    // The buckets are in seconds, so the bucket of 60 s contains the request.
     expect([buckets['le=60'], buckets['le=+Inf']]).toEqual([1, 1]);
   });
 

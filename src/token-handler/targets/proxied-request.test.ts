@@ -95,7 +95,7 @@ describe('a request body', () => {
     pump();
     await until(() => paused !== undefined);
     const stuck = await untilStuck(() => written);
-    // Only as much was written as fits into the buffers of the sockets.
+    // The client could write only as much as fits into the buffers of the sockets.
     expect(stuck).toBeLessThan(64);
     request.destroy();
   });

@@ -1,5 +1,5 @@
 // Forwards one request to its upstream, and the response to the client. Streams both bodies, and reads from one side
-// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response to it began.
+// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response has begun.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';

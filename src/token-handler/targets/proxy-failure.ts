@@ -10,7 +10,7 @@ const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
  * True if a request without a body may be sent again (RFC 9110 section 9.2.2). Its method must be GET or HEAD, and it
- * must have failed because the connection was closed, as a reused one may be.
+ * must have failed because the connection was closed, which may happen to a reused connection.
  */
 export function isRepeatable(method: string, error: Error): boolean {
   return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));

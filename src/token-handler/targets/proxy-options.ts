@@ -1,4 +1,4 @@
-// Types of the proxy's inputs: those for all requests, and those for each request.
+// Defines the inputs of the proxy: its options for all requests, and the data of one request.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';

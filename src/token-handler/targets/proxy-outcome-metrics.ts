@@ -1,5 +1,5 @@
 // Counts proxied requests by outcome. The counters of a target are bound when the target is first used, so that later
-// requests create no labels. The number of targets is bounded, because tenants choose their names.
+// requests create no labels. The number of targets is bounded, because tenants choose the names of targets.
 import prom from 'prom-client';
 import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 

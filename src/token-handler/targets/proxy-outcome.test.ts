@@ -1,4 +1,5 @@
-// Tests over HTTP how proxied requests are counted: by outcome, by rejection, by target if the operator asks for it.
+// Tests over HTTP how proxied requests are counted: by outcome, by reason of a rejection, and by target if
+// METRICS_TARGETS is on.
 import prom from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { growthOf, samplesOf } from '../../../test/support/metric-growth.ts';
@@ -112,7 +113,7 @@ it('the duration of a call to the upstream is measured once, until the head of t
     request.end();
     (await answer).resume();
   };
-  // The response is still open.
+  // The duration is observed although the response is still open.
   const sums = await counted(begin, `${metric}_sum`);
   expect(sums['']).toBeGreaterThan(0.09);
   expect(await counted(async () => finish(), `${metric}_count`)).toEqual({});

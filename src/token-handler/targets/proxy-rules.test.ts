@@ -1,4 +1,5 @@
-// Tests which problem a client gets for a failed upstream, when a request may be repeated, and how requests are counted.
+// Tests which problem a client gets if the upstream fails, when a request may be repeated, and how requests are
+// counted.
 import prom from 'prom-client';
 import { errors } from 'undici';
 import { describe, expect, it } from 'vitest';

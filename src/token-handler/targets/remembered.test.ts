@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { remembered } from './remembered.ts';
 
-/** A cached decision, and the texts for which it was really made. */
+/** A cached decision, and the texts for which `decide` was really called. */
 function deciding(most = 2, longest = 3) {
   const decided: string[] = [];
   const decide = (text: string) => {

@@ -1,5 +1,5 @@
-// Caches a decision about texts that clients and upstreams choose. Keeps a bounded number of short texts, so that nobody
-// can fill the memory. Decides about further texts each time.
+// Caches a decision about texts that clients and upstreams choose. Keeps a bounded number of short texts, so that
+// nobody can fill the memory. For any other text, makes the decision again each time.
 
 export interface RememberedLimits {
   /** Greatest number of cached texts. */

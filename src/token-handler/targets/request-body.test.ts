@@ -1,4 +1,5 @@
-// Tests how a request body is read: with back-pressure, with a limited budget ahead of the upstream, and to its end.
+// Tests how a request body is read: with back-pressure, with a limited budget for reading ahead of the upstream, and to
+// its end.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -13,7 +14,7 @@ function incoming(headers: Record<string, string> = {}) {
   return request;
 }
 
-/** Budgets that write down what a body takes from them. */
+/** Budgets that record how much a body takes from them. */
 function budgets(step = 100_000) {
   const noted: number[] = [];
   const taken: number[] = [];

@@ -46,7 +46,7 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Clients send few different names. */
+/** Limits of the cache of header names. Clients send few different names. */
 const rememberedNames = { most: 1_000, longest: 100 };
 
 export interface RequestHeadersOptions {

@@ -7,7 +7,7 @@ import { FirstByteTimer, RequestWatch } from './request-watch.ts';
 import type { Streams } from './streams.ts';
 import type { PacedBody, TransferRate } from './transfer-rate.ts';
 
-/** A watch whose streams, session and transfer rate write down what they are asked for. */
+/** A watch whose streams, session and transfer rate record their calls. */
 function watching(kind: Partial<Outgoing> = {}) {
   const steps: string[] = [];
   const ends: Record<string, () => void> = {};
@@ -112,7 +112,7 @@ describe('the wait for the first byte of a response', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  /** Starts a wait. Returns the seconds after which it was long, and late. */
+  /** Starts a wait. Returns its `long` and `late` events, with the seconds at which they occurred. */
   function waiting(limit: number, isOver = () => true) {
     const began = performance.now();
     const elapsed = () => (performance.now() - began) / 1_000;

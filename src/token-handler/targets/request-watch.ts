@@ -1,5 +1,5 @@
 // Watches one proxied request: the time until its response begins, the end of its session, and the rate of its bodies.
-// Only calls the request's listeners; the request ends itself.
+// Calls the request's listeners, but does not end the request itself.
 import type { LiveSession } from '../sessions/session.ts';
 import type { Download, RequestBody } from './bodies.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';

@@ -104,13 +104,13 @@ function asText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** Bytes of informational responses that may wait for a slow client. They need a limit: they have no back-pressure. */
+/** Maximum bytes of informational responses that wait for a slow client. Such responses have no back-pressure. */
 const mostInformation = 65_536;
 
 /** Throws an Error, which becomes a 502, for a response that cannot be forwarded unchanged. */
 function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
-  // Node decodes no other coding than `chunked`, and the proxy sent no TE header (RFC 9112 section 7.4).
+  // Node decodes no coding other than `chunked`, and the proxy sent no TE header (RFC 9112 section 7.4).
   if (coding !== undefined && coding !== 'chunked' && String(coding).trim().toLowerCase() !== 'chunked')
     throw new Error('the response has a transfer coding other than chunked');
   if (status >= 200) return;
@@ -153,7 +153,7 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Upstreams send few different values. */
+/** Limits of the cache of content types. Upstreams send few different values. */
 const rememberedTypes = { most: 500, longest: 100 };
 const isInertText = remembered(
   (contentType) => contentType.split(',').every((value) => inertType.test(value)),

@@ -159,7 +159,7 @@ describe('the path of a proxied request', () => {
   });
 
   it('is refused with 400 invalid-path if it is hostile, and nothing reaches the upstream', async () => {
-    // Skips paths that Node's client does not send and Node's server rejects itself.
+    // Skips paths that Node's client does not send and that Node's server rejects itself.
     const sendable = trickPaths.filter((path) => /^[\x21-\x7e]+$/.test(path));
     for (const path of sendable) {
       const { status, problem } = await world.send({ path });

@@ -29,7 +29,7 @@ function watchClose({ socket }: IncomingMessage): void {
   // Listens to `end` too, because a server keeps an upgraded connection half open when the peer ends it.
   socket.resume().once('end', close).once('close', close);
 }
-/** Waits for the end of the upstream's connection, and expects it within 2 s; the rest is for a slow machine. */
+/** Waits for the end of the upstream's connection, and expects it within 2 s. Allows 0.5 s more for a slow machine. */
 async function untilClosed(): Promise<void> {
   const stopwatch = startStopwatch();
   await expect.poll(() => isClosed).toBe(true);

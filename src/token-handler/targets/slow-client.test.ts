@@ -1,4 +1,5 @@
-// Tests the minimum rate of bodies with a fake clock and bodies that a test moves: 1,024 B/s over windows of 12 s.
+// Tests the minimum rate of bodies, 1,024 B/s over windows of 12 s, with a fake clock and bodies whose progress the
+// test controls.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTransferRate, type PacedBody, type TransferRate } from './transfer-rate.ts';
 
@@ -29,7 +30,7 @@ function body(perSecond: number) {
   return paced satisfies PacedBody;
 }
 
-/** Watches a body. Returns the number of the seconds after which it was ended. */
+/** Watches a body. Returns the times, in seconds, at which the body was ended. */
 function watched(of: PacedBody): { ended: number[]; stop: () => void } {
   const ended: number[] = [];
   const began = performance.now();
@@ -67,7 +68,7 @@ describe('a body whose client is slow', () => {
   it('is judged six times in a window', () => {
     const slow = body(1_000_000);
     const { ended } = watched(slow);
-    // Half of the time between two judgements after the last one.
+    // The client stops halfway between two measurements.
     vi.advanceTimersByTime(10 * window + 1_000);
     slow.perSecond = 0;
     vi.advanceTimersByTime(10 * window);

@@ -143,7 +143,7 @@ describe('a request that may be long', () => {
     const end = vi.fn();
     vi.advanceTimersByTime(10_000);
     streams.watch(session.live, end);
-    // The timer runs each half second.
+    // The timer runs every half second.
     vi.advanceTimersByTime(1_000);
     expect(session.listeners.size).toBe(0);
     vi.advanceTimersByTime(499);

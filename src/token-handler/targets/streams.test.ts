@@ -333,7 +333,7 @@ describe('the session of a stream', () => {
     const refused = await world.send({ ...at, headers: { Accept: 'text/event-stream' } });
     expect([refused.status, refused.problem]).toEqual([429, 'too-many-requests']);
     expect((await handshake([`Cookie: ${person.cookie}`], '/x', narrow.url)).status).toBe(429);
-    // Also refuses a response that turns out to be an event stream only when it begins.
+    // Also refuses a request if only its response shows that it is an event stream.
     expect((await world.send({ ...at })).status).toBe(429);
     const another = await openEvents({ url: narrow.url });
     expect(another.incoming.statusCode).toBe(200);

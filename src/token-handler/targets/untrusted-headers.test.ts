@@ -9,7 +9,9 @@ import { createHeaderMatcher, isHeaderPattern, untrustedHeaders } from './untrus
 const names = untrustedHeaders.flatMap((group) => group.names);
 const isUntrusted = createHeaderMatcher(names);
 
-/** Headers in full, as the documentation of these products names them. Independent of the list with its patterns. */
+/**
+ * Full names of headers, from the documentation of these products. This list is independent of the patterns under test.
+ */
 const sentByProxies: Record<string, readonly string[]> = {
   'RFC 7239 and common practice': [
     ...['Forwarded', 'X-Forwarded', 'Forwarded-For', 'X-Forwarded-For', 'X-Forwarded-By', 'X-Forwarded-Host'],
@@ -132,7 +134,7 @@ const sentByProxies: Record<string, readonly string[]> = {
   ],
 };
 
-/** Returns those of the headers that a target would get. */
+/** Returns the headers that a target would get. */
 function forwarded(sent: readonly string[]): string[] {
   const chooseHeaders = createRequestHeaders({ tenantHeader: 'X-PLATFORM-TENANT', alsoDropped: [] });
   const list = chooseHeaders(

@@ -1,6 +1,6 @@
 // Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did
-// not use. Servers trust these headers because a proxy in front of the server sets or removes the headers. The token
-// handler is that proxy, so it drops these headers. `npm run docs` copies the list to docs/target-headers.md.
+// not use. Servers trust these headers because a proxy in front of them usually sets or removes these headers. The
+// token handler is that proxy, so it drops these headers. `npm run docs` copies the list to docs/target-headers.md.
 
 export interface UntrustedHeaders {
   /** The standard, server or service that defines or trusts the headers. */
