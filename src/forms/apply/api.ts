@@ -29,12 +29,12 @@ export interface ApiCall {
 export interface ApiAnswer {
   status: number;
   etag: string | undefined;
-  /** JSON text; empty without a body. */
+  /** JSON text; empty if the response has no body. */
   text: string;
 }
 
 export interface FormApi {
-  /** Throws Problem for every status but 2xx. */
+  /** Throws Problem for every status other than 2xx. */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
 }
