@@ -1,5 +1,5 @@
-// Tests how a request reaches a form: whose form is found, how long a deleted form is gone, and which saves are refused
-// before their body is read. Forms and configurations are kept in memory.
+// Tests how a request reaches a form: whose form is found, for how long a deleted form gets 410, and which saves are
+// refused before their body is read. Forms and configurations are kept in memory.
 import { describe, expect, it } from 'vitest';
 import { createExchange, type ExchangeOptions, refusal } from '../../../test/support/express-exchange.ts';
 import type { Lookup } from '../../platform/configuration.ts';
