@@ -1,5 +1,5 @@
-// Reads of a register's entries without a token: who may read, how responses are cached, and how often an address may
-// read.
+// Tests reads of a register's entries without a token: who may read, how responses are cached, and how often an address
+// may read.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';

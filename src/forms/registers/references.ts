@@ -42,7 +42,7 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
     retryAfterSeconds: 5,
   });
 
-  /** Returns the references for which `matches` is true for the name of the register. */
+  /** Returns the references to registers whose names `matches` accepts. */
   async function search(context: CallContext, matches: (name: string) => boolean): Promise<References> {
     const release = await queue.take({ tenant: context.tenantId, member: '' });
     try {

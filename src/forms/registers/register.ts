@@ -107,7 +107,7 @@ const maxBodyBytes = 1_048_576;
 /** The bytes that a write adds to the entries. */
 const wrappingBytes = sizeOf({ operation: 'REPLACE', configuration: '' }) - 2;
 
-/** False for entries within their limit that exceed the configuration service's limit once they are wrapped. */
+/** True if the body of the write, with what it adds to the entries, is within the configuration service's limit. */
 export function fitsIntoBody(entries: readonly unknown[]): boolean {
   return sizeOf(entries) + wrappingBytes <= maxBodyBytes;
 }
