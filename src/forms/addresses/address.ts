@@ -20,7 +20,7 @@ export function createAddressHashes(secret: string) {
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
 
   return {
-    /** Identifies the key. */
+    /** Identifies the key of the HMACs, so that a change of the key is noticed. */
     keyId: hash('applicant-address-key'),
 
     one: hashOf,

@@ -1,6 +1,6 @@
-// What the intake application itself stores: counts of created drafts, codes that a browser has used, and the last save
-// of a form. It does not read the tables of forms; an intake application outside the form service would have its own
-// database.
+// Stores the data of the intake application itself: counts of created drafts, codes that a browser has used, and the
+// last save of a form. It does not read the tables of forms; an intake application outside the form service would have
+// its own database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
 /** A limit of created drafts for one key, such as a client network. */

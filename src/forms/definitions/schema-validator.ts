@@ -1,6 +1,6 @@
 // Checks data schemas, and validates form data against them, in workers with limits that tenants share fairly. If a
-// schema takes too much time or memory, validation of that form fails. After three such forms, the schema is suspended,
-// and the problem says until when.
+// schema takes too much time or memory, the validation of the form fails. After three such forms, the schema is
+// suspended, and the problem says until when.
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';

@@ -1,5 +1,5 @@
-// The records of the reconciler's runs, which contain only counts and times. Runs write them, and the form service
-// reads them.
+// Writes and reads the records of the reconciler's runs, which contain only counts and times. Runs write the records,
+// and the form service reads them.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Retention } from './expiry.ts';
 

@@ -32,7 +32,7 @@ interface World {
   definitions?: Record<string, object>;
 }
 
-/** Creates the access to at most one form. `reads` collects the options of the reads of the definitions. */
+/** Creates access to at most one form. `reads` collects the options with which definitions were read. */
 function createWorld({ form, deleted, definitions = { permit: { applicantRoles: ['visitor'] } } }: World) {
   const reads: (Lookup | undefined)[] = [];
   const isMine = ({ tenantId, formId: id }: FormKey) => tenantId === demo.id && id === formId;
@@ -62,7 +62,7 @@ describe('a form', () => {
   it('is found in the caller’s tenant, with the role in which the caller performs the action', async () => {
     const { access, reads } = createWorld({ form });
     expect(await access.authorize('update-data', request(creator))).toEqual({ form, role: 'applicant' });
-    // The definition's roles decide, so it must be recent.
+    // The roles in the definition decide, so the definition must be recent.
     expect(reads).toEqual([{ permission: true }]);
   });
 

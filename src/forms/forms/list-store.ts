@@ -5,7 +5,7 @@ import type { Form } from './form.ts';
 import { formColumns } from './store.ts';
 
 /**
- * The columns that can be filtered by a range of times. The name of each criterion begins with a key, as in
+ * The columns that can be filtered by a range of times. The name of a criterion begins with a key of this object, as in
  * `lockedAfter`.
  */
 const ranges = {

@@ -1,5 +1,5 @@
-// Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the
-// idempotency record, so that a crash leaves all of them or none.
+// Finds and changes one form of a tenant. Each change is one statement that also writes its outbox row and its
+// idempotency record, if it has any, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import { deletionFacts, deletionSql } from '../expiry/deletion.ts';

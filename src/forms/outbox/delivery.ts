@@ -165,7 +165,7 @@ const patience = 3 * 86_400_000;
 
 /**
  * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
- * service. If it cannot tell, relies on the estimate. Undefined if the subscriber can be removed now.
+ * service, and relies on the estimate if the service cannot tell. Undefined if the subscriber can be removed now.
  */
 async function noticesUntil(
   { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },

@@ -16,7 +16,7 @@ import type { OutboxRow } from './outbox.ts';
  */
 export type FailureSide = 'service' | 'row';
 
-/** A delivery that did not end in time. */
+/** The error of a delivery that did not end in time. */
 export class DeadlineError extends Error {
   constructor() {
     super('The delivery did not end in time.');

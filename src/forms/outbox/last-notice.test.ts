@@ -146,7 +146,7 @@ describe('a service that cannot say whether it has sent a notice', () => {
     await pass(5_000 * eventTime - 8 * hour + 15 * minute, 2 * hour);
     expect(service.counts).toMatchObject({ sent: 5_000, lost: 0 });
     expect([...service.subscribers]).toEqual([`s-${form}`]);
-    // Each removal asks when it is due, and once more at the estimated time.
+    // Each removal asks the service when the removal is due, and once more at the estimated time.
     expect(service.counts.asked).toBeLessThanOrEqual(10_000);
     expect((await database.pool.query('SELECT FROM outbox WHERE refusals > 0 OR attempts > 2')).rowCount).toBe(0);
   });

@@ -37,7 +37,7 @@ async function open(name: string, anonymousRead: boolean): Promise<void> {
   await letSee();
 }
 
-/** Advances the clock beyond the cache's lifetime. */
+/** Advances the clock beyond the cache's lifetime, so that changes become visible. */
 async function letSee(): Promise<void> {
   now += 6 * minutes;
 }

@@ -99,7 +99,7 @@ describe('At most 10,000 entries and 1 MiB', () => {
     expect(response.status).toBe(400);
     expect(response.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
     expect((await api.request('POST', '', { body })).status).toBe(413);
-    // The configuration service gets {"operation":"REPLACE","configuration":…}, which may be 1 MiB too.
+    // The configuration service gets {"operation":"REPLACE","configuration":…}. This body, too, may have at most 1 MiB.
     const wrapping = JSON.stringify({ operation: 'REPLACE', configuration: '' }).length - 2;
     for (const length of [1_048_576 - 4, 1_048_576 - 3 - wrapping]) {
       const wrapped = { ...body, entries: ['x'.repeat(length)] };

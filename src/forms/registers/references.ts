@@ -1,4 +1,5 @@
-// Finds where form definitions refer to registers: a register's URN as a text anywhere in the UI schema.
+// Finds where form definitions refer to registers. A reference is a text anywhere in the UI schema that is a register's
+// URN.
 import type { Configuration } from '../../platform/configuration.ts';
 import { jsonPointer } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
