@@ -1,4 +1,4 @@
-// The form service's configuration: its defaults, and the error that lists all invalid settings.
+// Tests the form service's configuration: its defaults, and the error that lists all invalid settings.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../service/operations/config.ts';
 import { configSchema } from './config.ts';

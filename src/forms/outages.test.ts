@@ -1,4 +1,4 @@
-// Outages of the form service's dependencies: checks its responses, and its recovery without a restart.
+// Checks the responses of the form service during outages of its dependencies, and its recovery without a restart.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';

@@ -12,12 +12,15 @@ export function createAddressHashes(secret: string) {
   const hash = (...parts: string[]) =>
     createHmac('sha256', secret).update(parts.join('\0')).digest().subarray(0, hashBytes);
 
-  /** The budgets for codes hash the same address differently, because the rows of budgets outlive a form. */
+  /**
+   * Differs from the hash of the same address in `codes/code.ts`, so that rows of code budgets, which outlive a form,
+   * cannot be matched with the index.
+   */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
 
   return {
-    /** Identifies the key. */
+    /** Identifies the key of the HMACs, so that a change of the key is noticed. */
     keyId: hash('applicant-address-key'),
 
     one: hashOf,

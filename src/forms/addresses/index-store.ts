@@ -26,7 +26,7 @@ export interface WalkOptions {
 
 export type AddressIndexStore = ReturnType<typeof createAddressIndexStore>;
 
-/** Restarts the index from the beginning if it was built under another key. Returns true if it did. */
+/** Restarts the index from the beginning if it was built under another key. Otherwise, updates no row. */
 const claimSql = `
 UPDATE address_index SET key_id = $1, position = DEFAULT, complete = false, next_walk = DEFAULT
 WHERE key_id IS DISTINCT FROM $1`;
@@ -34,7 +34,7 @@ WHERE key_id IS DISTINCT FROM $1`;
 const dueSql = `
 SELECT position FROM address_index WHERE key_id = $1 AND next_walk <= $2 FOR UPDATE SKIP LOCKED`;
 
-// FOR KEY SHARE waits for deletions only, and prevents the deletion of the forms until their rows are written.
+// FOR KEY SHARE waits only for deletions, and prevents the deletion of these forms until their addresses are written.
 const formsSql = `
 SELECT id, tenant_id AS "tenantId", applicant -> 'channels' AS channels FROM forms
 WHERE id > $1 ORDER BY id LIMIT $2 FOR KEY SHARE`;
@@ -76,7 +76,7 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
   return {
     /**
      * Makes this process's key the key of the index. The pod that started last decides, so rotating the key takes no
-     * further step.
+     * further step. Returns true if the index restarts under the new key.
      */
     async claim(): Promise<boolean> {
       return (await pool.query(claimSql, [hashes.keyId])).rowCount === 1;

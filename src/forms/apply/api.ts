@@ -1,6 +1,6 @@
 // Calls the public API of the form service with the token of the intake application's own account. It passes problems
-// of the API on, and turns failures of the account and of the connection into 502, 503 and 504. It logs no URL, token,
-// code or body.
+// of the API on, and turns a failed connection, a refused account and a timeout into 502, 503 and 504. It logs no URL,
+// token, code or body.
 import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
@@ -29,12 +29,12 @@ export interface ApiCall {
 export interface ApiAnswer {
   status: number;
   etag: string | undefined;
-  /** JSON text; empty without a body. */
+  /** JSON text; empty if the response has no body. */
   text: string;
 }
 
 export interface FormApi {
-  /** Throws Problem for every status but 2xx. */
+  /** Throws Problem for every status from 400 on. */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// What the routes of the intake application need.
+// The dependencies and limits of the routes of the intake application.
 import type { Clock } from '../../service/clock.ts';
 import type { RateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -10,7 +10,7 @@ import type { ApplyGuards } from './guards.ts';
 import type { ApplyHashes } from './hashes.ts';
 import type { ApplyStore } from './store.ts';
 
-/** Drafts that may be created in a window. */
+/** Maximum numbers of drafts that may be created in a window of time. */
 export interface DraftLimits {
   /** For one client address, and for one email address. */
   perAddress: number;

@@ -1,5 +1,5 @@
-// The intake application over HTTP, with two browsers, the real identity provider and real mail. Tests that nothing but
-// the cookie of a browser that created the form, or entered a code for it, opens a form.
+// Tests the intake application over HTTP, with two browsers, the real identity provider and real mail. Only the cookie
+// of a browser that created a form or entered a code for it gives access to the form.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
@@ -15,7 +15,7 @@ const browser = () => apply.browser();
 const data = (page: ApplicantBrowser, id: string) => page.ask('GET', `/forms/${id}/data`);
 const refusal = 'urn:formgate:problem:code-entry-required';
 
-/** A draft with data that another browser created. */
+/** Creates a draft with data in another browser. */
 async function draftOfAnother() {
   const owner = browser();
   const { id, etag, email } = await owner.start();
@@ -33,7 +33,7 @@ describe('the applicant’s path', () => {
     });
     const { id, etag, email } = await first.start();
     await first.save(id, { name: 'Ana' }, etag);
-    // The browser that created the form can save, but it, too, can read only after a code was entered in it.
+    // The browser that created the form can save. Like any other, it can read only after a code was entered in it.
     expect(await data(first, id)).toMatchObject({ status: 401, body: { type: refusal } });
 
     const second = browser();

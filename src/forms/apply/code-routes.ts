@@ -11,7 +11,7 @@ import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } fro
 
 const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
 
-/** Problems that callers must not see: they reveal that a form does not exist, was deleted or is no longer a draft. */
+/** Problems that callers must not see, because they reveal whether a form exists, and its status. */
 const hidden = new Set(['not-found', 'forbidden', 'gone', 'form-locked', 'form-not-draft', 'no-channel', 'conflict']);
 
 export function sendCodeRoute(options: ApplyRoutesOptions): Route {

@@ -1,6 +1,6 @@
 // The cookies of the intake application. The cookie of a form proves that this browser created the form or entered a
 // code for it. It is encrypted, so it can hold the code of an open read session. The cookie of the browser is a random
-// id, which ties codes and retries to one browser. Both end when the browser is closed.
+// id, which ties codes and retries to one browser. Both cookies end when the browser is closed.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
@@ -43,7 +43,10 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
     }
   }
 
-  /** Removes the cookies beyond the most recent ones. A cookie that cannot be opened counts as the oldest. */
+  /**
+   * Removes the oldest form cookies if there are more than {@link mostForms}. A cookie that cannot be opened counts as
+   * the oldest.
+   */
   function removeOldest(request: Request, response: Response, besides: string): void {
     const prefix = prefixOf(response);
     const found = cookiePairs(request.headers.cookie ?? '')

@@ -1,5 +1,5 @@
-// What a page needs before there is a form: the definition, and the registers behind its choice controls. Anyone may
-// read both.
+// Routes that return what a page needs before a form exists: the definition, and the registers behind its choice
+// controls. Anyone may read both.
 import { LRUCache } from 'lru-cache';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -1,4 +1,4 @@
-// Accepts a file for a question of a form that this browser has opened.
+// Uploads a file for a question of a form that this browser has opened.
 import { z } from 'zod';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
 import { type Route, route } from '../../service/http/http-app.ts';

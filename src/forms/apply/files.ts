@@ -28,7 +28,9 @@ export interface NewFile {
 export interface FileUpload {
   /** False if the directory has no file service. Throws PlatformError if the directory fails. */
   isAvailable(): Promise<boolean>;
-  /** Throws Problem `no-file-service`, or a Problem with status 400, 502 or 504. */
+  /**
+   * Throws Problem `no-file-service`, a Problem with status 400, 502 or 504, or PlatformError if the directory fails.
+   */
   upload(file: NewFile): Promise<UploadedFile>;
 }
 

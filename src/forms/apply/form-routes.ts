@@ -1,5 +1,5 @@
 // Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has
-// access. It gets the cookie when it starts the form, or when the applicant enters a code.
+// access. A browser gets the cookie when it starts the form, or when the applicant enters a code in it.
 
 import type { Request, Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
@@ -73,8 +73,8 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
 }
 
 /**
- * The ETag of a form that nobody has saved. A retry of `start` after a save gets this ETag too, and the next save gets
- * 412.
+ * The ETag of a form that nobody has saved. A retry of the start also returns this ETag, even if the form was saved in
+ * between; the next save then gets 412.
  */
 const firstTag = entityTag('1');
 

@@ -1,4 +1,4 @@
-// HMACs and digests under which the intake application stores what it must recognise later.
+// Computes the HMACs and digests with which the intake application recognises values without storing them.
 import { createHash } from 'node:crypto';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 

@@ -1,4 +1,4 @@
-// The limits of the intake application, and outages of what it calls.
+// Tests the limits of the intake application, and outages of the services that it calls.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findFreePort } from '../../../dev/listen.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
       APPLY_REQUEST_LIMIT: '200',
     }),
   });
-  // Drafts are counted by the hours of the clock. None of these ends while a test counts.
+  // Drafts are counted per clock hour. The clock is set to half past, so that no hour ends during a test.
   apply.forms.advance(90 * minute - (apply.forms.now().getTime() % (60 * minute)));
 });
 afterAll(async () => {

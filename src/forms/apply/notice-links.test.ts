@@ -1,5 +1,5 @@
-// The links of the warning mail, in a real browser and with real mail. Tests that opening a link changes nothing, that a
-// mail scanner with scripts that presses every button destroys nothing, and that a deletion takes a code.
+// Tests the links of the warning mail in a real browser and with real mail: opening a link changes nothing, a mail
+// scanner that runs scripts and presses every button deletes nothing, and a deletion requires a code.
 import { randomUUID } from 'node:crypto';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -40,7 +40,7 @@ describe('the warning mail', () => {
     const { mail, keep, remove, id } = await warned('fr');
     expect(mail.subject).toBe('Votre brouillon « Permit » sera bientôt verrouillé');
     expect(mail.html).toMatch(/^<!doctype html>\s*<html lang="fr">/);
-    // The notification service of the real platform knows only the format of a date, and no language.
+    // The notification service of the public platform applies the format of a date, but ignores the language.
     const date = isReferenceRun ? String.raw`\d{4}-\d\d-\d\d[.,]` : String.raw`\d+ \S+ \d{4}`;
     expect(mail.text).toMatch(new RegExp(`verrouillé le ${date}`));
     expect(mail.text).toMatch(new RegExp(`supprimé le ${date}`));
@@ -62,7 +62,7 @@ describe('a mail scanner that opens the links and presses every button', () => {
     expect(await rowOf(id)).toEqual(before);
     const context = await chromium.newContext();
     const page = await context.newPage();
-    // Which button to press on each page that follows.
+    // For each link, the index of the button to press on each page.
     for (const [link, presses] of [
       [keep, [0]],
       [remove, [0, 0]],

@@ -1,6 +1,6 @@
-// The links of the warning mail. Opening a link shows a page and changes nothing. No script presses the page's button.
-// `keep` extends the life of a draft. `delete` also requires a code, because mail scanners press buttons, and because
-// people other than the applicant may read the event that contains the link.
+// Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. No script presses the
+// page's button. `keep` extends the life of a draft. `delete` also requires a code, because mail scanners press
+// buttons, and because people other than the applicant may read the event that contains the link.
 import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-// The settings of the intake application for the applicant's pages. It is off unless it has an account.
+// The settings of the intake application, which serves the applicant's pages. It is off unless it has an account.
 import { z } from 'zod';
 import { keyRingProblem } from '../../service/keys/key-ring.ts';
 import { httpUrl, integer, secret } from '../../service/operations/config.ts';

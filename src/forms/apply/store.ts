@@ -1,6 +1,6 @@
-// What the intake application itself stores: counts of created drafts, codes that a browser has used, and the last save
-// of a form. It does not read the tables of forms; an intake application outside the form service would have its own
-// database.
+// Stores the data of the intake application itself: counts of created drafts, codes that a browser has used, and the
+// last save of a form. It does not read the tables of forms; an intake application outside the form service would have
+// its own database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
 /** A limit of created drafts for one key, such as a client network. */
@@ -32,14 +32,14 @@ export type ApplyStore = ReturnType<typeof createApplyStore>;
 
 /** Milliseconds after which codes and saves are removed. */
 const kept = 60 * 60_000;
-/** Number of old rows that a statement removes: more than it adds, so that the tables stay small. */
+/** Number of old rows that a statement removes. It adds fewer, so the tables stay small. */
 const removedAtOnce = 10;
 
 const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts towards all limits, unless one of them is already known to be used up. Rows are locked in one order, so that
+// Counts a draft towards all limits, unless one of them is already used up. Rows are locked in a fixed order, so that
 // concurrent creates do not deadlock.
 const countSql = `
 WITH wanted AS (

@@ -3,8 +3,8 @@ import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
 /**
- * `sent`: the notification service accepted the code. `not-sent`: it did not. `verified`: the code was correct.
- * `rejected`: it was wrong, expired or used, or too many were tried.
+ * `sent`: the notification service accepted the code. `not-sent`: the code could not be sent. `verified`: the code was
+ * correct. `rejected`: the code was wrong, expired or used, or too many codes were tried.
  */
 export const codeOutcomes = ['sent', 'not-sent', 'verified', 'rejected'] as const;
 export type CodeOutcome = (typeof codeOutcomes)[number];

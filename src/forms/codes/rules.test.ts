@@ -1,4 +1,5 @@
-// Rules of codes that hold with any implementation of the notification service, and the lifetime and channel of codes.
+// Tests the rules of codes that hold with any implementation of the notification service, and the lifetime and channel
+// of codes.
 import { request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';

@@ -1,4 +1,5 @@
-// Tests the budget of sends in the database, and how attempts, sends and deletions of the same form wait for each other.
+// Tests the budget of sends in the database, and how attempts, sends and deletions of the same form wait for each
+// other.
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {

@@ -74,7 +74,7 @@ export function createCodeStore(pool: SharedPool) {
     settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
 
-    /** Keeps an attempt whose code may have been checked. It counts, and its code may be tried again. */
+    /** Keeps an attempt whose code may have been checked. The attempt counts, and its code may be tried again. */
     async leaveUndecided(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);
     },
@@ -114,7 +114,7 @@ interface AttemptRow {
   wrong: boolean;
   of_form: boolean;
   of_address: boolean;
-  /** The id, if this is an attempt of the same form and code whose outcome is unknown. */
+  /** The attempt's id if it was for the same form and code, and its outcome is unknown; null otherwise. */
   repeatable: string | null;
   same: boolean;
 }
@@ -191,7 +191,9 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
   return { id: idOf(inserted) };
 }
 
-/** Returns the id of the inserted row. Without a row, the form was deleted after it was read. */
+/**
+ * Returns the id of the inserted row. Throws Problem `gone` if there is none: the form was deleted after it was read.
+ */
 function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
   if (!rows[0]) throw new Problem('gone', 'The form was deleted.');
   return rows[0].id;
@@ -205,7 +207,8 @@ function before(moment: Date, milliseconds: number): Date {
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
 /**
- * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 when unfinished attempts become abandoned.
+ * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 a minute ago: unfinished attempts that began
+ * by then are abandoned.
  */
 const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,

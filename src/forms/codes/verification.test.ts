@@ -1,4 +1,5 @@
-// Tests how a code is verified: which answers of the notification service count, who may use a code, and for how long.
+// Tests how a code is verified: which responses of the notification service count, who may use a code, and for how
+// long.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type CodeWorld,
@@ -25,7 +26,7 @@ const verify = ({ verify }: Pick<Verification, 'verify'>, form: Form, code: stri
   problemOf(verify({ form, code, account }));
 const slug = async (...args: Parameters<typeof verify>) => (await verify(...args))?.slug ?? 'right';
 
-/** Counts the attempts of a form that count as wrong, undecided or unfinished. */
+/** Returns the stored attempts of a form. Each is wrong, undecided or unfinished. */
 async function attemptsOf(form: Form) {
   const sql = 'SELECT wrong, undecided FROM code_attempts WHERE form_id = $1 ORDER BY id';
   return (await world.pool.query(sql, [form.id])).rows;

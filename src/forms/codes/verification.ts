@@ -33,7 +33,9 @@ export interface VerificationOptions {
 
 export type Verification = ReturnType<typeof createVerification>;
 
-/** Maximum number of polls while a concurrent request checks the same code. Together they take longer than a check. */
+/**
+ * Maximum number of polls while a concurrent request checks the same code. All polls together take longer than a check.
+ */
 const mostPolls = 45;
 /** Milliseconds between two polls: doubles from `first` up to `longest`. */
 const pause = { first: 25, longest: 500 };

@@ -1,4 +1,4 @@
-// Tests the list of form definitions and the reading of one: what they contain, and who may ask.
+// Tests the routes that list form definitions and read one: what they return, and who may call them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configure, permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { type Answered, call, roleToken } from '../../../test/support/platform.ts';

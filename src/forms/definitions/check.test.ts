@@ -1,4 +1,4 @@
-// POST /form/v1/definitions/check: what is found in definitions, where, and who may ask.
+// Tests POST /form/v1/definitions/check: which problems it reports, with which pointers, and who may call it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -278,7 +278,7 @@ describe('the limits of a check', () => {
   it('are 60 checks a minute for each caller', async () => {
     const token = await forms.tokenWith({ roles: ['form-admin'], subject: 'eager' });
     const statuses: number[] = [];
-    // A minute may end meanwhile; then the second one has more than 60 checks.
+    // If a minute ends during the loop, the limit is reached in the next one.
     while (statuses.length < 122 && statuses.at(-1) !== 429) statuses.push((await ask([], token)).status);
     expect(statuses.length).toBeGreaterThan(60);
     expect([...new Set(statuses)]).toEqual([400, 429]);

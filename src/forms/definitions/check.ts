@@ -37,7 +37,7 @@ interface Context {
 const listed = 100;
 
 export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
-  /** Reports a role or register as missing only if the service says so. Throws if the service fails. */
+  /** Reports a role or register as missing only if the configuration service says so. Throws if that service fails. */
   async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
     const owners = [{ core: true } as const, context];
     const documents = owners.map((owner) => configuration.latest('platform', 'tenant-service', owner));

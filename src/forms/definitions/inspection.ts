@@ -9,7 +9,7 @@ import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
 
 /** Pointers are relative to the definition. */
 export interface SchemaNotes {
-  /** Forms with this definition cannot be submitted. */
+  /** No form can be created or submitted with this definition. */
   errors: FieldError[];
   /** The definition can be used, but applicants would run into an error. */
   warnings: FieldError[];

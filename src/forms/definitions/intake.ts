@@ -1,4 +1,5 @@
-// The windows in which a form definition takes applications. Pure functions only.
+// Parses the windows in which forms of a definition can be created and submitted, and finds the open or nearest window.
+// Pure functions only.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 

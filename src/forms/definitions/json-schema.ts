@@ -87,7 +87,7 @@ export function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: Compil
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
   for (const error of errors ?? []) {
-    // Skipped, because the errors of the branch that `if` chose are listed.
+    // The error of `if` itself is skipped, because the errors of the branch that it chose are listed.
     if (error.keyword === 'if') continue;
     const { pointer, detail } = describeError(error);
     found.set(`${pointer}\0${detail}`, { pointer: `/data${pointer}`, detail });

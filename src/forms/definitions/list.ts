@@ -18,9 +18,9 @@ export interface ListedDefinition {
 }
 
 /**
- * Number of definitions on a page. A definition has up to a megabyte. If a page is too large for one response, smaller
- * pages are read. The client rejects such a response, and the public platform's service responds with 500 beyond 16
- * MiB.
+ * Number of definitions on a page. A definition has up to a megabyte. If a page does not fit into one response, smaller
+ * pages are read: the client rejects an oversized response, and the public platform's service responds with 500 beyond
+ * 16 MiB.
  */
 const largestPage = 32;
 

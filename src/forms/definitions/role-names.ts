@@ -1,5 +1,5 @@
-// Checks the roles that a form definition names. Only roles of platform services are registered. Which realm roles and
-// roles of other clients exist is known only to the identity provider.
+// Checks the names of roles in a form definition. Only roles of platform services are registered, so only these are
+// looked up. Only the identity provider knows the realm roles and the roles of other clients.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { FormDefinition } from './definition.ts';

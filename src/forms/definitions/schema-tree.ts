@@ -1,5 +1,5 @@
-// Visits the subschemas of a JSON Schema. Which members contain schemas is the same in draft 4 to 2020-12, except that
-// later drafts add keywords.
+// Visits the subschemas of a JSON Schema. The same members contain schemas in draft 4 to 2020-12; later drafts only add
+// keywords.
 import { isObject } from '../../service/json-value.ts';
 
 export type SchemaObject = Record<string, unknown>;
@@ -8,8 +8,8 @@ export interface SchemaPlace {
   /** Member names and array indexes from the root. */
   path: readonly string[];
   /**
-   * True if every value at this place must match the schema, regardless of the rest of the schema: no `if`, `not` or
-   * `anyOf` is above it.
+   * True only if every value at this place must match the schema, regardless of the rest of the schema. False below any
+   * condition or combination, such as `if`, `not`, `anyOf` or `allOf`.
    */
   isUnconditional: boolean;
 }

@@ -1,5 +1,5 @@
-// Validation in limited workers: the findings of valid and broken schemas. schema-validator-hostile.test.ts tests
-// hostile schemas.
+// Tests the validation in limited workers: the findings of valid and broken schemas. schema-validator-hostile.test.ts
+// tests hostile schemas.
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { systemClock } from '../../service/clock.ts';

@@ -1,6 +1,6 @@
 // Checks data schemas, and validates form data against them, in workers with limits that tenants share fairly. If a
-// schema takes too much time or memory, validation of that form fails. After three such forms, the schema is suspended,
-// and the problem says until when.
+// schema takes too much time or memory, the validation of the form fails. After three such forms, the schema is
+// suspended, and the problem says until when.
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
@@ -94,7 +94,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     /**
      * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be
      * submitted. Remembers the result, because every create of a form calls this function; concurrent calls share one
-     * check. A schema that could not be checked is checked again.
+     * check. If the check itself fails, the next call repeats it.
      */
     async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
       const key = keyOf(tenantId, definition);
@@ -117,7 +117,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   };
 }
 
-/** Names the form for which a schema is used. A schema is suspended if it fails for several forms. */
+/** Identifies the form for which a schema is used, because a schema is suspended only if it fails for several forms. */
 interface FormOfSchema {
   tenantId: string;
   formId: string;
@@ -180,8 +180,8 @@ const longestMs = 3_600_000;
 
 /**
  * Suspends a schema after it exceeded its limits for three different forms. The first suspension lasts 60 s; each
- * further excess doubles that, up to an hour. A success clears the schema's record. Each process keeps records of its
- * own validations, for a bounded number of schemas.
+ * further excess doubles the duration, up to an hour. A success clears the schema's record. Each process keeps records
+ * of its own validations, for a bounded number of schemas.
  */
 function createSuspensions(clock: Clock) {
   const records = new LRUCache<string, Entry>({ max: 10_000 });

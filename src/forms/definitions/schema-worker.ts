@@ -43,7 +43,7 @@ interface CompiledSchema {
 /** Milliseconds for collecting errors after the first. */
 const collectMs = 500;
 
-/** `maxSize` limits the length of the schemas' JSON text. Compiled, they take about 20 times as much memory. */
+/** `maxSize` limits the length of the schemas' JSON text. Compiled schemas take about 20 times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | Unusable>({ max: 100, maxSize: 1_000_000 });
 
 serveJobs<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>((job, tools) => {

@@ -1,4 +1,4 @@
-// The request and response schemas of the check of form definitions.
+// The request and response schemas of the routes that check, list and read form definitions.
 import { z } from 'zod';
 import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern } from './definition.ts';

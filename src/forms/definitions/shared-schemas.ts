@@ -10,7 +10,7 @@ export function addSharedSchemas(ajv: Ajv): void {
     // The shared schemas are written in draft 7, but use only keywords that have the same meaning in all drafts.
     const isValidated = false;
     ajv.addSchema(schema, undefined, undefined, isValidated);
-    // A reference may be relative.
+    // A relative reference names only the file.
     ajv.addSchema(schema, fileName(schema.$id), undefined, isValidated);
   }
 }
@@ -20,7 +20,7 @@ export function sharedSchema(name: string): Record<string, unknown> | undefined 
   return schemas.find(({ $id }) => name === $id || name === fileName($id));
 }
 
-/** True if the reference is to one of the shared schemas; the part of the schema that it names may still be missing. */
+/** True if the reference names one of the shared schemas, even if its fragment names a part that does not exist. */
 export function isSharedSchema(reference: string): boolean {
   return sharedSchema(reference.split('#')[0] ?? '') !== undefined;
 }

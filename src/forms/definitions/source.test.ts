@@ -1,9 +1,9 @@
-// Where definitions are read from, and how they are parsed.
+// Tests where definitions are read from, and how they are parsed.
 import { describe, expect, it } from 'vitest';
 import { parseDefinition } from './definition.ts';
 import { createDefinitionSource } from './source.ts';
 
-/** Configurations by `namespace:name`. */
+/** Creates a source that reads these configurations, which are given by `namespace:name`. */
 function sourceOf(configurations: Record<string, unknown>) {
   const asked: string[] = [];
   const source = createDefinitionSource({

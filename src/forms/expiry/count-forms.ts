@@ -1,6 +1,6 @@
-// Counts the forms by status for a metric. The statement reads an index of all forms. A run therefore counts only once,
-// outside of the transactions that hold the lease. The count ends after 18 seconds at most, because the pool closes a
-// connection that is silent for 20 seconds.
+// Counts the forms by status for a metric. The statement reads an index of all forms, so a run counts only once,
+// and outside of the transactions that hold the lease. The count ends after 18 seconds at most, because the pool closes
+// a connection that is silent for 20 seconds.
 import type pg from 'pg';
 import type { Logger } from '../../service/operations/log.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';

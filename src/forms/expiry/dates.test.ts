@@ -16,7 +16,10 @@ const form = (changes: Partial<Form> = {}): Form => ({
   ...changes,
 });
 
-/** Knows the definitions `permit` and `licence`. `asked` collects the definitions that were asked for. */
+/**
+ * Creates dates for forms of the definitions `permit` and `licence`. `asked` collects the ids of the definitions that
+ * were looked up.
+ */
 function createDates() {
   const asked: string[] = [];
   const periods: Record<string, number> = { permit: 15, licence: 30 };

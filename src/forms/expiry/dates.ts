@@ -25,7 +25,7 @@ export interface ExpiryDatesOptions {
 const day = 86_400_000;
 /** Used until the first run of the reconciler, which records the defaults of its settings. */
 const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
-/** Milliseconds for which the default periods are not read again. They change when an operator changes settings. */
+/** Milliseconds for which the default periods are cached. They change only when an operator changes the settings. */
 const freshFor = 60_000;
 const never: ExpiryDates = { lockOn: null, deleteOn: null };
 

@@ -28,7 +28,8 @@ const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND 
  * statement must write `form-deleted` with {@link deletionFacts}.
  *
  * The quarantined outbox rows of a deleted form are dropped, except `subscribe`. That row becomes due again: the
- * notification service may already have a subscriber for the form, and the request differs once the form's row is gone.
+ * notification service may already have a subscriber for the form, and may now accept the request, which no longer
+ * contains the applicant's address.
  */
 export const deletionSql = (now: string) => `
 gone AS (

@@ -45,9 +45,9 @@ export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): 
 }
 
 /**
- * Number of sequences to skip. Without this, the restored database would number its next events like those that
- * followed the backup. A consumer would take an event with a used key for a repetition, and ignore it. No installation
- * writes this many events between two backups.
+ * Number of sequences to skip. Without this, the restored database would give its next events the numbers of the events
+ * that followed the backup. A consumer would take an event with a used key for a duplicate, and ignore it. No
+ * installation writes this many events between two backups.
  */
 const skipped = 1_000_000_000;
 
@@ -61,8 +61,8 @@ export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
   await db.query(skipSql);
 }
 
-// A row keeps its number, so that consumers recognise the event. If the form service ran between the restore and this
-// statement, another row may already have that number.
+// A `form-deleted` row keeps its number, so that consumers recognise the event. It gets a new number if another row
+// already has that number, because the form service ran between the restore and this statement.
 const eraseSql = `
 WITH listed AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS l ("formId" uuid, "tenantId" text, "definitionId" text,
@@ -84,7 +84,9 @@ WITH listed AS MATERIALIZED (
 )
 SELECT id FROM gone`;
 
-/** Keeps one entry for each form, with its sequence if any entry has it: a later export may lack it. */
+/**
+ * Keeps one entry for each form, if possible one with a sequence: exports lack the sequence after the row was purged.
+ */
 export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   const kept = new Map<string, Erasure>();
   for (const erasure of erasures) {
@@ -94,7 +96,10 @@ export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   return [...kept.values()];
 }
 
-/** Deletes the forms that exist, in one statement. Returns how many. Each form may be in the list only once. */
+/**
+ * Deletes the listed forms that exist, in one statement, and returns their number. Each form may be in the list only
+ * once.
+ */
 export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
   return (await db.query(eraseSql, [JSON.stringify(erasures), now])).rowCount ?? 0;
 }

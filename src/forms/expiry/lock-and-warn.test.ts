@@ -163,7 +163,7 @@ describe('batches', () => {
   });
 
   it('write the trace of the run to the outbox', async () => {
-    // The quote shows that the text is escaped.
+    // The quote at the end checks that the text is escaped.
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'";
     const stages = { lock: await batches.add({ age: 16 * day }), warn: await batches.add({ age: 13 * day }) };
     for (const [stage, id] of Object.entries(stages) as ['lock' | 'warn', string][]) {

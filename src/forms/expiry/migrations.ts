@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 export const formMigrations = {
   directory: join(import.meta.dirname, '../migrations'),
-  // A statement waits at most 1 s for a lock. A save that waits for a locked form blocks a connection that all requests
-  // share.
+  // The migration sets this limit on the database role, so it applies to every statement: a save that waits for a
+  // locked form occupies a connection that all requests share.
   lockTimeout: '1s',
 };

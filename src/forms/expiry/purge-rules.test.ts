@@ -35,7 +35,7 @@ async function addForm(status = 'Draft'): Promise<string> {
   return id;
 }
 
-/** How a row of each table is written: the columns and values of a row whose age is $1. */
+/** For each table, its period and the statement that writes a row. The age of the row counts from the time $1. */
 const writers: [Exclude<Purge, 'outbox'>, period: number, sql: string][] = [
   ['tombstones', 30 * day, `INSERT INTO tombstones VALUES (gen_random_uuid(), 't', 'd', true, $1)`],
   [

@@ -1,4 +1,4 @@
-// Tests what the records of runs tell, and how forms are counted for them.
+// Tests what the records of runs contain, and how forms are counted for them.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
@@ -116,7 +116,7 @@ describe('the count of forms', () => {
     expect(await countForms({ pool, log, limit: 50 })).toBeUndefined();
     await blocker.query('ROLLBACK');
     blocker.release();
-    // The code of a statement that was cancelled, not that of a lock that stayed taken.
+    // 57014: the statement timeout cancelled the statement. A lock timeout would be 55P03.
     expect(lines()).toMatchObject([{ level: 'warn', msg: 'forms not counted', err: { code: '57014' } }]);
   });
 });

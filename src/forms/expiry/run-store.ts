@@ -1,5 +1,5 @@
-// The records of the reconciler's runs, which contain only counts and times. Runs write them, and the form service
-// reads them.
+// Writes and reads the records of the reconciler's runs, which contain only counts and times. Runs write the records,
+// and the form service reads them.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Retention } from './expiry.ts';
 
@@ -31,7 +31,7 @@ export interface RunRecord {
 /** A summary of all runs. */
 export interface RunHistory {
   last: RunRecord;
-  /** The end of the last run in which the expiry succeeded; null if none of the last runs included it. */
+  /** The end of the last run in which the expiry succeeded; null if none of the last 20 runs included the expiry. */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
   /** From the last run that read the resources. */
@@ -44,8 +44,8 @@ export interface RunHistory {
 }
 
 /**
- * Number of runs to search for a part. If none of them included the part, the part counts as turned off. Without this
- * limit, the last success of such a part would seem late forever.
+ * Number of latest runs that are searched for a part: the expiry, or the sync of core clients. A part that none of them
+ * included counts as turned off. Without this limit, its last success would seem late forever.
  */
 const lastRuns = 20;
 

@@ -71,8 +71,9 @@ const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
 /**
- * How a statement handles the outbox row of each changed form. `full` statements write the row. If Postgres rejects a
- * row, a `bare` statement changes only that form, which its last parameter names, and returns the row in `unwritten`.
+ * How a statement handles the outbox row of each changed form. `full` statements change a batch of forms and write
+ * their rows. If Postgres rejects a row, a `bare` statement changes only the row's form, which its last parameter
+ * names, and returns the row in `unwritten` instead of writing it.
  */
 interface Outbox {
   only(parameter: string): string;
@@ -144,7 +145,7 @@ const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecon
 
 /**
  * $8: a form that was last accessed before this time gets no warning, because it is due to be locked. $9, $10:
- * milliseconds from access to lock and from lock to deletion.
+ * milliseconds from the last access to the lock, and from the lock to the deletion.
  */
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (
@@ -218,7 +219,10 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
   AND f.status = '${status}' AND NOT f.held
   AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
 
-/** $1 tenants, $2 definitions, $3 times before which drafts are overdue, $4 milliseconds from access to lock. */
+/**
+ * $1 tenants, $2 definitions, $3 times before which drafts are overdue, $4 milliseconds from the last access to the
+ * lock.
+ */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::float8[]) AS p (tenant_id, definition_id, before, lock_after)

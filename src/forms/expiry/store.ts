@@ -70,7 +70,7 @@ export interface UnwrittenNotice {
 }
 
 export interface BareBatch extends Batch {
-  /** Contains the form if it was changed, else nothing. */
+  /** The form if it was changed; empty otherwise. */
   unwritten: UnwrittenNotice[];
 }
 

@@ -1,5 +1,5 @@
-// Tests how a request reaches a form: whose form is found, how long a deleted form is gone, and which saves are refused
-// before their body is read. Forms and configurations are kept in memory.
+// Tests how a request reaches a form: whose form is found, for how long a deleted form gets 410, and which saves are
+// refused before their body is read. Forms and configurations are kept in memory.
 import { describe, expect, it } from 'vitest';
 import { createExchange, type ExchangeOptions, refusal } from '../../../test/support/express-exchange.ts';
 import type { Lookup } from '../../platform/configuration.ts';
@@ -32,7 +32,7 @@ interface World {
   definitions?: Record<string, object>;
 }
 
-/** Creates the access to at most one form. `reads` collects the options of the reads of the definitions. */
+/** Creates access to at most one form. `reads` collects the options with which definitions were read. */
 function createWorld({ form, deleted, definitions = { permit: { applicantRoles: ['visitor'] } } }: World) {
   const reads: (Lookup | undefined)[] = [];
   const isMine = ({ tenantId, formId: id }: FormKey) => tenantId === demo.id && id === formId;
@@ -62,7 +62,7 @@ describe('a form', () => {
   it('is found in the caller’s tenant, with the role in which the caller performs the action', async () => {
     const { access, reads } = createWorld({ form });
     expect(await access.authorize('update-data', request(creator))).toEqual({ form, role: 'applicant' });
-    // The definition's roles decide, so it must be recent.
+    // The roles in the definition decide, so the definition must be recent.
     expect(reads).toEqual([{ permission: true }]);
   });
 

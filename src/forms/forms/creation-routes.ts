@@ -67,7 +67,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** A form that may be created if it also passes the last checks, those of `requireCreatable`. */
+/** A form that has passed all checks except those of `requireCreatable`. */
 interface Prepared {
   form: NewForm;
   claim: IdempotencyClaim | undefined;

@@ -104,7 +104,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
      * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created` or
      * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or
      * five within the hour. The mail of `form-submitted` counts, and is never suppressed. Returns false if no form was
-     * created, because the idempotency key was used or the creator has a form of the definition.
+     * created, because the idempotency key was used, or because the creator already has a form of the definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
       const { tenantId, id, created, onePerApplicant, noticeHashes, addressHashes } = form;

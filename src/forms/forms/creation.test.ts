@@ -1,4 +1,4 @@
-// Tests creates with form data that may be submitted at once, and the windows in which a definition takes applications.
+// Tests creates with form data, with and without an immediate submit, and the intake windows of a definition.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';

@@ -164,7 +164,10 @@ async function save(
   throw keepsChanging();
 }
 
-/** Returns the problems for which a submit would be rejected. Runs before the save: if it fails, nothing is saved. */
+/**
+ * Returns the problems for which a submit would be rejected. Runs before the save, so that nothing is saved if this
+ * function throws.
+ */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,
   formRequest: FormRequest,

@@ -54,7 +54,7 @@ export interface Form {
   held: boolean;
   /** Why an administrator holds the form. Null if it is not held, or no reason was given. */
   holdReason: string | null;
-  /** Null if it is not held. */
+  /** The administrator who holds the form. Null if it is not held. */
   heldBy: Person | null;
   /** Counts changes of form data and status. A bigint, as text. */
   revision: string;
@@ -100,7 +100,8 @@ export function addressAsProblem(text: string): string | undefined {
 }
 
 /**
- * Returns the stored form of an applicant. Emails are in lower case, because the notification service compares exactly.
+ * Returns an applicant as it is stored. Email addresses are in lower case, because the notification service compares
+ * them exactly.
  */
 export function normaliseApplicant({ addressAs, channels = [], language }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({

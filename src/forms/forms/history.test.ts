@@ -1,4 +1,4 @@
-// Tests what the history of a form tells, to whom, and that it tells nothing about persons.
+// Tests what the history of a form contains, who may read it, and that it identifies no person.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { formHistory } from './responses.ts';

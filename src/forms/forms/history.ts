@@ -1,10 +1,10 @@
-// The history of a form: what happened, when, and in which role. It contains no names, and no subjects of accounts. An
-// account has a pseudonym that is different in each form, so that histories cannot be linked.
+// Records and reads the history of a form: what happened, when, and in which role. It contains neither names nor
+// subjects of accounts. An account has a pseudonym that is different in each form, so that histories cannot be linked.
 import { createHmac } from 'node:crypto';
 import { operations } from './catalogue.ts';
 import type { Form } from './form.ts';
 
-/** What the expiry records. */
+/** The events that the expiry records. */
 export const expiryEvents = { warn: 'warned', lock: 'locked' } as const;
 
 const recorded = Object.values(operations).flatMap((entry) => ('recorded' in entry ? [entry.recorded] : []));
@@ -29,7 +29,7 @@ export interface HistoryEntry {
   time: Date;
   /** Null for events that happened before histories were kept. */
   role: string | null;
-  /** Null for the expiry, and if the role is null. */
+  /** Null for changes by the expiry, and if the role is null. */
   account: string | null;
 }
 

@@ -1,6 +1,6 @@
 // Idempotency keys: for 24 hours, a repeated request with the same key and body gets the first response again. A record
 // belongs to a tenant, an account and a route. It contains the key and the body only as HMACs. The statement that makes
-// the change writes the record, and the deletion of the form deletes it.
+// the change writes the record, and the deletion of the form deletes the record.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';

@@ -62,7 +62,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Throws a 400 that does not contain the address. */
+/** Parses the address. The 400 for an invalid one does not repeat it. */
 function addressIn(header: string | undefined): Channel | undefined {
   if (header === undefined) return undefined;
   const address = parseAddress(decoded(header));

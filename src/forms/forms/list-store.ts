@@ -5,7 +5,7 @@ import type { Form } from './form.ts';
 import { formColumns } from './store.ts';
 
 /**
- * The columns that can be filtered by a range of times. The name of each criterion begins with a key, as in
+ * The columns that can be filtered by a range of times. The name of a criterion begins with a key of this object, as in
  * `lockedAfter`.
  */
 const ranges = {
@@ -50,7 +50,7 @@ export interface FormPage {
 }
 
 const formDataLimit = 8 * 1_048_576;
-/** Counting more would take too long for a list. */
+/** Maximum number of forms that a total counts. Counting more would take too long. */
 export const mostCounted = 10_000;
 
 interface PageSql {
@@ -134,7 +134,7 @@ const claimOf = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
 const addressSql = (hash: string) =>
   `id = ANY (ARRAY(SELECT form_id FROM applicant_addresses WHERE address_hash = ${hash}))`;
 
-/** The columns of the index `forms_of_creator`. */
+/** Returns conditions on the columns of the index `forms_of_creator`. */
 function creatorSql(creator: FormListQuery['creator'], bind: (value: unknown) => string): string[] {
   if (!creator) return [];
   const { issuer, subject } = creator;

@@ -1,5 +1,5 @@
-// The operations of `POST /form/v1/forms/{formId}`. The catalogue defines the roles and statuses that allow each
-// operation.
+// The route for the operations on a form: `POST /form/v1/forms/{formId}`. The catalogue defines the roles and statuses
+// that allow each operation.
 import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -1,4 +1,4 @@
-// Tests what lists and reads contain besides the form itself: own forms, order, totals, dates of the expiry, and holds.
+// Tests the list of own forms, the order and the totals of lists, and the expiry dates and holds in responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { formList } from './responses.ts';

@@ -17,7 +17,7 @@ const people = {
   admin: caller('ada', 'form-admin'),
   intake: caller('kiosk', 'intake-application'),
   creator: caller('carla', 'visitor'),
-  // A person who created the form, and has lost the role to apply since.
+  // The creator of the form, who no longer has the role to apply.
   formerApplicant: caller('carla'),
   // The same subject of another issuer is another person.
   namesake: { ...caller('carla', 'resident'), issuer: 'https://other.example.org' },

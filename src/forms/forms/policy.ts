@@ -89,7 +89,8 @@ function isCreator(caller: Caller, form: Form | Tombstone): boolean {
 }
 
 /**
- * The 403 for a caller without a role. Tells developers of intake applications which forms their application may use.
+ * The 403 for a caller without a role. Its detail tells developers of intake applications which forms their application
+ * may use.
  */
 function refusal(caller: Caller, form: Tombstone): Problem {
   const isOfAccount = caller.roles.has(intakeRole) && !form.anonymousApplicant;

@@ -1,5 +1,5 @@
-// Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the
-// idempotency record, so that a crash leaves all of them or none.
+// Finds and changes one form of a tenant. Each change is one statement that also writes its outbox row and its
+// idempotency record, if it has any, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
@@ -23,7 +23,7 @@ export interface FormKey {
   formId: string;
 }
 
-/** The form that is changed, by whom, and when. */
+/** Which form is changed, who changes it, and when. */
 export interface Change extends FormKey {
   actor: Person;
   now: Date;
@@ -80,7 +80,7 @@ const restartSql = (status: ExpiringStatus) => {
   return `${since} = CASE WHEN held AND NOT $4 AND status = '${status}' THEN $3 ELSE ${since} END`;
 };
 
-// Releasing a form that is not held changes nothing.
+// A release is recorded only if the form is held.
 const heldHistory = `history = CASE WHEN held OR $4 THEN ${appendSql({
   event: `CASE WHEN $4 THEN '${operations.hold.recorded}' ELSE '${operations.release.recorded}' END`,
   time: '$3',

@@ -1,5 +1,5 @@
-// Names in form data that Node 26 may misparse after certain other names (nodejs/node#63785). Tests over HTTP that they
-// are rejected, or stored as sent.
+// Tests, over HTTP, names in form data that Node 26 may misparse after certain other names (nodejs/node#63785). They
+// are rejected, or stored as they were sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { parseJson } from '../../service/json-parser.ts';

@@ -1,6 +1,6 @@
-// The links of the warning mail: keep the draft, and delete it. A link is signed for one form, one purpose and a time
-// at which it expires. It contains no form data. Anyone who has the link can keep the draft, but needs a code to delete
-// it.
+// Creates and reads the links of the warning mail: one keeps the draft, the other deletes it. A link is signed for one
+// form, one purpose and a time at which it expires. It contains no form data. Anyone who has the link can keep the
+// draft, but needs a code to delete it.
 
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { isSameText } from '../../service/same-text.ts';

@@ -23,7 +23,7 @@ export const reference = '{{event.payload.form.reference}}';
 
 /**
  * A preposition and a date, if the event has the date. `options` are those of Formgate's platform server. The public
- * platform uses only `format`, which has tokens of Luxon, ignores the other options, and always writes in English.
+ * platform uses only `format` (tokens of Luxon). It ignores the other options, and always writes in English.
  */
 export const onDate = (path: string, before: string, options: string) =>
   `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;

@@ -27,7 +27,7 @@ export interface OperationsOptions {
   /** Returns the last runs, newest first. */
   readRuns(count: number): Promise<RunRecord[]>;
   readHistory(): Promise<RunHistory | undefined>;
-  /** Returns how long the forms of a definition are kept. Undefined if the definition cannot be read. */
+  /** Returns how long the forms of a definition are kept. Undefined if the definition cannot be used. */
   policyOf(key: { tenantId: string; definitionId: string }): Promise<Policy | undefined>;
   refusals: Pick<Refusals, 'since' | 'of'>;
   clock: Clock;

@@ -1,4 +1,5 @@
-// Tests what administrators are told about the background work, and which share of it.
+// Tests what the operations route reports to a core user, and that it reports only a tenant's share to the tenant's
+// administrator.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';

@@ -1,4 +1,4 @@
-// The route that tells administrators whether everything is running.
+// The route that reports the state of the background work to administrators.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { adminRole } from '../forms/policy.ts';

@@ -1,5 +1,6 @@
-// Counts the quarantine, the undelivered rows of the outbox, and overdue forms, of all tenants or of one. No statement
-// reads more than a few thousand index entries, regardless of how much is waiting.
+// Counts the quarantine, the undelivered rows of the outbox, and overdue forms, of all tenants or of one. Each
+// statement reads a bounded number of rows, regardless of how much is waiting; only the count of one tenant's
+// quarantine may read the whole quarantine.
 import type pg from 'pg';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';

@@ -15,8 +15,8 @@
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
 //   statement that records its acceptance finds neither a form nor a pending `form-deleted`, and therefore also writes
 //   the row that removes the subscriber.
-// - A send-code creates the subscriber of a form that is deleted during the request. It has claimed the `subscribe` row
-//   like a delivery does, so all of the above applies.
+// - A send-code creates the subscriber of a form that is deleted during the request. The send-code has claimed the
+//   `subscribe` row, as a delivery does, so all of the above applies.
 // - Two requests overlap at the service, because the first one timed out here and is still running there. Then the form
 //   has two subscribers, of which the outbox knows one. The removal looks for others by the user id.
 // - The process dies after `form-deleted` was accepted and before the acceptance is recorded. The event is sent again
@@ -121,7 +121,8 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     options.urns,
   );
   const subscribing = options.notifications.subscribe(request);
-  // Without a channel the service creates no subscriber, so there is no subscriber to remove.
+  // If the service refuses a request without a channel, it has no subscriber for the deleted form, so there is none to
+  // remove.
   const found = await (form ? subscribing : subscribing.catch(withoutChannel));
   return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
@@ -164,7 +165,7 @@ const patience = 3 * 86_400_000;
 
 /**
  * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
- * service. If it cannot tell, relies on the estimate. Undefined if the subscriber can be removed now.
+ * service, and relies on the estimate if the service cannot tell. Undefined if the subscriber can be removed now.
  */
 async function noticesUntil(
   { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },

@@ -1,5 +1,5 @@
-// What the platform keeps about applicants: one subscriber for each form while it exists, and nothing after its deletion.
-// Runs with both behaviours of the platform, because only one of them makes user ids unique.
+// Tests what the platform keeps about applicants: one subscriber for each form while it exists, and nothing after its
+// deletion. Runs with both behaviours of the platform, because only one of them makes user ids unique.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
 import { call, roleToken } from '../../../test/support/platform.ts';
@@ -30,7 +30,7 @@ describe.each([
   const addresses = () => kept('SELECT address AS value FROM subscriber_channels ORDER BY 1');
   const subscribers = () => kept('SELECT id AS value FROM subscribers');
 
-  /** Subscribes the form's user id several times at once, as components that do not know of each other would do. */
+  /** Sends three concurrent requests that subscribe the form's user id, as uncoordinated clients would. */
   async function duplicate(id: string): Promise<void> {
     const { access, tenant, url } = world.platform;
     const token = await roleToken(access, { 'notification-service': ['subscription-app'] });
@@ -66,7 +66,7 @@ describe.each([
     const [id = ''] = await create(1);
     await drained(world.pool);
     await duplicate(id);
-    // As the acceptance of a repeated request does.
+    // The acceptance of a repeated `subscribe` request writes the same row.
     await world.pool.query('INSERT INTO subscriber_checks VALUES ($1, now()) ON CONFLICT DO NOTHING', [id]);
     const before = (await subscribers()).length;
     const { outcome, counts } = await reconcileHere(

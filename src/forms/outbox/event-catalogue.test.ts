@@ -41,8 +41,8 @@ describe('the catalogue of events', () => {
     const writers = listFiles(root, ['src/forms/forms', 'src/forms/expiry'], '.ts').filter(
       ({ path }) => !path.endsWith('.test.ts') && !path.endsWith('catalogue.ts'),
     );
-    // A written kind stands among selected columns or values, or is an argument of a function that writes the
-    // statement.
+    // A kind that a statement writes is among the selected columns or values, or is an argument of a function that
+    // builds the statement.
     const isWritten = (kind: string) =>
       writers.some(({ text }) => new RegExp(`(tenant_?id"?,|kind:|[(]\\d,) '${kind}'`, 'i').test(text));
     expect(eventKinds.filter((kind) => !moved.some((event) => event === kind) && !isWritten(kind))).toEqual([]);

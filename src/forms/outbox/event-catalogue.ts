@@ -118,7 +118,10 @@ export type EventKind = keyof typeof events;
 
 export const eventKinds = Object.keys(events) as EventKind[];
 
-/** Events, and calls to the notification and file services. `remove-files` is used only if DELETE_FILES is on. */
+/**
+ * The kinds of outbox rows: events, and calls to the notification and file services. `remove-files` is used only if
+ * DELETE_FILES is on.
+ */
 export type OutboxKind = EventKind | 'subscribe' | 'remove-subscriber' | 'remove-files';
 
 /** All kinds, in the order in which rows of a form may follow each other. */
@@ -183,7 +186,7 @@ export function renderEvent(source: PayloadSource & { row: OutboxRow<EventKind> 
   return renderEntry(source, events[source.row.kind]);
 }
 
-/** Like {@link renderEvent}, for an entry of any catalogue. */
+/** Like {@link renderEvent}, but renders an entry that may be from another catalogue. */
 export function renderEntry(source: PayloadSource, { payload }: Pick<EventEntry, 'payload'>): FormEvent {
   const { row, urns } = source;
   const members = Object.entries(payload).map(([member, { render }]) => [member, render(source)] as const);

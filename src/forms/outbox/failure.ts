@@ -1,6 +1,6 @@
-// Failed deliveries: decides whether the service or the row causes a failure, detects outages of a service, and logs
-// failures. A series of failures is logged when it begins, once a minute while it lasts, and when it ends. Log lines
-// contain ids and kinds, but no requests or responses.
+// Handles failed deliveries: decides whether the service or the row causes a failure, detects outages of a service, and
+// logs failures. A series of failures is logged when it begins, once a minute while it lasts, and when it ends. Log
+// lines contain ids and kinds, but no requests or responses.
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -16,7 +16,7 @@ import type { OutboxRow } from './outbox.ts';
  */
 export type FailureSide = 'service' | 'row';
 
-/** A delivery that did not end in time. */
+/** The error of a delivery that did not end in time. */
 export class DeadlineError extends Error {
   constructor() {
     super('The delivery did not end in time.');
@@ -66,7 +66,10 @@ const limit = 5;
 
 export function createOutage(options: { clock: Clock; backoff: Backoff; random?: () => number }): Outage {
   let failures = 0;
-  /** Failures since the service went down, including the one that started the outage; 0 while the service works. */
+  /**
+   * Number of failures since the service went down, including the one that started the outage; 0 while the service
+   * works.
+   */
   let failedProbes = 0;
   let probeAt = 0;
   const now = () => options.clock().getTime();

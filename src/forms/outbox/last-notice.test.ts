@@ -1,5 +1,6 @@
-// The last notice of a form: its subscriber stays until the notification service has had time to send it, and no longer.
-// The notification service is scripted: it handles events one at a time, as slowly as the reference implementation.
+// Tests that the subscriber of a deleted form stays until the notification service has had time to send the form's last
+// notice, and no longer. The notification service is simulated: it handles events one at a time, as slowly as the
+// reference implementation.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
@@ -102,7 +103,7 @@ const count = async (condition: string) => {
 };
 const untilNothingIsDue = () => expect.poll(() => count('not_before <= $1'), { interval: 20 }).toBe(0);
 
-/** Lets time pass in steps. */
+/** Advances the clock in steps, and delivers what is due after each. */
 async function pass(milliseconds: number, step: number): Promise<void> {
   for (const end = now + milliseconds; now < end; ) {
     now = Math.min(now + step, end);
@@ -130,7 +131,7 @@ describe('a service that cannot say whether it has sent a notice', () => {
     await pass(8 * hour, 2 * hour);
     expect(service.counts).toMatchObject({ sent: Math.floor((8 * hour) / eventTime), lost: 0 });
 
-    // Meanwhile other forms are served at once.
+    // The rows of other forms are delivered immediately.
     const form = await database.addForm({
       channels: [{ channel: 'email', address: 'b@example.org' }],
       at: new Date(now),
@@ -145,7 +146,7 @@ describe('a service that cannot say whether it has sent a notice', () => {
     await pass(5_000 * eventTime - 8 * hour + 15 * minute, 2 * hour);
     expect(service.counts).toMatchObject({ sent: 5_000, lost: 0 });
     expect([...service.subscribers]).toEqual([`s-${form}`]);
-    // Each removal asks when it is due, and once more at the estimated time.
+    // Each removal asks the service when the removal is due, and once more at the estimated time.
     expect(service.counts.asked).toBeLessThanOrEqual(10_000);
     expect((await database.pool.query('SELECT FROM outbox WHERE refusals > 0 OR attempts > 2')).rowCount).toBe(0);
   });

@@ -1,6 +1,6 @@
 // The types of outbox rows. A row represents an event or a call that the platform must receive about a form. The
-// statement that changes the form writes it. A row never contains an address, a code or form data. Delivery renders the
-// payload from the form's row and from the facts below, which the form's row may no longer have.
+// statement that changes the form also writes the row. A row never contains an address, a code or form data. Delivery
+// renders the payload from the form's row and from the facts below, which the form's row may no longer have.
 
 import type { FormStatus } from '../forms/catalogue.ts';
 import type { Language } from '../forms/form.ts';
@@ -17,9 +17,9 @@ export interface Actor {
  *
  * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before form-created | `noticeSuppressed` as in form-created; acceptance adds `subscriberId` |
+ * | subscribe | create, before its event | `noticeSuppressed` as in form-created; acceptance adds `subscriberId` |
  * | form-created | create | `actor`, and `noticeSuppressed` if its mail is suppressed |
- * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
+ * | form-submitted, -unlocked, -to-draft, -archived | the operation; create, if it submits the form | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
  * | form-deleted | delete and the reconciler | `actor` (delete only), `files`, `wasDraft`; `language` and `subscriberId` if the form's row has one |

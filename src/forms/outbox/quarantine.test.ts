@@ -1,5 +1,5 @@
-// Rows that a service keeps refusing are quarantined after a bounded number of refusals. They hold back neither the
-// later rows of their form nor other forms. Tested with a real Postgres and real HTTP.
+// Tests, with a real Postgres and real HTTP, that rows that a service keeps refusing are quarantined after a bounded
+// number of refusals. They hold back neither the later rows of their form nor other forms.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {

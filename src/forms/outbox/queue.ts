@@ -83,15 +83,18 @@ export function createQueue(options: QueueOptions): Queue {
       for (const row of rows) await deliveries.start(row);
       if (rows.length === limit || !fromOldest) continue;
       idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
-      // Pauses before the next claim even if nudged, and longer after an expensive claim (many rows that wait for
-      // others).
+      // Pauses before the next claim even if nudged. Pauses longer after an expensive claim, which passed over many
+      // rows that wait for others.
       const pause = Math.min(pace.poll.min, 50);
       await sleep(pause);
       await due.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - pause);
     }
   }
 
-  /** The number of rows to claim now; 0 until half of the limit is free, because few large claims are cheaper. */
+  /**
+   * The number of rows to claim now; 0 until half of `capacity` and `ahead` is free, because a few large claims cost
+   * less than many small ones.
+   */
   function batchSize(): number {
     const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];
     const state = outage.state();

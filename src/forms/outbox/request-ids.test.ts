@@ -1,4 +1,4 @@
-// A delivery belongs to the request that wrote its row: the calls and log lines of the delivery have that request's id.
+// Tests that the calls and log lines of a delivery have the id of the request that wrote the delivered row.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';

@@ -150,8 +150,9 @@ export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscrib
 
 export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
   /**
-   * Counts the events that were sent. Runs outside the transaction of the acceptance, because all acceptances would
-   * wait for the one row that it updates.
+   * Adds the accepted events to the estimated queue of the notification service, and returns the time by which their
+   * notices should be sent. Runs outside the transaction of the acceptance, because all acceptances would wait for the
+   * one row of the queue.
    */
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
     const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;

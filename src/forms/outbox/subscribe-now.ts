@@ -1,7 +1,6 @@
-// Subscribes the applicant of a form immediately, because a code is to be sent and the dispatcher has not done so yet.
-// The notification service does not keep two overlapping requests from creating two subscribers, and the applicant
-// would then get every notice twice. Both the dispatcher and this function therefore claim the form's `subscribe` row
-// first.
+// Subscribes the applicant of a form immediately, if a code must be sent before the dispatcher has delivered the form's
+// `subscribe` row. Two overlapping requests can create two subscribers at the notification service, and the applicant
+// would then get every notice twice. Both the dispatcher and this function therefore claim the row first.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -64,7 +64,7 @@ const channel = 'http.server.request.start';
 const probesPerSecond = 4;
 
 export function watchTraffic(now = () => performance.now()): Traffic {
-  // The times of the last few requests in a ring; the oldest is at `next`.
+  // A ring of the times of the last few requests; the oldest is at `next`.
   const times = Array.from({ length: probesPerSecond + 1 }, () => Number.NEGATIVE_INFINITY);
   let next = 0;
   const count = () => {

@@ -1,4 +1,5 @@
-// Measures how fast the dispatcher delivers a backlog to a server that only accepts it, all on one machine.
+// Measures how fast the dispatcher delivers a backlog to a server that accepts everything, with all processes on one
+// machine.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
@@ -33,7 +34,7 @@ async function fill(forms: number): Promise<void> {
   );
 }
 
-/** Delivers a backlog. Returns the events for each second of CPU time. */
+/** Delivers a backlog. Returns the number of events per second of CPU time. */
 async function deliverBacklog(forms: number): Promise<number> {
   await fill(forms);
   await database.pool.query('ANALYZE');
@@ -57,7 +58,7 @@ async function deliverBacklog(forms: number): Promise<number> {
 it('the dispatcher delivers more than 1,000 events per CPU second, the receiving server included', async () => {
   const size = sizeOf('OUTBOX_FORMS');
   // Asserts only the rate per CPU second. The rate per second of real time depends on the other processes of the
-  // machine. Those also slow down the CPU, so the best of a few attempts counts.
+  // machine. They also make CPU time less effective, so the best of a few attempts counts.
   let best = 0;
   let attempts = 0;
   while (best <= 1_000 && attempts < 4) {

@@ -1,4 +1,5 @@
-// Every outbox row of a traced request has the trace of that request, and the delivery of the row links to that trace.
+// Tests that every outbox row of a traced request has the trace of that request, and that the delivery of the row links
+// to that trace.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';

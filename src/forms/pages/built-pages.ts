@@ -1,4 +1,4 @@
-// Where the built pages are.
+// Locates the built pages, and checks that they exist.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '../../service/operations/config.ts';

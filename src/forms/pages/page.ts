@@ -1,4 +1,4 @@
-// The pages for people: where they are, and what a browser may load for them.
+// The pages that people open in a browser: their names, their paths, and what they may load.
 
 /** `apply` is for applicants, `console` for administrators. Each is served below the path of its name. */
 export const pageNames = ['apply', 'console'] as const;

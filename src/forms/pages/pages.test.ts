@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** `fetch` would decompress the body and hide the coding. */
+/** Does not use `fetch`, which would decompress the body and hide its encoding. */
 function read(path: string, encoding = 'identity', since = '') {
   return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>((resolve, reject) => {
     get(

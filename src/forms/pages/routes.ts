@@ -28,7 +28,7 @@ export function pageRoutes({ pages, directory = pagesDirectory }: PageRoutesOpti
   });
 }
 
-// The name of an asset contains a hash of its content.
+// The name of an asset contains a hash of its content, so browsers may keep the asset forever.
 function assetRoute(name: PageName, folder: string): Route {
   return route({
     method: 'get',

@@ -1,5 +1,6 @@
-// Quarantined notices. They arise when a form was locked or deleted without its outbox row, because Postgres refused
-// that row. The quarantine entry contains the facts of the row, and a release writes the row.
+// Creates and releases quarantined notices. A notice is quarantined if its form was locked or deleted without an outbox
+// row, because Postgres refused that row. The quarantine entry contains the facts of the row, and a release writes the
+// row.
 import type pg from 'pg';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';

@@ -18,7 +18,8 @@ UPDATE outbox SET not_before = $2, refusals = ${spent}
 WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
 
 /**
- * A release makes outbox rows due and writes missing rows. The reconciler's next run retries forms and core clients.
+ * Releasing an outbox row makes it due, and releasing a notice writes its missing row. The reconciler's next run
+ * retries forms and core clients.
  */
 export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({

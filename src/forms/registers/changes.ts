@@ -100,8 +100,8 @@ export async function publish(
 }
 
 /**
- * Runs the steps that follow a change. If they fail, the problem says what was written. It is never a 4xx, because that
- * would say that nothing was written.
+ * Runs the steps that follow a change. If they fail, the problem says what was written. The problem is never a 4xx,
+ * which would mean that nothing was written.
  */
 async function afterChange<T>(written: string, steps: () => Promise<T>): Promise<T> {
   try {

@@ -1,5 +1,5 @@
-// Entries as CSV (RFC 4180). Reads a table in short steps, because parsing a megabyte takes up to half a second. Also
-// writes a table.
+// Reads and writes entries as CSV (RFC 4180). Reads in short steps, because parsing a megabyte takes up to half a
+// second.
 
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -26,8 +26,8 @@ const stepBytes = 16_384;
 const reserved = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * Parses a header and rows of the same length. The delimiter is a comma, semicolon or tab, as the header shows; empty
- * lines are skipped. Throws Problem `invalid-request` that names the line.
+ * Parses a header and rows of the same length. The delimiter is the comma, semicolon or tab that is most frequent in
+ * the header. Skips empty lines. Throws Problem `invalid-request`, which names the line.
  */
 export async function readTable(text: string): Promise<Table> {
   const parser = new Parser({ delimiter: delimiterOf(text), info: true, skipEmptyLines: true });

@@ -1,5 +1,5 @@
-// Reads of a register's entries without a token: who may read, how responses are cached, and how often an address may
-// read.
+// Tests reads of a register's entries without a token: who may read, how responses are cached, and how often an address
+// may read.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -37,7 +37,7 @@ async function open(name: string, anonymousRead: boolean): Promise<void> {
   await letSee();
 }
 
-/** Advances the clock beyond the cache's lifetime. */
+/** Advances the clock beyond the cache's lifetime, so that changes become visible. */
 async function letSee(): Promise<void> {
   now += 6 * minutes;
 }

@@ -26,7 +26,10 @@ export interface Comparison {
 
 export const maxChanges = 1_000;
 
-/** Returns undefined for an object whose member is missing, empty, or neither a string nor a number. */
+/**
+ * Returns the key of an entry. Undefined for an empty string, and for an object whose member is missing, empty, or
+ * neither a string nor a number.
+ */
 export function keyOf(entry: unknown, keyField: string): string | undefined {
   const value = isObject(entry) && Object.hasOwn(entry, keyField) ? entry[keyField] : entry;
   if (typeof value === 'number') return String(value);
@@ -93,7 +96,10 @@ export function compareEntries(before: readonly unknown[], after: readonly unkno
   };
 }
 
-/** Returns the entries by id. The id is the key or the content, with a count if that occurs more than once. */
+/**
+ * Returns the entries by id. The id is the key or the content, with a number that distinguishes entries with the same
+ * key or content.
+ */
 function identified(entries: readonly unknown[], keyField: string): Map<string, unknown> {
   const seen = new Map<string, number>();
   return new Map(

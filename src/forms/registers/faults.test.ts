@@ -48,7 +48,7 @@ async function expectRegister(name: string, anonymousRead: boolean): Promise<voi
 }
 
 interface Change {
-  /** Describes the change. The register is prepared so that the change needs every possible step. */
+  /** A description of the change, for which `prepare` creates a register that needs every possible step. */
   what: string;
   /** The calls to the configuration service after both parts were read, in this order. */
   steps: string[];
@@ -57,7 +57,7 @@ interface Change {
   success: number;
   /** The status of the repeated request if the first one completed the change. */
   done: number;
-  /** The possible statuses of the repeated request if the first one made a part of the change. */
+  /** The status of the repeated request if the first one made only a part of the change. */
   half: number;
   expectDone(name: string): Promise<void>;
 }

@@ -45,7 +45,7 @@ export function importTable(table: Table, existing: readonly unknown[], options:
   return [...kept, ...entries.values()];
 }
 
-/** Returns the first two entries of each key. */
+/** Returns the entry of each key. If several entries have the key, returns the first and the last of them. */
 function storedByKey(existing: readonly unknown[], keyField: string): Map<string, unknown[]> {
   const byKey = new Map<string, unknown[]>();
   for (const entry of existing) {

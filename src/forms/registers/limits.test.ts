@@ -1,5 +1,5 @@
-// The limits of a register and of a tenant, and the time that large registers take. Test files run concurrently, so
-// each timing check uses the best of several attempts.
+// Tests the limits of a register and of a tenant, and the time that large registers take. Test files run concurrently,
+// so each timing check uses the best of several attempts.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
@@ -38,7 +38,7 @@ const objects = (count: number) =>
   }));
 
 /**
- * Returns the elapsed time of a busy loop per CPU time: 1 on an idle machine, more if this process waits for a
+ * Returns the ratio of elapsed time to CPU time of a busy loop: 1 on an idle machine, more if this process waits for a
  * processor.
  */
 function waitForProcessor(): number {
@@ -48,7 +48,7 @@ function waitForProcessor(): number {
   return (performance.now() - began) / ((user + system) / 1_000);
 }
 
-/** Measures milliseconds as on an idle machine. */
+/** Sends a request. `ms` is its time in milliseconds, divided by the ratio above to approximate an idle machine. */
 async function timed(request: () => Promise<Answered>): Promise<Answered & { ms: number }> {
   const started = performance.now();
   const response = await request();
@@ -99,7 +99,7 @@ describe('At most 10,000 entries and 1 MiB', () => {
     expect(response.status).toBe(400);
     expect(response.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
     expect((await api.request('POST', '', { body })).status).toBe(413);
-    // The configuration service gets {"operation":"REPLACE","configuration":…}, which may be 1 MiB too.
+    // The configuration service gets {"operation":"REPLACE","configuration":…}. This body, too, may have at most 1 MiB.
     const wrapping = JSON.stringify({ operation: 'REPLACE', configuration: '' }).length - 2;
     for (const length of [1_048_576 - 4, 1_048_576 - 3 - wrapping]) {
       const wrapped = { ...body, entries: ['x'.repeat(length)] };

@@ -1,4 +1,4 @@
-// Names that try to address another resource are rejected or taken literally.
+// Tests that names that try to address another resource are rejected or taken literally.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';

@@ -1,4 +1,5 @@
-// Finds where form definitions refer to registers: a register's URN as a text anywhere in the UI schema.
+// Finds where form definitions refer to registers. A reference is a text anywhere in the UI schema that is a register's
+// URN.
 import type { Configuration } from '../../platform/configuration.ts';
 import { jsonPointer } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
@@ -42,7 +43,7 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
     retryAfterSeconds: 5,
   });
 
-  /** Returns the references for which `matches` is true for the name of the register. */
+  /** Returns the references to registers whose names `matches` accepts. */
   async function search(context: CallContext, matches: (name: string) => boolean): Promise<References> {
     const release = await queue.take({ tenant: context.tenantId, member: '' });
     try {

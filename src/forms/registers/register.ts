@@ -7,7 +7,9 @@ export const maxEntries = 10_000;
 /** Largest size of the entries as JSON in UTF-8, in bytes. */
 export const maxEntriesBytes = 1_048_576;
 
-/** Only ASCII letters, as in the configuration service, and no space at either end. */
+/**
+ * ASCII letters, digits, hyphens, underscores and spaces, as in the configuration service, but no space at either end.
+ */
 export const namePattern = /^[A-Za-z0-9_-](?:[A-Za-z0-9 _-]{0,48}[A-Za-z0-9_-])?$/;
 
 export interface Register {
@@ -95,7 +97,7 @@ function parseDefinition(value: unknown): Definition {
 
 /**
  * Returns the definition of a new register (draft-07). Its schema accepts an array of strings or an array of objects,
- * but not a mixture, so that an update can change from one to the other. The API never sets `anonymousRead`.
+ * so that an update can change from one to the other. It does not accept a mixture. The API never sets `anonymousRead`.
  */
 export function newDefinition(description: string): Record<string, unknown> {
   const anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
@@ -107,7 +109,7 @@ const maxBodyBytes = 1_048_576;
 /** The bytes that a write adds to the entries. */
 const wrappingBytes = sizeOf({ operation: 'REPLACE', configuration: '' }) - 2;
 
-/** False for entries within their limit that exceed the configuration service's limit once they are wrapped. */
+/** True if the body of the write, with what it adds to the entries, is within the configuration service's limit. */
 export function fitsIntoBody(entries: readonly unknown[]): boolean {
   return sizeOf(entries) + wrappingBytes <= maxBodyBytes;
 }

@@ -1,5 +1,5 @@
-// Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service.
-// If the service rejects a request, the response is 400; every other failure of it is 502.
+// Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service. If
+// the service rejects a request, the response is 400; every other failure of the service is 502.
 import { type Route, route } from '../../service/http/http-app.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import { notFound } from './changes.ts';

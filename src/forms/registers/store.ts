@@ -25,12 +25,15 @@ export interface CallContext {
   timeoutMs?: number | undefined;
 }
 
-/** The tenant of a request. */
+/** Returns the context for the calls of a request: its tenant, and the default timeout. */
 export function callContextOf(response: Response): CallContext {
   return { tenantId: tenantOf(response).id };
 }
 
-/** Throws every failure as a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
+/**
+ * The methods throw every failure as a Problem: `invalid-request` if the service rejects the call, else
+ * `dependency-failed`.
+ */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
 const concurrentReads = 8;
