@@ -18,7 +18,10 @@ interface Rate {
 const shareRate: Rate = { perSecond: 20, burst: 100 };
 /** Five times a share: four tenants at their limits leave enough for the others. */
 const totalRate: Rate = { perSecond: 100, burst: 500 };
-/** Shares that are remembered. A forgotten share starts with a full burst, but the total rate still applies. */
+/**
+ * Maximum number of shares that are remembered. A forgotten share starts with a full burst, but the total rate still
+ * applies.
+ */
 const mostShares = 10_000;
 
 interface Bucket {
@@ -32,7 +35,7 @@ export function createMissBudget(clock: Clock, { missReads }: Pick<PlatformMetri
   const total: Bucket = { left: totalRate.burst, at: clock().getTime() };
 
   function refill(bucket: Bucket, { perSecond, burst }: Rate, now: number): void {
-    // Negative if the clock was set back.
+    // The difference is negative if the clock was set back.
     const elapsed = Math.max(0, now - bucket.at);
     bucket.left = Math.min(burst, bucket.left + (elapsed / 1_000) * perSecond);
     bucket.at = now;

@@ -6,8 +6,8 @@ export interface PlatformMetrics {
   /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /**
-   * Counts a call and its seconds, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if
-   * this call depends on a call to another service, which failed.
+   * Counts a call, and records its duration in seconds, including retries. The outcome is `ok`, a kind of
+   * PlatformError, or `dependency` if this call depends on a call to another service, which failed.
    */
   called: Metrics['dependencyCalled'];
   /** Returns the counts of a cache. Every read of the cache adds to one of them. */

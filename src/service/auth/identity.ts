@@ -84,7 +84,8 @@ const claimsSchema = z.object({
   exp: z.number(),
   // Keycloak states the kind of a token here: Bearer, ID, Refresh, Offline, Logout, DPoP and others.
   typ: z.literal('Bearer').optional(),
-  // Claims of ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and of logout tokens (Back-Channel Logout 2.4).
+  // Claims of ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and of logout tokens (Back-Channel Logout 2.4). A
+  // token that contains one of them is rejected.
   at_hash: z.undefined().optional(),
   c_hash: z.undefined().optional(),
   events: z.undefined().optional(),
