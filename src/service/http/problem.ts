@@ -70,7 +70,10 @@ export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = 
   });
 }
 
-/** Further field errors are counted, not listed, so that a response stays smaller than its request. */
+/**
+ * Maximum number of listed field errors. Further ones are only counted, so that a response stays smaller than its
+ * request.
+ */
 const listedErrors = 100;
 
 /** A 400 that lists the first hundred field errors and names the first of them in its detail. */

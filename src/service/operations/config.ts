@@ -149,7 +149,7 @@ function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
   return absent && issue.code === 'invalid_type' ? 'is required' : issue.message;
 }
 
-/** Parses an http(s) URL without credentials, query, fragment or trailing slash. */
+/** Parses an http(s) URL without credentials, query and fragment. Removes trailing slashes. */
 export function httpUrl() {
   return z.string().transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;

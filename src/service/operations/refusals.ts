@@ -1,6 +1,6 @@
 // Counts the requests that this process refused because a limit was reached (429), or because it was busy or lacked a
-// dependency (503). A page shows administrators what was refused lately. Metrics have no label for the tenant; these
-// counts are kept by tenant, and are bounded.
+// dependency (503). A page shows administrators the recent refusals. Unlike metrics, which have no label for the
+// tenant, these counts are kept by tenant. Their number is bounded.
 import { LRUCache } from 'lru-cache';
 
 export interface RefusedRequests {

@@ -32,8 +32,8 @@ export interface ServeOptions {
   drainDelay?: number;
   log: Logger;
   /**
-   * Present in a process that proxies bodies of any size. True if the request may upload without a time limit and
-   * switch to the WebSocket protocol.
+   * Present in a process that proxies bodies of any size. Returns true if the request may upload without a time limit
+   * and switch to the WebSocket protocol.
    */
   mayUpgrade?(request: IncomingMessage): boolean;
   /** Releases resources after the last request, within 5 s. */

@@ -108,7 +108,7 @@ describe('one server', () => {
     redis.tracked.onInvalid((key) => told.push(key));
     server.pause();
     const stopwatch = startStopwatch();
-    // Commands without a reply must not keep the connection looking alive.
+    // Commands that get no reply must not make the connection look alive.
     const traffic = setInterval(() => redis.tracked.reads.get('x').catch(() => undefined), 50);
     await until(() => !redis.tracked.isLive && told.includes(null));
     clearInterval(traffic);
