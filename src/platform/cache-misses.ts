@@ -16,7 +16,7 @@ export interface CacheMissesOptions {
   interval: number;
 }
 
-/** `E` is the cache's entry. */
+/** `E` is the type of the cache's entries. */
 export function createCacheMisses<E extends object>(options: CacheMissesOptions) {
   const { service, clock, budget, reads, maxEntries, interval } = options;
   const fetchedAt = new LRUCache<string, number>({ max: maxEntries });

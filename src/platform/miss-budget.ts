@@ -5,7 +5,10 @@ import type { Clock } from '../service/clock.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface MissBudget {
-  /** Takes one read of `service`. Returns false if the budget of the share or the total budget is used up. */
+  /**
+   * Takes one read of `service` from the budget. Returns false if the budget of the share or the total budget is used
+   * up.
+   */
   take(service: string, share: string): boolean;
 }
 

@@ -29,7 +29,10 @@ export interface PlatformMetrics {
   registrationUnknown: prom.Gauge<'dependency'>;
 }
 
-/** Plain numbers, because nearly every request reads several caches. They are exported at each scrape. */
+/**
+ * Counts of the reads of a cache. They are plain numbers, because nearly every request reads several caches, and are
+ * exported at each scrape.
+ */
 export interface CacheReads {
   /** Served without waiting for the service. */
   hit: number;

@@ -170,7 +170,7 @@ const ordinary = { configurable: true, enumerable: true, writable: true };
 const quote = 0x22;
 const backslash = 0x5c;
 
-// RFC 8259 section 2.
+// RFC 8259 section 2 defines white space.
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }

@@ -18,9 +18,9 @@ export interface Tenant {
 
 export interface Tenants {
   byRealm(realm: string): Promise<Tenant | undefined>;
-  /** By full URN. */
+  /** Finds a tenant by its full URN. */
   byId(urn: string): Promise<Tenant | undefined>;
-  /** By name in any case or in kebab-case. */
+  /** Finds a tenant by its name, in any case, with spaces or hyphens. */
   byName(name: string): Promise<Tenant | undefined>;
 }
 
@@ -38,8 +38,8 @@ export interface Caller {
   /** Absent for core callers. */
   tenant?: Tenant;
   /**
-   * Realm roles unqualified, client roles as `<client>:<role>`. Roles of the verifying service's own client have both
-   * forms.
+   * Realm roles by their names, and client roles as `<client>:<role>`. Roles of the verifying service's own client are
+   * contained in both forms.
    */
   roles: ReadonlySet<string>;
 }
@@ -213,7 +213,7 @@ function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
   return roles;
 }
 
-// RFC 6750 section 3.
+// RFC 6750 section 3 defines the challenge.
 function unauthenticated(detail: string, cause?: unknown): Problem {
   const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
   return new Problem('unauthenticated', detail, { cause, headers: { 'WWW-Authenticate': challenge } });

@@ -24,7 +24,7 @@ const largest = 262_144;
 export interface DownloadOptions {
   /** Milliseconds until the response must be complete. */
   timeout: number;
-  /** Keys of other algorithms are left out. */
+  /** Accepted algorithms. Keys of other algorithms are left out. */
   algorithms: readonly string[];
 }
 

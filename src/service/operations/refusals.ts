@@ -8,7 +8,10 @@ export interface RefusedRequests {
   /** The pattern of the route. */
   route: string;
   status: number;
-  /** Since the process started. The count restarts if entries with more recent refusals have replaced this one. */
+  /**
+   * Number of refusals since the process started. The count restarts if entries with more recent refusals have replaced
+   * this one.
+   */
   count: number;
   last: Date;
 }

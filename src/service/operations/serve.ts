@@ -61,7 +61,8 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const server = createMainServer(options);
   serveConnects(server, options.app);
   const connections = prepareDrain(server);
-  // Longer than proxies keep idle connections (usually 60 s), so that they never write into a closed one.
+  // Longer than proxies keep idle connections (usually 60 s), so that a proxy never sends a request over a closed
+  // connection.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
   const { metrics, log } = options;

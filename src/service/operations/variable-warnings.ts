@@ -12,7 +12,7 @@ const shortestName = 8;
 const mostEdits = 2;
 const shortestWord = 3;
 
-/** Names that Kubernetes sets for each Service of the namespace. */
+/** Names of the variables that Kubernetes sets for each Service of the namespace. */
 const ofKubernetes = /_SERVICE_(?:HOST|PORT(?:_.*)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 
 /** Logs a warning for each doubtful variable, but never its value. */

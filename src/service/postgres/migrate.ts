@@ -109,7 +109,10 @@ const roleLimits = (lockTimeout = '5s') => [
 ];
 const undefinedTable = '42P01';
 
-/** True if no migration is pending, the usual case. This check needs one query, but neither the lock nor Postgrator. */
+/**
+ * True if no migration is pending and the role has its limits, which is the usual case. This check needs only one
+ * query, and neither the lock nor Postgrator.
+ */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const files = await readMigrationFiles(directory);
   const query = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;

@@ -20,7 +20,8 @@ let postgres: EmbeddedPostgres;
 let files: TestCertificate;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'formgate-tls-'));
-  // If root runs the test, Postgres runs as another account, which must be able to enter the folder and to read the key.
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder and to read the
+  // key.
   chmodSync(folder, 0o755);
   files = createCertificate(folder);
   const user = await findUnprivilegedUser();

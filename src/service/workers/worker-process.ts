@@ -82,7 +82,7 @@ export class WorkerProcess<Q, A> {
     throw new Error(`The worker ${options.script} did not start.`);
   }
 
-  /** Resolves when the job is done, or when a worker that exceeded its limits has ended. */
+  /** Resolves when the job is done or has exceeded a limit, or when the worker has ended. */
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
