@@ -1,5 +1,5 @@
-// The entries of a cache. Concurrent fetches of a key share one call. While the service fails, an entry keeps its
-// value.
+// Keeps the entries of a cache, and fetches their values. Concurrent fetches of a key share one call. While the service
+// fails, an entry keeps its last value.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { isOutage, type PlatformError } from './platform-error.ts';
@@ -8,7 +8,7 @@ export interface Entry<V> {
   value: V;
   /** When the value was requested. */
   at: number;
-  /** When the service was last called for the value, or last failed. */
+  /** When the last successful call for the value began, or when the last call failed. */
   checkedAt: number;
   /** Set while the service fails. */
   failure: PlatformError | undefined;

@@ -12,11 +12,11 @@ export interface CacheMissesOptions {
   budget: MissBudget;
   reads: Pick<CacheReads, 'refused'>;
   maxEntries: number;
-  /** Milliseconds between two fetches of a key. */
+  /** Minimum milliseconds between two fetches of a key. */
   interval: number;
 }
 
-/** `E` is the cache's entry. */
+/** `E` is the type of the cache's entries. */
 export function createCacheMisses<E extends object>(options: CacheMissesOptions) {
   const { service, clock, budget, reads, maxEntries, interval } = options;
   const fetchedAt = new LRUCache<string, number>({ max: maxEntries });
@@ -29,7 +29,10 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
   }
 
   return {
-    /** Charges the first fetch of a key that a caller chose. Throws Problem `busy` beyond the budget. */
+    /**
+     * Charges the budget for the first fetch of a key that a caller chose. Throws Problem `busy` if the budget is used
+     * up.
+     */
     charge(share: string): void {
       if (budget.take(service, share)) return;
       reads.refused += 1;
@@ -37,7 +40,10 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
       throw new Problem('busy', 'Too many names that do not exist are being looked up. Try again.', { headers });
     },
 
-    /** Returns the entry that `fetch` returns, or `known` if the miss is remembered or the budget is used up. */
+    /**
+     * Returns the entry that `fetch` returns, or `known` if the key was fetched within the last `interval`, or the
+     * budget is used up.
+     */
     async fetch(key: string, known: E, share: string, fetch: () => Promise<E>): Promise<E> {
       const joined = running.get(key);
       if (joined) return joined;

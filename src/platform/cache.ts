@@ -12,7 +12,7 @@ import type { CacheReads, PlatformMetrics } from './platform-metrics.ts';
 export interface CacheTimes {
   /** A value younger than this is served without a call. */
   fresh: number;
-  /** As `fresh`, for the value undefined, which means that the resource does not exist. */
+  /** Like `fresh`, but for the value undefined, which means that the resource does not exist. */
   negative: number;
   /**
    * A value younger than this is served while a new value is fetched. For an older value, reads wait for the new one.
@@ -20,7 +20,7 @@ export interface CacheTimes {
   background: number;
   /** While the service fails, the last value is served until it is this old. */
   stale: number;
-  /** As `stale`, for reads of values that grant permission. */
+  /** Like `stale`, but for reads of values that grant permission. */
   permission: number;
   /** Minimum time between two fetches of a key while the service fails. */
   retry: number;
@@ -34,7 +34,7 @@ const minutes = 60_000;
 /** Makes a lookup return the old value while a new one is fetched. */
 const anyAge = { allowStale: true };
 
-/** The times that decisions.md specifies under "Platform clients". */
+/** The times that docs/configuration.md describes under "Cached responses". */
 export function cacheTimes(fresh = minutes): CacheTimes {
   return {
     fresh,
@@ -68,14 +68,13 @@ export interface ReadOptions<V> {
    */
   permission?: boolean | undefined;
   /**
-   * Returns true for a value that lacks what the caller looks for. A cached value that lacks it is fetched again, at
-   * most once a second and within the budget, so that something new is found immediately. Throws if it cannot be
-   * fetched.
+   * Returns true for a value that lacks what the caller looks for. Such a cached value is fetched again, at most once a
+   * second and within the budget, so that new items are found immediately. The read throws if the fetch fails.
    */
   lacks?: ((value: V) => boolean) | undefined;
   /**
-   * True if callers choose the key, so that they could make up any number of keys. The budget then charges the first
-   * fetch too. Throws Problem `busy` beyond it.
+   * True if callers choose the key, so that they could make up any number of keys. The first fetch of a key is then
+   * charged to the budget too, and the read throws Problem `busy` if the budget is used up.
    */
   isChosen?: boolean | undefined;
 }
@@ -83,10 +82,11 @@ export interface ReadOptions<V> {
 export interface Cache<V> {
   /**
    * Returns the value of a key. If a new value equals the cached one, the cached object stays, so that results compiled
-   * from the object stay valid. `share`: the tenant that the budget charges; the default is one share for the service.
+   * from the object stay valid. `share`: the tenant whose share of the budget is charged. By default, one share is used
+   * for the whole service.
    */
   get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
-  /** Returns a value that `get` would return without a call; undefined if `get` would wait. Allocates nothing. */
+  /** Returns the value if it is fresh, so that `get` would make no call; otherwise undefined. Allocates nothing. */
   peek(key: string, options?: Pick<ReadOptions<V>, 'permission'>): V | undefined;
   /** Returns the item that `pick` selects from the value of a key; see `lacks`. */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
@@ -123,7 +123,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     }
   }
 
-  /** Nearly every read returns here, so this path is kept short. */
+  /** Serves nearly every read, so this function is kept short. */
   const freshEntry = (key: string, limit: number) => {
     const known = entries.get(key, anyAge);
     return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
@@ -164,7 +164,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
 function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
   return async <R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) => {
     let picked: R | undefined;
-    // Picks once from a value that has the item, because the value may be a long list.
+    // Keeps the picked item, because the value may be a long list, which should be searched only once.
     const lacks = (value: V) => {
       picked = pick(value);
       return picked === undefined;

@@ -7,7 +7,7 @@ import { type Circuit, createCircuit } from './circuit.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
 
 const resetMs = 1_000;
-/** Fewest calls after which the circuit can open. */
+/** Minimum number of calls after which the circuit can open. */
 const minimumCalls = 5;
 
 let circuit: Circuit;

@@ -9,7 +9,7 @@ export interface CircuitOptions {
   service: string;
   metrics: Pick<PlatformMetrics, 'circuitOpen'>;
   log: Logger;
-  /** Milliseconds from opening to the probe. */
+  /** Milliseconds from the opening of the circuit to the probe. Default 5,000. */
   resetMs?: number | undefined;
 }
 

@@ -31,7 +31,7 @@ export type Lookup = ReadOptions<Revision | undefined>;
 export interface ListOptions {
   /** 1–1000. The service's default is 10. */
   top?: number | undefined;
-  /** Cursor of an earlier page. */
+  /** The cursor `next` of the previous page. */
   after?: string | undefined;
   includeActive?: boolean | undefined;
   /** `nameContains`, `createDateAfter`, `createDateBefore`, `useOr`; any other name is a field of the configuration. */
@@ -54,7 +54,7 @@ export interface Configuration {
   activeOrLatest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
   /** Returns the latest revision. Cached. */
   latest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
-  /** Returns what `latest` would return without a call, for hot paths; undefined if `latest` would wait. */
+  /** For hot paths: returns the latest revision if it is fresh in the cache, otherwise undefined. Makes no call. */
   peekLatest(namespace: string, name: string, owner: Owner, read?: Pick<Lookup, 'permission'>): Revision | undefined;
 
   /**
@@ -79,7 +79,7 @@ export interface Configuration {
   ): Promise<Page<Revision>>;
   /** Returns the configuration of a revision, or undefined if it does not exist. Never cached. */
   revision(namespace: string, name: string, revision: number, owner: Owner): Promise<unknown>;
-  /** Copies the latest revision to a new one, which later writes change. Returns the new revision. */
+  /** Copies the latest revision to a new one. Later writes change only the new one. Returns the new revision. */
   createRevision(namespace: string, name: string, owner: Owner): Promise<Revision>;
   /** Pins a revision and returns its number. Requires the role configuration-admin for the service's own account. */
   setActiveRevision(namespace: string, name: string, revision: number, owner: Owner): Promise<number>;

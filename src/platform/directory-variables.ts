@@ -20,7 +20,10 @@ export function variableOf(...names: string[]): string {
   return names.length > 1 ? `DIR_${text}` : text;
 }
 
-/** Returns an http(s) URL without trailing slash. Returns undefined for a URL with credentials, query or fragment. */
+/**
+ * Returns the text without trailing slashes if it is an http(s) URL without credentials, query and fragment; otherwise
+ * undefined.
+ */
 export function usableUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined;

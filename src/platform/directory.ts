@@ -35,7 +35,7 @@ export interface DirectoryOptions extends CallSettings {
 /** The parts of a URN that a lookup needs. Cached, because proxied requests resolve the same few URNs. */
 interface Lookup {
   namespace: string;
-  /** The operator's override. */
+  /** The URL that the operator has set for the service or API, if any. */
   own: string | undefined;
   serviceUrn: string;
   exact: string;

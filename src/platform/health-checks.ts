@@ -18,8 +18,8 @@ export function platformHealthChecks(platform: Platform, urns: Urns, document: [
 }
 
 /**
- * True for any response except a 5xx within 5 s. Any status below 500 is accepted, because the path of a service's own
- * health check behind an ingress is unknown.
+ * True if the service responds within 5 s with a status below 500. Any such status is accepted, because the path of a
+ * service's own health check behind an ingress is unknown.
  */
 async function responds(url: string): Promise<boolean> {
   // A kept connection may be dead (decision 0081).

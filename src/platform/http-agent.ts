@@ -1,10 +1,10 @@
-// The connections to all platform services.
+// Keeps the connections to all platform services. If a service does not respond, later requests use new connections.
 import { type Dispatcher, Pool } from 'undici';
 import { ReplaceablePool } from '../service/http/replaceable-pool.ts';
 
 /** Largest response in bytes: enough for a page of registers of 1 MiB each. */
 const responseLimit = 16 * 1_048_576;
-/** Milliseconds without a response after which a service's idle connections may be dead. */
+/** Milliseconds without a response after which a service's idle connections are replaced, because they may be dead. */
 const suspicious = 3_000;
 
 export interface HttpAgentOptions {
@@ -26,13 +26,13 @@ export class HttpAgent {
       bodyTimeout: 0,
       maxResponseSize: maxResponse,
       allowH2: false,
-      // A connection through a Kubernetes Service stays with one pod, so new pods get requests over new connections
-      // only.
+      // A connection through a Kubernetes Service stays with one pod, so a new pod gets requests only over new
+      // connections.
       clientTtl: 60_000,
     };
   }
 
-  /** Sends a request, as undici's `request`. Throws its errors. */
+  /** Sends a request like undici's `request`, and throws the same errors. */
   async request(request: Dispatcher.RequestOptions & { origin: string }): Promise<Dispatcher.ResponseData> {
     const { origin, ...options } = request;
     const pool = this.#pools.get(origin) ?? this.#open(origin);
@@ -44,7 +44,7 @@ export class HttpAgent {
     }
   }
 
-  /** Ends all requests. */
+  /** Aborts all requests and closes all connections. */
   async destroy(): Promise<void> {
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
   }

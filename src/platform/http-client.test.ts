@@ -25,7 +25,9 @@ const ok = z.looseObject({ ok: z.literal(true) });
 const fine = answerJson({ ok: true });
 const status = (code: number) => answerJson({ errorMessage: 'because' }, code);
 
-/** A limit for calls that do not end otherwise; and milliseconds that only a client without such a limit exceeds. */
+/**
+ * A timeout for calls that would not end otherwise, and milliseconds that only a client without this timeout exceeds.
+ */
 const hasty = { timeoutMs: 400 };
 const longest = 8_000;
 const circuitResetMs = 60_000;

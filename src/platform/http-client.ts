@@ -1,5 +1,6 @@
 // Calls one platform service with a timeout, a circuit breaker, the token of the service's own account, and retries of
-// idempotent calls. It counts each call and logs each failure, without URL, token, body or address.
+// idempotent calls. It counts each call. It logs each failure with the service's host, but without path, query, token
+// or body.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
@@ -37,7 +38,7 @@ export interface PlatformRequest<T> extends CallOptions {
    * key, false for other POST and PATCH calls.
    */
   idempotent?: boolean | undefined;
-  /** The header Accept-Language: the language of what the call sends to a person. */
+  /** The header Accept-Language: the language of the message that the call sends to a person. */
   language?: string | undefined;
   /** The header Idempotency-Key. Must contain no secret. */
   idempotencyKey?: string | undefined;
@@ -107,7 +108,8 @@ const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(metho
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics, keepsConnections = true } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
-  // After a failure, connections are closed after use: they may lead to a terminating pod or to another server.
+  // True from a failure until the next success. In this time, each connection is closed after its response, because it
+  // may lead to a terminating pod or to another server.
   let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {

@@ -1,5 +1,5 @@
-// Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. It never retries,
-// and never follows a redirect, which would send the token to another address.
+// Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. The request is
+// never retried, and a redirect is never followed, because it would send the token to another address.
 import { type Dispatcher, errors } from 'undici';
 import type { HttpAgent } from './http-agent.ts';
 import { PlatformError } from './platform-error.ts';
@@ -57,7 +57,7 @@ interface OwnParts {
   idempotencyKey?: string | undefined;
 }
 
-/** The body, and the headers that depend on the call. */
+/** Returns the encoded body, and the headers that depend on the request. */
 export function encodeRequest({ body, form, language, idempotencyKey }: OwnParts): {
   body: string | null;
   headers: Record<string, string>;

@@ -5,7 +5,10 @@ import type { Clock } from '../service/clock.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface MissBudget {
-  /** Takes one read of `service`. Returns false if the budget of the share or the total budget is used up. */
+  /**
+   * Takes one read of `service` from the budget. Returns false if the budget of the share or the total budget is used
+   * up.
+   */
   take(service: string, share: string): boolean;
 }
 
@@ -18,7 +21,10 @@ interface Rate {
 const shareRate: Rate = { perSecond: 20, burst: 100 };
 /** Five times a share: four tenants at their limits leave enough for the others. */
 const totalRate: Rate = { perSecond: 100, burst: 500 };
-/** Shares that are remembered. A forgotten share starts with a full burst, but the total rate still applies. */
+/**
+ * Maximum number of shares that are remembered. A forgotten share starts with a full burst, but the total rate still
+ * applies.
+ */
 const mostShares = 10_000;
 
 interface Bucket {
@@ -32,7 +38,7 @@ export function createMissBudget(clock: Clock, { missReads }: Pick<PlatformMetri
   const total: Bucket = { left: totalRate.burst, at: clock().getTime() };
 
   function refill(bucket: Bucket, { perSecond, burst }: Rate, now: number): void {
-    // Negative if the clock was set back.
+    // The difference is negative if the clock was set back.
     const elapsed = Math.max(0, now - bucket.at);
     bucket.left = Math.min(burst, bucket.left + (elapsed / 1_000) * perSecond);
     bucket.at = now;

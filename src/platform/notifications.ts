@@ -198,7 +198,7 @@ function createTypeCalls(
         query: { tenantId, top: 100, subscriptionMatch: JSON.stringify({ correlationId }) },
         answer: subscriptionsSchema,
       });
-      // A service that does not know the filter returns the subscriptions of others as well.
+      // A service that does not know the filter also returns subscriptions with other correlation ids.
       const own = results.filter(({ criteria }) => criteria.some((one) => one.correlationId === correlationId));
       return own.map(({ subscriberId }) => subscriberId);
     },

@@ -25,8 +25,8 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
     slug: 'unavailable',
     says: 'has not read the registration of this service yet; it may have to be restarted',
   },
-  // Has the status of `failed` and `unreachable`, so that callers see one status during an outage. Retry-After tells
-  // when to retry.
+  // Has the same status as `failed` and `unreachable`, so that callers see one status during an outage. Retry-After
+  // tells when to retry.
   open: { slug: 'dependency-failed', says: 'has been failing; retry in a few seconds' },
 };
 
@@ -42,7 +42,7 @@ export interface PlatformErrorOptions {
 }
 
 export class PlatformError extends Problem {
-  /** `access`, `directory`, `tenants`, `configuration`, `notifications`, `events` … */
+  /** `identity-provider`, `directory`, `tenants`, `configuration`, `notifications`, `events` … */
   readonly service: string;
   readonly kind: PlatformErrorKind;
   readonly upstreamStatus: number | undefined;

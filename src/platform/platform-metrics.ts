@@ -6,8 +6,8 @@ export interface PlatformMetrics {
   /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /**
-   * Counts a call and its seconds, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if
-   * this call depends on a call to another service, which failed.
+   * Counts a call, and records its duration in seconds, including retries. The outcome is `ok`, a kind of
+   * PlatformError, or `dependency` if this call depends on a call to another service, which failed.
    */
   called: Metrics['dependencyCalled'];
   /** Returns the counts of a cache. Every read of the cache adds to one of them. */
@@ -29,7 +29,10 @@ export interface PlatformMetrics {
   registrationUnknown: prom.Gauge<'dependency'>;
 }
 
-/** Plain numbers, because nearly every request reads several caches. They are exported at each scrape. */
+/**
+ * Counts of the reads of a cache. They are plain numbers, because nearly every request reads several caches, and are
+ * exported at each scrape.
+ */
 export interface CacheReads {
   /** Served without waiting for the service. */
   hit: number;

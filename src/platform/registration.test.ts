@@ -192,7 +192,8 @@ describe('registration at startup', () => {
   });
 
   it('is repeated until it holds, if another service undoes it although both writes succeed', async () => {
-    // Another service read the document before this one registered, and writes it before this one has its response.
+    // Another service has read the document before this service registers, and writes it before this service gets its
+    // response.
     const urn = services.access.urns.service(service);
     const body = JSON.stringify({ operation: 'DELETE', property: urn });
     let undone = 0;

@@ -143,7 +143,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
   return { name, written: written.promise, held: held.promise };
 }
 
-/** Spreads the waits, so that processes that started together do not write together. */
+/** Spreads the waits, so that processes that started together do not write at the same time. */
 const spread = (milliseconds: number) => milliseconds * (0.75 + Math.random() / 2);
 
 /** Returns the documents of the namespace `platform`, with what this service must register in each. */

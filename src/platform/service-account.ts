@@ -25,7 +25,7 @@ export interface ServiceAccount extends TokenSource {
    */
   token(): Promise<string>;
   /**
-   * Returns a token to replace one that a service refused. It renews the token at most once in 5 s, so that a service
+   * Returns a token to replace one that a service refused. The token is renewed at most once in 5 s, so that a service
    * that refuses every token does not cause a flood of requests to the identity provider.
    */
   renew(refused: string): Promise<string>;
@@ -58,7 +58,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     baseUrl: () => Promise.resolve(accessUrl),
     // One token serves many requests, and identity providers must not get Formgate's ids (decision 0075).
     sendsScope: false,
-    // As all calls to identity providers (service/auth/provider-fetch.ts).
+    // For the reason that service/auth/provider-fetch.ts gives.
     keepsConnections: false,
   });
   let held: Held | undefined;

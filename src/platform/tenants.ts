@@ -68,7 +68,9 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
   };
 }
 
-/** Returns a key under which names match in any case, and with hyphens instead of spaces. Names contain no hyphens. */
+/**
+ * Returns a key for comparing names: callers may use any case, and hyphens instead of spaces. Names contain no hyphens.
+ */
 function nameKey(name: string): string {
   return name.toLowerCase().replaceAll('-', ' ');
 }

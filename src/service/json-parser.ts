@@ -36,7 +36,7 @@ function hasEscapedName(text: string): boolean {
   return false;
 }
 
-/** Far below the depth that exhausts the stack. */
+/** Maximum depth, far below the depth that exhausts the stack. */
 const deepest = 1_000;
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const literals = new Map<string, [text: string, value: unknown]>([
@@ -170,7 +170,7 @@ const ordinary = { configurable: true, enumerable: true, writable: true };
 const quote = 0x22;
 const backslash = 0x5c;
 
-// RFC 8259 section 2.
+// RFC 8259 section 2 defines white space.
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
@@ -186,13 +186,17 @@ function unstorable(text: string): string | undefined {
   return text.isWellFormed() ? undefined : 'contains a lone surrogate';
 }
 
-/** If an object has such a name, a careless merge with it changes the prototype of every object. */
+/**
+ * Returns why the name is rejected, or undefined. With a name that reaches a prototype, a careless merge of the object
+ * would change the prototype of every object.
+ */
 function forbidden(name: string, parent: PropertyKey | undefined): string | undefined {
   if (name === '__proto__' || (name === 'prototype' && parent === 'constructor')) return 'is a forbidden name';
   return unstorable(name);
 }
 
-// RFC 7493 section 2.2. Numbers in jsonb have at most 16383 digits after the decimal point.
+// Returns why the number cannot be kept exactly (RFC 7493 section 2.2), or undefined if it can. Numbers in jsonb have
+// at most 16383 digits after the decimal point.
 function inexact(source: string, value: number): string | undefined {
   if (!Number.isFinite(value)) return 'is too large a number';
   if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number with too many digits';

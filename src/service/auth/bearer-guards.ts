@@ -1,4 +1,5 @@
-// Guards for the route tables: a verified bearer token, a role of the caller, the tenant of the call.
+// Guards for the route tables. They verify the bearer token, require a role of the caller, and find the tenant of the
+// call.
 import type { Request, Response } from 'express';
 import { type Guard, isGuarded } from '../http/http-app.ts';
 import { invalidRequest, Problem } from '../http/problem.ts';
@@ -51,7 +52,8 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
 }
 
 /**
- * As `callTenant`, but a core caller may leave `tenantId` out to call for all tenants: `locals.tenant` stays undefined.
+ * Like `callTenant`, but a core caller may leave `tenantId` out to call for all tenants. `locals.tenant` then stays
+ * undefined.
  */
 export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
   const one = callTenant(tenants);
@@ -121,7 +123,10 @@ function tenantProblem(detail: string): Problem {
   return invalidRequest([{ pointer: '/query/tenantId', detail }]);
 }
 
-/** Skips the wait for a cached value: the token and the tenant of most requests are cached. */
+/**
+ * Calls `keep` without waiting if the value is not a promise, because the token and the tenant of most requests are
+ * cached.
+ */
 function keepResult<T>(value: T | Promise<T>, keep: (known: T) => void): void | Promise<void> {
   return value instanceof Promise ? value.then(keep) : keep(value);
 }

@@ -1,4 +1,5 @@
-// Tests what the check of the identity provider proves wrong, and when its watch sees an outage, with a scripted provider.
+// Tests which settings the check of the identity provider proves wrong, and when the watch reports an outage, with a
+// scripted provider.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -185,7 +186,7 @@ describe('the watch', () => {
   let reports: unknown[];
   let presented: unknown[];
   let watches = 0;
-  /** Each watch has a path of its own, because the last request of another one may still arrive. */
+  /** Each watch has its own path, because the last request of an earlier watch may still arrive. */
   function watch(baseUrl: string, pace: Partial<WatchPace> | undefined) {
     watches += 1;
     const accessUrl = `${baseUrl}/${watches}`;

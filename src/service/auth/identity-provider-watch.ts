@@ -1,6 +1,7 @@
-// Watches whether this process reaches its identity provider: requests the discovery document of the realm core every
-// ten seconds, and every two seconds after a failure. Calls on behalf of people would not be a reliable sign: they may
-// fail for one realm, client or mapped issuer only. Without traffic, an outage and its end would go unnoticed.
+// Watches whether this process can reach its identity provider. It requests the discovery document of the realm core
+// every ten seconds, and every two seconds after a failure. Calls on behalf of people would not be a reliable sign:
+// they may fail for only one realm, client or mapped issuer, and without traffic an outage and its end would go
+// unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,13 +28,14 @@ export interface IdentityProviderWatchOptions {
 
 const usualPace: WatchPace = { interval: 10_000, retry: 2_000, timeout: 5_000 };
 /**
- * Failed requests in a row after which the identity provider counts as unreachable. The restart of one replica makes
- * one request fail.
+ * Number of consecutive failed requests after which the identity provider counts as unreachable. The restart of one
+ * replica makes one request fail.
  */
 const mostFailures = 2;
 
 /**
- * Returns a function that ends the watch. The startup check comes first, so the first request waits for an interval.
+ * Returns a function that ends the watch. The first request follows after one interval, because the startup check has
+ * already sent one.
  */
 export function watchIdentityProvider(options: IdentityProviderWatchOptions): () => void {
   const { accessUrl, state, certificates } = options;

@@ -11,7 +11,7 @@ import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import type { StartupCheck } from '../operations/startup-check.ts';
 import { checkIdentityProvider } from './identity-provider.ts';
 
-/** Milliseconds for which a pod waits, in tests where that time passes. */
+/** Milliseconds that a pod waits for the provider, in tests that let this time pass. */
 const patience = 2_000;
 let access: TestAccess;
 let gate: TcpGate;

@@ -73,7 +73,7 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
   }
 }
 
-/** Returns the code of the network error, which `fetch` wraps as its cause. */
+/** Returns the code of the network error, which is the cause of the error that `fetch` throws. */
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';

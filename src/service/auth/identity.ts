@@ -18,9 +18,9 @@ export interface Tenant {
 
 export interface Tenants {
   byRealm(realm: string): Promise<Tenant | undefined>;
-  /** By full URN. */
+  /** Finds a tenant by its full URN. */
   byId(urn: string): Promise<Tenant | undefined>;
-  /** By name in any case or in kebab-case. */
+  /** Finds a tenant by its name, in any case, with spaces or hyphens. */
   byName(name: string): Promise<Tenant | undefined>;
 }
 
@@ -38,8 +38,8 @@ export interface Caller {
   /** Absent for core callers. */
   tenant?: Tenant;
   /**
-   * Realm roles unqualified, client roles as `<client>:<role>`. Roles of the verifying service's own client have both
-   * forms.
+   * Realm roles by their names, and client roles as `<client>:<role>`. Roles of the verifying service's own client are
+   * contained in both forms.
    */
   roles: ReadonlySet<string>;
 }
@@ -84,7 +84,8 @@ const claimsSchema = z.object({
   exp: z.number(),
   // Keycloak states the kind of a token here: Bearer, ID, Refresh, Offline, Logout, DPoP and others.
   typ: z.literal('Bearer').optional(),
-  // Claims of ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and of logout tokens (Back-Channel Logout 2.4).
+  // Claims of ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and of logout tokens (Back-Channel Logout 2.4). A
+  // token that contains one of them is rejected.
   at_hash: z.undefined().optional(),
   c_hash: z.undefined().optional(),
   events: z.undefined().optional(),
@@ -212,7 +213,7 @@ function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
   return roles;
 }
 
-// RFC 6750 section 3.
+// RFC 6750 section 3 defines the challenge.
 function unauthenticated(detail: string, cause?: unknown): Problem {
   const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
   return new Problem('unauthenticated', detail, { cause, headers: { 'WWW-Authenticate': challenge } });

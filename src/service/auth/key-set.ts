@@ -24,7 +24,7 @@ const largest = 262_144;
 export interface DownloadOptions {
   /** Milliseconds until the response must be complete. */
   timeout: number;
-  /** Keys of other algorithms are left out. */
+  /** Accepted algorithms. Keys of other algorithms are left out. */
   algorithms: readonly string[];
 }
 
@@ -55,11 +55,14 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
-/** Algorithms that jose assumes for keys without an algorithm, by `kty` or `crv`. */
+/** Algorithms with which keys without `alg` are imported for a check, by `kty` or `crv`. */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 
-/** RFC 7517 sections 4.2 to 4.4. A set may also contain keys for encryption, or of algorithms that are not accepted. */
+/**
+ * True for a key that verifies signatures with an accepted algorithm (RFC 7517 sections 4.2 and 4.4; jose checks
+ * `key_ops`). A set may also contain keys for encryption or for other algorithms.
+ */
 function isForSignatures(key: unknown, algorithms: readonly string[]): key is PublishedKey {
   if (typeof key !== 'object' || key === null) return false;
   const { kty, use = 'sig', alg } = key as Record<string, unknown>;

@@ -1,10 +1,10 @@
-// Requests to identity providers. Each opens its own connection. A kept connection may be dead: its server may be
-// closing it, or a network may have dropped it without a word. The outcome of the request would then be unknown, and a
-// code must not be presented twice (RFC 6749 section 4.1.2). The requests are rare: the responses for a realm are
-// cached, except those for the sign-in of one person.
+// Sends requests to identity providers, each over a new connection. A kept connection may be dead: the server may be
+// closing it, or the network may have dropped it silently. The outcome of the request would then be unknown, and an
+// authorization code must not be presented twice (RFC 6749 section 4.1.2). The requests are rare, because the responses
+// for a realm are cached, except those for the sign-in of one person.
 import { Agent, fetch, type RequestInit } from 'undici';
 
-/** Largest response in bytes. Those of Keycloak have at most 10 KiB. */
+/** Largest response in bytes. Keycloak's responses have at most 10 KiB. */
 const longestResponse = 1_048_576;
 
 /** `pipelining: 0` closes each connection after its response. */
@@ -12,6 +12,6 @@ const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxRespons
 
 export type ProviderRequest = Pick<RequestInit, 'method' | 'headers' | 'body' | 'signal'>;
 
-/** As the global `fetch`, but never follows a redirect, which would send secrets to another address. */
+/** Like the global `fetch`, but never follows a redirect, which would send secrets to another address. */
 export const fetchFromProvider = (target: string | URL, request: ProviderRequest) =>
   fetch(target, { ...request, redirect: 'manual', dispatcher: agent });

@@ -1,5 +1,5 @@
-// Tests when the keys of one realm are downloaded, and how long they are used, with downloads that the test controls and
-// a clock that it sets.
+// Tests when the keys of one realm are downloaded, and how long they are used, with downloads that the test controls
+// and a clock that it sets.
 import { createLocalJWKSet, exportJWK, generateKeyPair, type JWK, errors as jose } from 'jose';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeySet } from './key-set.ts';

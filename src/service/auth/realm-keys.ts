@@ -10,7 +10,7 @@ export interface KeyPace {
   /** Minimum time between the starts of two downloads of one realm. */
   spacing: number;
   /**
-   * Time after the start of a download that lacked a key. In this time, tokens with this key cause no other download.
+   * Time after the start of a download that lacked a key, during which tokens with that key cause no further download.
    */
   missed: number;
   /** Age from which keys are downloaded again in the background. */
@@ -42,7 +42,7 @@ export interface RealmKeys {
    * Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if that is unknown.
    */
   find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
-  /** False if the realm has published other keys since, or may have. Tokens must then be verified again. */
+  /** False if the realm has, or may have, published other keys since. Tokens must then be verified again. */
   areCurrent(keys: KeySet): boolean;
 }
 
@@ -61,7 +61,7 @@ export interface RealmKeysOptions {
   /** Counts a token that waits for a download. Returns false if too many wait already. */
   enter(source: TokenSource): boolean;
   leave(source: TokenSource): void;
-  /** For the key of a token: remembers when a download that lacked this key began. */
+  /** Remembers, for a key that a token named, when the last download that lacked this key began. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
   /** Milliseconds of a monotonic clock. */
@@ -102,7 +102,8 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
         throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
       }
       const late = new KeysUnavailable('the download of the keys takes too long');
-      // Leaves when the wait ends, not when the caller gives up, so that the number of waiting tokens is exact.
+      // Calls `leave` when the search ends, not when the caller stops waiting, so that the number of waiting tokens is
+      // exact.
       return within(
         findAfterDownload(query).finally(() => leave(source)),
         pace.patience,

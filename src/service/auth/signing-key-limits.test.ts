@@ -1,5 +1,5 @@
-// Tests the limits and the usual times of downloads of signing keys, without a network: the address of the keys is
-// looked up before each download, and this lookup fails or waits as the test decides.
+// Tests the limits of downloads of signing keys, and their usual times. The address of the keys is looked up before
+// each download, and the test decides whether this lookup fails or waits.
 import { errors as jose, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -109,7 +109,7 @@ describe('tokens that wait for the keys of a realm', () => {
     const all = Array.from({ length: 251 }, async () => outcomes.push(await outcomeOf(keys, bogus())));
     await settle();
     expect(outcomes).toEqual(['unknown']);
-    // Without a source, a key is looked for on behalf of a caller.
+    // Without the argument `source`, a key is looked up on behalf of a caller.
     await expect(jwtVerify(bogus(), keys.ofRealm('demo'))).rejects.toThrow('too many tokens');
     release();
     await Promise.all(all);

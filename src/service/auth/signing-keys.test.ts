@@ -1,5 +1,5 @@
-// Tests key rotations at the provider, with attackers whose tokens name keys that do not exist, and with a provider that
-// responds badly. The times are short; a rule of one download a second becomes one in 50 ms.
+// Tests key rotations at the provider while attackers send tokens that name keys that do not exist, or while the
+// provider fails. All times are shortened: the limit of one download a second becomes one in 50 ms.
 import { randomUUID } from 'node:crypto';
 import { type JWTPayload, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -49,7 +49,7 @@ function create(pace: Partial<SigningKeysPace> = {}): SigningKeys {
 const addKey = (realm = 'demo') => server.addKey(realm, 'ES256');
 const claims = (): JWTPayload => ({ sub: 'somebody', jti: randomUUID() });
 const tokenOf = (by: RealmKey) => signToken(by, claims());
-/** A token that names a key that does not exist. Nobody verifies its signature. */
+/** Returns a token that names a key that does not exist, so that its signature is never verified. */
 function bogus(kid: string = randomUUID()): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'ES256', kid })}.${part(claims())}.AAAA`;

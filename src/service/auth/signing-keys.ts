@@ -13,7 +13,10 @@ import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type Toke
 
 /** Algorithms that a token of a caller may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** As `signatureAlgorithms`, for ID tokens. Excludes HMAC, which anyone who knows a client's secret could forge. */
+/**
+ * Algorithms that an ID token may be signed with. HMAC is excluded, because a forger would need only the client's
+ * secret.
+ */
 export const idTokenAlgorithms = ['RS', 'PS', 'ES'].flatMap((family) =>
   ['256', '384', '512'].map((size) => family + size),
 );
@@ -69,7 +72,7 @@ export interface SigningKeys {
    * `isTokenFault` is true if the token is invalid, and KeysUnavailable if the keys of the realm cannot be downloaded.
    */
   verify(realm: string, token: string, options: Omit<jose.JWTVerifyOptions, 'algorithms'>): Promise<VerifiedJwt>;
-  /** Returns the function with which jose finds the key of a realm's token. It throws as `verify` does. */
+  /** Returns the function with which jose finds the key of a realm's token. It throws the same errors as `verify`. */
   ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 

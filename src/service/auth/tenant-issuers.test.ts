@@ -165,7 +165,7 @@ describe('the URL of the keys', () => {
     expect([await urlOf('town'), await urlOf('town')]).toEqual([`${issuer}/keys`, `${issuer}/keys`]);
     expect(asked).toEqual(['/town/.well-known/openid-configuration']);
     clock.mockReturnValue(began + 3_600_002);
-    // The cache reads the clock once a millisecond.
+    // The cache reads the clock at most once a millisecond.
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect([await urlOf('town'), asked.length]).toEqual([`${issuer}/keys`, 2]);
   });
@@ -205,7 +205,7 @@ describe('a bearer token of a mapped issuer', () => {
   const town = { id: 'urn:example:platform:tenant-service:v2:/tenants/town', name: 'Town', realm: 'town' };
   let server: Server;
   let issuer: string;
-  /** What the discovery document says. */
+  /** The content of the discovery document. */
   let document: Record<string, unknown>;
   let status: number;
   let key: CryptoKey;

@@ -41,7 +41,10 @@ export function realmOfIssuer(issuer: string, accessPublicUrl: string, mapped: T
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Parses `realm=issuer,realm=issuer,…`. Reports every problem, by realm or position and without issuers. */
+/**
+ * Parses `realm=issuer,realm=issuer,…`. Reports every problem with the position of its item, and never quotes an
+ * issuer.
+ */
 export function tenantIssuersSetting() {
   return z
     .string()

@@ -1,5 +1,5 @@
-// The entries of a configuration document that lists clients, unvalidated. The token handler reads clients from them,
-// and the reconciler compares the ids of tenants' entries with those of core clients.
+// Finds the entries of a configuration document that lists clients, without validating them. The token handler reads
+// clients from the entries, and the reconciler compares the ids of tenants' entries with those of core clients.
 import { isObject } from '../json-value.ts';
 
 /** Returns the entries of the property `clients`, and the top-level entries whose ids `clients` does not contain. */

@@ -36,7 +36,7 @@ export const consoleId = 'formgate-console';
 
 /**
  * The core client of the console at `url`, which has no trailing slash. It may call all services that an administrator
- * works with; each of them decides by the roles of the signed-in person.
+ * works with; each service checks the roles of the signed-in person.
  */
 function consoleClient(url: string, urns: Pick<Urns, 'service'>): ClientEntry {
   const services = ['form-service', 'configuration-service', 'token-handler'];
@@ -69,7 +69,10 @@ const urnElement = '[A-Za-z0-9-]{1,50}';
 const servicePattern = new RegExp(`^${urnElement}$`);
 const upstreamPattern = new RegExp(`^:${urnElement}:${urnElement}(?::${urnElement})?$`);
 
-/** Returns the URN of a service or an API. Returns undefined for any other text or prefix. */
+/**
+ * Returns the URN of a service or an API. `text` is this URN or the name of a platform service. Returns undefined for
+ * any other text.
+ */
 export function upstreamUrn(text: string, prefix: string): string | undefined {
   if (servicePattern.test(text)) return `${prefix}:platform:${text}`;
   return text.startsWith(prefix) && upstreamPattern.test(text.slice(prefix.length)) ? text : undefined;

@@ -1,5 +1,5 @@
-// Reads and decompresses the body of a request. It never holds more than the limit, even if the body is chunked or
-// grows when it is decompressed.
+// Reads and decompresses the body of a request. Neither the body nor its decompressed form may exceed the limit, even
+// if the body is chunked.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';

@@ -1,6 +1,6 @@
 // Finds the client of a request, and the host and protocol that it used. Like Express, it reads only those
-// X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES): the client is the first untrusted address from
-// the right.
+// X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES). The client is the first untrusted address from
+// the right in X-Forwarded-For.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
@@ -49,7 +49,7 @@ function numbersOf(group: string): number[] {
   return [a * 256 + b, c * 256 + d];
 }
 
-/** A number of hops, or names and CIDRs of proxies. */
+/** A number of hops, or a list of addresses, CIDRs and names of ranges. */
 export type TrustedProxies = number | string[];
 
 const ranges: Record<string, string[]> = {

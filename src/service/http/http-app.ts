@@ -25,7 +25,10 @@ import { createBodyReaders } from './text-body.ts';
 
 export type Credential = 'bearer' | 'session' | 'form' | 'none';
 
-/** Throws a Problem to reject a request. A guard may store its findings in `response.locals`. */
+/**
+ * A check that each request of a route must pass. It throws a Problem to reject a request, and may store its findings
+ * in `response.locals`.
+ */
 export interface Guard {
   name: string;
   /** Credentials that this guard accepts; `none` admits calls without credentials. See `isGuarded`. */

@@ -8,7 +8,7 @@ import { inspectJson } from '../json-parser.ts';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
-/** Deeper than any form needs, and far below the depth that exhausts a stack here or in Postgres. */
+/** Maximum depth: more than any form needs, and far below the depth that exhausts a stack here or in Postgres. */
 export const maxDepth = 100;
 
 export interface JsonBody {
@@ -140,7 +140,7 @@ const letterE = 0x65;
 const letterU = 0x75;
 /** The bit that turns an upper-case ASCII letter into a lower-case one. */
 const lowerCase = 0x20;
-/** A double holds integers of fewer digits exactly (2 ** 53 has sixteen). */
+/** A double holds integers with fewer digits than this exactly (2 ** 53 has sixteen). */
 const manyDigits = 16;
 
 /** Scans the bytes once. The result is meaningless for text that is not JSON. */

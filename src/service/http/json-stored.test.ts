@@ -1,5 +1,6 @@
 // Fuzzes bodies against a real Postgres. Text that the reader accepts is stored byte for byte and reads back as the
-// validated value, whatever was parsed before. FUZZED_BODIES sets the number of bodies; TEST_SEED repeats a run.
+// validated value, regardless of the texts that were parsed before. FUZZED_BODIES sets the number of bodies; TEST_SEED
+// repeats a run.
 import { Readable } from 'node:stream';
 import type { Request } from 'express';
 import type pg from 'pg';

@@ -1,5 +1,6 @@
 // Sends the error that ended a request as application/problem+json, unless the app presents it differently. An error
-// that is not a Problem becomes a bare 500, or the problem that fits an invalid request or an unreachable database.
+// that is not a Problem becomes a 500 without details, unless it shows an invalid request or a busy or unavailable
+// database.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Metrics } from '../operations/metrics.ts';

@@ -60,7 +60,7 @@ export function jsonPointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** One field error per issue. Each unknown field has its own pointer. */
+/** Returns one field error per issue, and one per unknown field. */
 export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = []): FieldError[] {
   return error.issues.flatMap((issue) => {
     const path = [...prefix, ...issue.path];
@@ -70,10 +70,13 @@ export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = 
   });
 }
 
-/** Further field errors are counted, not listed, so that a response stays smaller than its request. */
+/**
+ * Maximum number of listed field errors. Further ones are only counted, so that a response stays smaller than its
+ * request.
+ */
 const listedErrors = 100;
 
-/** A 400 that lists the first hundred field errors and names the first of them in its detail. */
+/** Returns a 400 that lists the first hundred field errors, and whose detail names the first of them. */
 export function invalidRequest(errors: FieldError[]): Problem {
   const [first] = errors;
   if (!first) return new Problem('invalid-request');

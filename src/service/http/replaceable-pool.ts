@@ -1,9 +1,9 @@
-// The connections to one origin, which can be replaced. A network that drops packets leaves connections open at both ends.
-// If such a connection is idle, only the next request that uses it finds out, and waits until its time limit. So when a
-// response takes long, later requests use new connections (decision 0081).
+// Keeps the connections to one origin, and can replace them. A network that drops packets leaves connections open at
+// both ends. The next request over such an idle connection would wait until it times out. So when a response takes
+// long, later requests use new connections (decision 0081).
 import type { Pool } from 'undici';
 
-/** Shortest time between replacements, in milliseconds, because a slow server is not always an unreachable one. */
+/** Shortest time between replacements, in milliseconds. A slow server is not always unreachable. */
 const shortestLife = 3_000;
 
 export class ReplaceablePool {

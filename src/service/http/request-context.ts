@@ -66,7 +66,8 @@ export interface RequestRecorders {
 }
 
 /**
- * Returns a function to call first for each request. It sets `locals` and makes the headers of every response pending.
+ * Returns a function to call first for each request. It sets `locals`, and prepares the headers that every response has
+ * (`pendingHeaders`).
  */
 export function beginRequest(recorders: RequestRecorders) {
   const { trustedProxies } = recorders;
@@ -104,7 +105,8 @@ function scopeOf(givenId: string | undefined, traceparent: string | undefined): 
 }
 
 /**
- * Returns the id of the header X-Request-Id, if it is valid and a trusted proxy or another service of Formgate sent it.
+ * Returns the id of the header X-Request-Id if it is valid and comes from an address that TRUSTED_PROXIES trusts, such
+ * as that of an ingress or of another service of Formgate.
  */
 function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof createTrust>): string | undefined {
   const id = headers['x-request-id'];
@@ -194,7 +196,10 @@ export function tenantOf(response: Response): Tenant {
   return response.locals.tenant;
 }
 
-/** Avoids Express' getter, which parses the query at each access. Few requests have a query. */
+/**
+ * Returns the parsed query. Few requests have one; for the others, it avoids Express' getter, which parses the query at
+ * each access.
+ */
 export function queryOf(request: Request): Request['query'] {
   return request.url.includes('?') ? request.query : noQuery;
 }

@@ -25,8 +25,8 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
 }
 
 /**
- * Needed because Node keeps the first of several Host or Authorization headers. RFC 9112 section 3.2 requires a 400 for
- * several Host headers. `header` is in lower case.
+ * True if a request has several headers of this name, of which Node keeps only the first. RFC 9112 section 3.2 requires
+ * a 400 for several Host headers. `header` is in lower case.
  */
 function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
   let isSecond = false;

@@ -1,4 +1,4 @@
-// Tests that a connection is closed by a reset in every state, and that Node's own function still needs our help.
+// Tests that a connection is closed by a reset in every state, and that Node's own function still fails in one of them.
 import { execFile } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,10 @@ import { resetSocket } from './reset-socket.ts';
 let server: Server;
 afterEach(() => new Promise((closed) => server.close(closed)));
 
-/** Sends `data`, ends the connection and calls `then`. Returns its state after the client has closed its side. */
+/**
+ * Sends `data`, ends the connection and calls `then`. Returns the state of the connection after the client has closed
+ * its side.
+ */
 async function end(data: string, then: (socket: Socket) => void): Promise<'closed' | 'open'> {
   let state = 'open' as 'closed' | 'open';
   server = createServer({ allowHalfOpen: true }, (socket) => {

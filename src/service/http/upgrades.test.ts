@@ -15,7 +15,7 @@ let running: RunningService;
 let log: CapturedLog;
 
 /**
- * Serves three routes: `/socket` switches the protocol and echoes, `/refuse` sends a response. Only these two may
+ * Serves three routes: `/socket` switches the protocol and echoes, `/refuse` sends a response, and `/plain` may not
  * upgrade.
  */
 beforeEach(async () => {

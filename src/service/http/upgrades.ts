@@ -1,6 +1,6 @@
-// Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like any request, with guards, log line and
-// problems. The route then takes over the connection. `Upgrade` to any other protocol is ignored (RFC 9110 section
-// 7.8).
+// Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like any request, with guards, a log line and
+// problem details. The route then takes over the connection. `Upgrade` to any other protocol is ignored (RFC 9110
+// section 7.8).
 import type { IncomingMessage, RequestListener, ServerResponse as Response, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -66,7 +66,7 @@ export function keyRingProblem(keys: string): string | undefined {
   }
 }
 
-/** Even an empty text has a first key, which is not valid. */
+/** Never returns an empty ring: even an empty text has one item, which is rejected. */
 function parseKeys(keys: string): [Key, ...Key[]] {
   const ring: Key[] = [];
   for (const [index, item] of keys.split(',').entries()) {

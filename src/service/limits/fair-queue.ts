@@ -193,7 +193,10 @@ class Counts {
     if (ofMember === 0) this.#noteIdle();
   }
 
-  /** Counts how often a member became idle. This is an upper bound on the number of idle members. */
+  /**
+   * Counts how often a member became idle, an upper bound on the number of idle members. Removes idle entries when the
+   * count reaches `idleKeys`.
+   */
   #noteIdle(): void {
     this.#idle += 1;
     if (this.#idle < idleKeys) return;

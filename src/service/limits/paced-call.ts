@@ -7,13 +7,13 @@ export interface PacedCall<T> {
    * running is not shared, because it may have begun before the change for which the caller asks.
    */
   next(): Promise<T>;
-  /** As `next`, without waiting. */
+  /** Like `next`, but does not wait for the call, and ignores its failure. */
   request(): void;
   /** The running call; undefined if no call is running. */
   readonly running: Promise<T> | undefined;
 }
 
-/** `delayOf` returns how many milliseconds to wait before a call may start, and is asked once for each call. */
+/** `delayOf` returns how many milliseconds to wait before a call may start, and is called once for each call. */
 export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): PacedCall<T> {
   let running: Promise<T> | undefined;
   let upcoming: Promise<T> | undefined;

@@ -15,7 +15,7 @@ let server: TestRedis;
 const opened: Redis[] = [];
 let apps: ListeningApp[] = [];
 let serial = 0;
-/** Starts 15 s after the beginning of a minute. */
+/** At first, this is 15 s after the beginning of a minute. */
 let now = new Date('2026-08-20T17:00:15.000Z');
 const metrics = createMetrics();
 beforeAll(async () => {

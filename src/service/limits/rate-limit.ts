@@ -125,8 +125,9 @@ function withSeconds(limit: RateLimit): RateLimit {
 }
 
 /**
- * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. Sets the
- * response headers of draft-ietf-httpapi-ratelimit-headers-07; if a route has several limits, the last one sets them.
+ * Returns a guard that counts each request for the key that `keyOf` returns, and throws Problem `too-many-requests`
+ * over the limit. It sets the response headers of draft-ietf-httpapi-ratelimit-headers-07; if a route has several
+ * limits, the last one sets them.
  */
 export function rateLimit(limiter: LocalRateLimiter, keyOf: KeyOf): SyncGuard;
 export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard;

@@ -4,7 +4,7 @@ import type { Redis } from '../redis/redis.ts';
 import { defineScript } from '../redis/redis-script.ts';
 import type { WindowCount } from './window-counts.ts';
 
-/** Maximum number of keys in one script call. */
+/** Maximum number of keys in one call of the script. */
 const batch = 500;
 /**
  * Number of hash tags for keys. All keys of one batch share a tag, because a script needs them in one slot of a

@@ -36,8 +36,8 @@ describe('counts in a window', () => {
     for (let person = 0; person < 200; person += 1) use(counts, `person ${person}`, 50);
     for (let index = 0; index < 100_000; index += 1) use(counts, `flood ${index}`);
     const kept = Array.from({ length: 200 }, (_, person) => counts.at(1, `person ${person}`).own);
-    // A person is forgotten only if the eight oldest keys are all persons. In a flood of a hundred times the bound, that
-    // affects fewer than one person in five.
+    // A person is forgotten only if the eight oldest keys are all persons. In a flood of a hundred times the bound,
+    // that affects fewer than one person in five.
     expect(kept.filter((own) => own === 50).length).toBeGreaterThan(160);
     expect(counts.size).toBe(1_000);
   });

@@ -1,5 +1,6 @@
-// Counts by key in fixed windows of time. A lookup takes constant time. To bound memory, the least used of the oldest
-// keys is forgotten. Resetting a count by a flood of keys therefore costs an attacker more requests than it gains.
+// Counts requests by key in fixed windows of time. A lookup takes constant time. To bound memory, the least used of the
+// oldest keys is forgotten. Resetting a count by a flood of keys therefore costs an attacker more requests than it
+// gains.
 export interface WindowCount {
   /** Counted in this process since the last exchange. */
   own: number;

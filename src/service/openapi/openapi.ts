@@ -99,7 +99,7 @@ function impliedAnswers(route: Route): Record<number, Answer> {
   if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
-    // Not `default`, which generated clients would take for a kind of success.
+    // Declared as 500 and not as `default`, which generated clients would treat as a kind of success.
     500: { description: 'An unexpected failure' },
     ...((params ?? query ?? body) && {
       400: { description: 'The request is invalid: `errors` lists the invalid fields' },

@@ -23,7 +23,7 @@ export class ConfigError extends Error {
 
 /** A check of the configuration beyond its schema, such as a check of a file that a setting names. */
 export interface ConfigCheck {
-  /** Settings that the check reads. It runs if all of them are valid. */
+  /** Settings that the check reads. The check runs only if all of them are valid. */
   names: string[];
   /** Throws ConfigError. */
   run(values: never, env: NodeJS.ProcessEnv): unknown;
@@ -82,7 +82,9 @@ function parseEach({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Omit<Inspect
   return { values, invalid };
 }
 
-/** Returns undefined after a ConfigError, and adds its problems to the list. */
+/**
+ * Returns the result of `work`. After a ConfigError, returns undefined, and adds the problems of the error to the list.
+ */
 function collect<T>(problems: ConfigProblem[], work: () => T): T | undefined {
   try {
     return work();
@@ -149,7 +151,7 @@ function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
   return absent && issue.code === 'invalid_type' ? 'is required' : issue.message;
 }
 
-/** Parses an http(s) URL without credentials, query, fragment or trailing slash. */
+/** Parses an http(s) URL without credentials, query and fragment. Removes trailing slashes. */
 export function httpUrl() {
   return z.string().transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -32,7 +32,7 @@ export interface DependencyStateOptions {
 /** Create one for each dependency of a process. The metric has no value before the first report. */
 export function createDependencyState({ dependency, name, log, metrics }: DependencyStateOptions): DependencyState {
   let status: DependencyStatus | undefined;
-  /** `performance.now()` of the first failure. */
+  /** `performance.now()` of the first failure since the dependency was last up. */
   let downSince = 0;
   const change = (next: DependencyStatus) => {
     if (status !== 'unreachable' && status !== 'refused') downSince = performance.now();

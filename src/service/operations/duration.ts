@@ -4,7 +4,8 @@ import { z } from 'zod';
 
 /**
  * A text is a duration if it matches both patterns: the second one rejects a text without any component, or with a
- * final `T`. The values schema of the chart contains them. Helm uses RE2, which has no lookaheads.
+ * final `T`. There are two patterns because Helm, which reads them from the chart's values schema, uses RE2 without
+ * lookaheads.
  */
 export const durationPatterns = [String.raw`^P(\d+W)?(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$`, '[WDHMS]$'] as const;
 

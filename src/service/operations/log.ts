@@ -7,9 +7,9 @@ import { currentScope, type RequestScope, traceIdOf } from './request-scope.ts';
 export type Logger = pino.Logger;
 
 /**
- * Creates a logger that writes to standard output by default. It writes in the background, 15 KB or 100 ms at a time,
- * because a write for each line costs more than the line, and writes everything before the process exits. The process
- * ends if the reader of standard output closes it.
+ * Creates a logger that writes to standard output by default. It buffers up to 15 KB or 100 ms of lines and writes them
+ * in the background, because a write for each line would cost more than creating the line. Before the process exits, it
+ * writes everything. The process ends if the reader of standard output closes it.
  */
 export function createLogger(options: {
   name: string;
@@ -35,19 +35,21 @@ export function createLogger(options: {
 const noIds = {};
 const currentIds = (): object => currentScope() ?? noIds;
 
-/** Adds the ids of the request that the running code works for. A line that names its request stays as it is. */
+/**
+ * Adds the ids of the request that the running code works for. A line that already names its request stays as it is.
+ */
 function addIds(line: object, scope: Partial<RequestScope>): object {
   if (scope.traceparent === undefined || 'traceId' in line) return line;
   return { requestId: scope.requestId, traceId: traceIdOf(scope.traceparent), ...line };
 }
 
 /**
- * Ends the process when the reader of the log closes it, as `head` does: pino would silently stop writing. The process
- * then stops as it does when its terminal is closed (`stopOnSignals`).
+ * Stops the process when the reader of standard output closes it, as `head` does, because pino would silently stop
+ * writing. The process stops as it does when its terminal is closed (`stopOnSignals`).
  */
 function openStandardOutput(): pino.DestinationStream {
-  // Writes bytes. For text, pino would measure the whole buffer again for each line, which copies it (8 KB of garbage a
-  // line).
+  // Passes bytes to pino. For text, pino would measure, and thereby copy, the whole buffer again for each line: 8 KB of
+  // garbage.
   const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100, contentMode: 'buffer' });
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

@@ -1,4 +1,5 @@
-// The metrics that every process has. Each process object has its own registry, so that tests can start several.
+// The metrics that every process has. Each instance of a process has its own registry, so that a test can start several
+// instances.
 import prom from 'prom-client';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
 import { createTracingMetrics } from '../tracing/tracing-metrics.ts';
@@ -10,7 +11,10 @@ export interface Metrics {
   registry: prom.Registry;
   http: HttpMetrics;
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
-  /** Counts a call to another service, and its seconds, including retries. The outcome is `ok` or a kind of failure. */
+  /**
+   * Counts a call to another service, and records its duration in seconds, including retries. The outcome is `ok` or a
+   * kind of failure.
+   */
   dependencyCalled(dependency: string, outcome: string, seconds: number): void;
   /** 1 while the dependency can be reached, else 0. */
   dependencyUp: prom.Gauge<'dependency'>;

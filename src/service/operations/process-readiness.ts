@@ -1,6 +1,6 @@
-// Defines readiness conditions that all services share: the identity provider before the pod first becomes ready, and
-// the database pool at any time. Also reports, without effect on readiness, later outages of the identity provider, and
-// when certificates expire.
+// Defines the readiness conditions that all services share. The identity provider must pass its check before the pod
+// first becomes ready; the database pool must work at any time. Later outages of the identity provider and the expiry
+// of certificates are reported, but do not affect readiness.
 import type pg from 'pg';
 import {
   checkIdentityProvider,

@@ -1,4 +1,4 @@
-// The version of this product, as package.json states it.
+// Reads the version of this product from package.json.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 

@@ -1,4 +1,4 @@
-// Exports why a pod gets no requests.
+// Exports the reasons why a pod is not ready as a metric.
 import prom from 'prom-client';
 
 export interface ReadinessMetricsOptions {

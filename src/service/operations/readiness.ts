@@ -1,6 +1,6 @@
 // Decides whether this pod gets requests. A pod that performs worse than the other pods is not ready. An outage of a
-// shared store does not count: all pods would leave the load balancer, and callers would get a 404 from the load
-// balancer.
+// shared store does not affect readiness: otherwise all pods would leave the load balancer, and callers would get a 404
+// from it.
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createReadinessMetrics } from './readiness-metrics.ts';

@@ -1,4 +1,4 @@
-// Tests what is counted of refused requests, and that the counts are bounded.
+// Tests how refused requests are counted, and that the counts are bounded.
 import { expect, it } from 'vitest';
 import { createRefusals } from './refusals.ts';
 

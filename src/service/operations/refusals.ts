@@ -1,6 +1,6 @@
 // Counts the requests that this process refused because a limit was reached (429), or because it was busy or lacked a
-// dependency (503). A page shows administrators what was refused lately. Metrics have no label for the tenant; these
-// counts are kept by tenant, and are bounded.
+// dependency (503). A page shows administrators the recent refusals. Unlike metrics, which have no label for the
+// tenant, these counts are kept by tenant. Their number is bounded.
 import { LRUCache } from 'lru-cache';
 
 export interface RefusedRequests {
@@ -8,7 +8,10 @@ export interface RefusedRequests {
   /** The pattern of the route. */
   route: string;
   status: number;
-  /** Since the process started. The count restarts if entries with more recent refusals have replaced this one. */
+  /**
+   * Number of refusals since the process started. The count restarts if entries with more recent refusals have replaced
+   * this one.
+   */
   count: number;
   last: Date;
 }

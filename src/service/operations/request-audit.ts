@@ -24,7 +24,7 @@ declare global {
 }
 
 export interface RequestAudit {
-  /** If the body decides the action: undefined until the body is known. */
+  /** Undefined until the body is known, if the body decides the action. */
   action: AuditAction | undefined;
   /** True once the guards have passed and the input is valid. */
   isReached: boolean;
@@ -37,7 +37,7 @@ export interface RequestAudit {
   isProvider?: boolean;
 }
 
-/** Call it when the route is known. */
+/** Starts the audit event of a request, if its route has one. Call it when the route is known. */
 export function beginAudit(audit: RouteAudit<never> | undefined, locals: Express.Locals): void {
   if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
   const [only, ...others] = typeof audit === 'string' ? [audit] : audit.actions;
@@ -48,7 +48,7 @@ interface Input {
   params: unknown;
 }
 
-/** Call it when the input is valid, before the handler. */
+/** Adds the action and the object to the audit event. Call it when the input is valid, before the handler. */
 export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, locals: Express.Locals, input: I): void {
   const pending = locals.audit;
   if (!pending) return;
@@ -66,7 +66,7 @@ export function noteAudit({ locals }: { locals: Express.Locals }, facts: Partial
   if (locals.audit) Object.assign(locals.audit, facts);
 }
 
-/** Call it if the request turns out to change nothing. */
+/** Removes the audit event of a request that turns out to change nothing. */
 export function dropAudit({ locals }: { locals: Express.Locals }): void {
   delete locals.audit;
 }

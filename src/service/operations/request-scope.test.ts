@@ -1,4 +1,4 @@
-// Tests the trace that begins with a request id.
+// Tests the traces that begin with a request, and the scope of a request.
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import {

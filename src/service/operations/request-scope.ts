@@ -6,11 +6,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
 import type { Span } from '../tracing/span.ts';
 
-/** Holds ids only. Connections that outlive the request keep it in memory. */
+/** Holds only ids, because connections that outlive the request keep its scope in memory. */
 export interface RequestScope {
   /** Absent for background work. */
   readonly requestId?: string;
-  /** W3C Trace Context (version 00) for the calls of this request: the client's, or one that begins here. */
+  /** W3C Trace Context (version 00) for the calls of this request: the client's trace, or one that begins here. */
   readonly traceparent: string;
   /** The span of the running work. Absent if no collector is configured. */
   readonly span?: Span;
@@ -62,8 +62,8 @@ export function newTraceparent(requestId: string): string {
 }
 
 /**
- * As `newTraceparent`, for a UUID that this process generated. Most requests call it, and slices are faster than a
- * pattern.
+ * Like `newTraceparent`, but for a UUID that this process generated. It is called for most requests, and slices are
+ * faster than a pattern.
  */
 export function traceparentOf(uuid: string): string {
   const high = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18);

@@ -28,7 +28,7 @@ export function runService<S extends ServiceSchema>(
   });
 }
 
-/** The last requests also have spans, so the traces close after the service. */
+/** Returns a service that closes tracing last, because the last requests also have spans. */
 function closingLast(running: RunningService, tracing: Tracing): RunningService {
   const close = async () => {
     await running.close();
@@ -54,6 +54,7 @@ function stopOnSignals(running: RunningService, log: Logger): void {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Uses `on`, not `once`: the reader of the log may close it while the service is already stopping.
+  // Uses `on`, not `once`: a second SIGHUP must not end the process. The reader of the log may close it while the
+  // service is already stopping.
   process.on('SIGHUP', stop);
 }

@@ -32,8 +32,8 @@ export interface ServeOptions {
   drainDelay?: number;
   log: Logger;
   /**
-   * Present in a process that proxies bodies of any size. True if the request may upload without a time limit and
-   * switch to the WebSocket protocol.
+   * Present in a process that proxies bodies of any size. Returns true if the request may upload without a time limit
+   * and switch to the WebSocket protocol.
    */
   mayUpgrade?(request: IncomingMessage): boolean;
   /** Releases resources after the last request, within 5 s. */
@@ -61,7 +61,8 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const server = createMainServer(options);
   serveConnects(server, options.app);
   const connections = prepareDrain(server);
-  // Longer than proxies keep idle connections (usually 60 s), so that they never write into a closed one.
+  // Longer than proxies keep idle connections (usually 60 s), so that a proxy never sends a request over a closed
+  // connection.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
   const { metrics, log } = options;

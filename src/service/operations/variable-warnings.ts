@@ -4,7 +4,7 @@ import type { ProcessSettings } from './config.ts';
 import type { Logger } from './log.ts';
 import { oldNamesOf } from './renamed-settings.ts';
 
-/** A variable that the process ignores, or whose old name it still accepts. */
+/** A variable that the process ignores, or the old name of a setting, which it still accepts. */
 export type DoubtfulVariable = { variable: string; meant: string } | { variable: string; use: string };
 
 /** Minimum length of compared names. Shorter names may resemble each other by accident. */
@@ -12,7 +12,7 @@ const shortestName = 8;
 const mostEdits = 2;
 const shortestWord = 3;
 
-/** Names that Kubernetes sets for each Service of the namespace. */
+/** Names of the variables that Kubernetes sets for each Service of the namespace. */
 const ofKubernetes = /_SERVICE_(?:HOST|PORT(?:_.*)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 
 /** Logs a warning for each doubtful variable, but never its value. */

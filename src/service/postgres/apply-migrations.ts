@@ -1,6 +1,7 @@
-// Applies the pending migrations of a database. On a new database, all files run in one transaction. On one that is in
-// use, each file has its own, so that no lock lasts longer than its file. A file that begins with `-- Runs outside of a
-// transaction` takes no locks that requests wait for, and can be repeated. Lines `---` separate its statements.
+// Applies the pending migrations of a database. On a new database, all files run in one transaction. On a database in
+// use, each file has its own transaction, so that no lock lasts longer than its file. A file that begins with `-- Runs
+// outside of a transaction` takes no locks that requests wait for, and can be repeated. Lines `---` separate its
+// statements.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -24,7 +25,7 @@ const patience = { other: 600_000, locks: 120_000 };
 /** Milliseconds until the next attempt: while another process migrates, and after a lock was not granted. */
 const pauses = { other: 200, locks: 1_000 };
 
-/** If it fails, the files before the failure stay applied. */
+/** If a file fails, the files before it stay applied. */
 export async function applyPending(options: ApplyOptions): Promise<void> {
   for (const began = performance.now(), state = { attempt: 1 }; ; ) {
     try {
@@ -87,7 +88,7 @@ async function runPending({ client, url, directory, log }: ApplyOptions): Promis
     migrationPattern: join(directory, '*.sql'),
     driver: 'pg',
     schemaTable: 'schema_migrations',
-    // `checkApplied` compares them.
+    // `checkApplied` compares the checksums.
     validateChecksums: false,
     execQuery: (sql) => client.query(sql),
     execSqlScript: async (sql) => {

@@ -41,8 +41,8 @@ export async function migrate(options: {
 }
 
 /**
- * Checks that another process has created the schema: `owner` is its name, such as `the form service`. Pending
- * migrations are allowed. Does not wait for the database. Throws StartupError.
+ * Checks that another process has created the schema. `owner` is the name of that process, such as `the form service`.
+ * Pending migrations are allowed. Does not wait for the database. Throws StartupError.
  */
 export async function requireSchema(options: {
   url: string;
@@ -69,8 +69,8 @@ interface ConnectOptions {
 }
 
 /**
- * On a fresh installation, the pods start together with their database. Without the wait they would exit, and
- * Kubernetes would restart them with growing delays.
+ * Connects, and waits while the database cannot be reached. On a fresh installation, the pods start together with their
+ * database. Without the wait they would exit, and Kubernetes would restart them with growing delays.
  */
 async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise<pg.Client> {
   const deadline = performance.now() + patience;
@@ -96,20 +96,23 @@ async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise
 
 const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
   JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
-/** Settings of the role. They also apply behind a PgBouncer, which ignores those that a client asks for. */
+/** Settings of the role. They also apply behind a PgBouncer, which ignores the settings that a client asks for. */
 const roleLimits = (lockTimeout = '5s') => [
   'statement_timeout=15s',
   `lock_timeout=${lockTimeout}`,
   'idle_in_transaction_session_timeout=60s',
-  // Postgres closes a connection whose client cannot be reached after a minute. Otherwise, connections that a network has
-  // dropped count towards max_connections for two hours, the default of Linux.
+  // After a minute, Postgres closes a connection whose client cannot be reached. Otherwise, connections that a network
+  // has dropped would count towards max_connections for two hours, the default of Linux.
   'tcp_keepalives_idle=30',
   'tcp_keepalives_interval=10',
   'tcp_keepalives_count=3',
 ];
 const undefinedTable = '42P01';
 
-/** True if no migration is pending, the usual case. This check needs one query, but neither the lock nor Postgrator. */
+/**
+ * True if no migration is pending and the role has its limits, which is the usual case. This check needs only one
+ * query, and neither the lock nor Postgrator.
+ */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const files = await readMigrationFiles(directory);
   const query = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;

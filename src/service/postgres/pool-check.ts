@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { within } from '../time-limit.ts';
 
-/** True if requests use all connections of the pool. A connection that is being opened counts as one. */
+/** True if requests use all connections of the pool. A connection that is being opened counts as used. */
 export function isFullNow({ waitingCount, idleCount, totalCount, options }: pg.Pool): boolean {
   return waitingCount > 0 || (idleCount === 0 && totalCount >= options.max);
 }

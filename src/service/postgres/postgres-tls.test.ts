@@ -20,7 +20,8 @@ let postgres: EmbeddedPostgres;
 let files: TestCertificate;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'formgate-tls-'));
-  // If root runs the test, Postgres runs as another account, which must be able to enter the folder and to read the key.
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder and to read the
+  // key.
   chmodSync(folder, 0o755);
   files = createCertificate(folder);
   const user = await findUnprivilegedUser();
@@ -79,7 +80,7 @@ it('verify-full without it does not connect: requests get 503, and operators rea
 it('a certificate for another host is not accepted', async () => {
   const other = createCertificate(mkdtempSync(join(folder, 'other-')), { host: 'db.example.org' });
   const server = createTlsServer({ key: other.key, cert: other.certificate });
-  // Postgres begins TLS after a question of eight bytes, which this server answers with S for yes.
+  // A client of Postgres first asks in eight bytes for TLS. This server responds with S, for yes.
   const port = await listen(
     createTcpServer((socket) => {
       socket.once('data', () => {

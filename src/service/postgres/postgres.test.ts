@@ -51,7 +51,7 @@ const pidOf = async (client: pg.PoolClient) =>
   (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0;
 
 describe('a connection that falls silent', () => {
-  /** A statement takes less, even on a busy machine. */
+  /** Longer than a statement takes, even on a busy machine. */
   const silence = 1_500;
   let gate: TcpGate;
   let gated: pg.Pool;
@@ -256,7 +256,7 @@ describe.concurrent('a database error gives the client', () => {
       expect(await problemOf(pool.query(sql))).toBeUndefined();
     expect(databaseProblem(new Error('x'))).toBeUndefined();
     expect(databaseProblem('ECONNREFUSED')).toBeUndefined();
-    // The same error of a file, and of a connection that a network policy forbids.
+    // EPERM for a file is unexpected; EPERM for a connection means that a network policy forbids it.
     const forbidden = (syscall: string) => Object.assign(new Error('EPERM'), { code: 'EPERM', syscall });
     expect(databaseProblem(forbidden('open'))).toBeUndefined();
     expect(databaseProblem(forbidden('connect'))).toMatchObject({ status: 503 });

@@ -113,10 +113,11 @@ const fullPool = 'timeout exceeded when trying to connect';
 const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
 /** System calls of a connection that cannot be opened, for any reason: some network policies cause EPERM. */
 const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
-// Messages of pg and pg-pool without a code.
+// Messages of errors of pg and pg-pool that have no code.
 const unavailableMessages =
   /^(Connection terminated|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
-// Values that jsonb and text cannot hold. The checks of bodies and URLs reject most of them first.
+// Codes of errors about values that jsonb and text cannot hold. The checks of bodies and URLs reject most of these
+// values first.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
 
 /** Returns the problem of a database error, or undefined for an unexpected error. */

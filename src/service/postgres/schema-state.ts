@@ -8,7 +8,7 @@ export interface MigrationFile {
   version: number;
   name: string;
   md5: string;
-  /** Hashes of former contents with the same result, which were never released. */
+  /** Hashes of earlier contents of this file, which had the same result and were never released. */
   superseded: readonly string[];
 }
 
@@ -30,7 +30,8 @@ export type SchemaState =
 const supersededFile = 'superseded.json';
 
 /**
- * Reads the `NNN.do.<name>.sql` files of a directory, and `superseded.json`: former hashes by number, if there is one.
+ * Reads the `NNN.do.<name>.sql` files of a directory, and the hashes of their earlier contents from `superseded.json`,
+ * if that file exists.
  */
 export async function readMigrationFiles(directory: string): Promise<MigrationFile[]> {
   const files = await readdir(directory);
@@ -49,7 +50,10 @@ export async function readMigrationFiles(directory: string): Promise<MigrationFi
   );
 }
 
-/** Throws if the database belongs to another service, or if a file was changed after it ran. */
+/**
+ * Returns the state of the schema. Throws if the database belongs to another service, or if a file was changed after it
+ * ran.
+ */
 export async function inspectSchema(client: pg.Client, directory: string): Promise<SchemaState> {
   const files = await readMigrationFiles(directory);
   const applied = await checkApplied(client, files);
@@ -62,8 +66,8 @@ export async function inspectSchema(client: pg.Client, directory: string): Promi
 
 /**
  * Returns the versions that were applied. Throws if an applied migration differs from the file with its number.
- * Postgrator compares only if the database is not newer, and cannot tell a changed file from the database of another
- * service.
+ * Postgrator compares them only if the database is not newer, and cannot tell a changed file from the database of
+ * another service.
  */
 export async function checkApplied(client: pg.Client, files: readonly MigrationFile[]): Promise<number[]> {
   const { rows: found } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists");

@@ -1,5 +1,5 @@
-// A pool of Postgres connections with fair shares. One member (such as a form or a client) and one tenant can hold only
-// a part of the connections. Beyond that part, they wait in a bounded queue.
+// Shares a pool of Postgres connections fairly. One member (such as a form or a client) and one tenant can each use
+// only a part of the connections. Their further statements wait in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
@@ -27,7 +27,7 @@ export interface SharedPoolOptions {
 
 /** Maximum number of statements that may wait. Each of them holds the body of its request in memory. */
 const waiting = { total: 400, perTenant: 200, perMember: 100 };
-/** Milliseconds; the same limit as in `createPool`. */
+/** Longest wait in the queue, in milliseconds; the same limit as in `createPool`. */
 const longestWait = 5_000;
 
 /** Limits one tenant to half of the connections. */

@@ -1,4 +1,4 @@
-// Tests connections that are dead although neither end knows, behind a proxy that holds them open.
+// Tests connections that are dead without either end knowing it, behind a proxy that holds them open.
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/faults/fault-proxy.ts';
@@ -48,7 +48,7 @@ describe('when all connections of a pool are half-open', () => {
     const stopwatch = startStopwatch();
     const failure = await pool.query('SELECT 1').catch((error: unknown) => error);
     expect(databaseProblem(failure)?.status).toBe(503);
-    // Without a question, a statement would wait for 20 s.
+    // If Postgres were not asked over a new connection, the statement would wait for 20 s.
     expect(stopwatch.stop()).toBeLessThan(10_000);
     // The idle connections were checked when the first one was found dead.
     await expect.poll(() => pool.totalCount).toBeLessThanOrEqual(1);

@@ -8,7 +8,7 @@ import { readBackends } from './fresh-connection.ts';
 import { closeDeadConnections } from './pool-check.ts';
 
 export interface SilenceLimits {
-  /** Milliseconds of silence during a statement after which Postgres is asked. Longer than a question takes (2 s). */
+  /** Milliseconds of silence during a statement after which Postgres is asked. Longer than asking may take (2 s). */
   suspicious: number;
   /** Milliseconds of silence after which a connection ends, regardless of what Postgres says. */
   longest: number;
@@ -22,7 +22,7 @@ export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000
  * differ.
  */
 const tolerance = 10_000;
-/** Milliseconds in which an idle connection must respond when another one was dead. */
+/** Milliseconds in which an idle connection must respond after another one was found dead. */
 const patience = 1_000;
 /** The pools of this process. A network that has dropped a connection of one of them has dropped others, too. */
 const pools = new Set<pg.Pool>();
@@ -33,7 +33,7 @@ const pools = new Set<pg.Pool>();
  */
 export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, longest }: SilenceLimits): void {
   let asking: ReturnType<typeof readBackends> | undefined;
-  /** One question serves all connections that fall silent together. */
+  /** Asks Postgres once for all connections that fall silent together. */
   const ask = () => {
     asking ??= readBackends(url).finally(() => {
       asking = undefined;
@@ -44,7 +44,7 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
   function watch(client: pg.PoolClient): void {
     const stream = client.connection.stream as Socket;
     const opened = systemClock().getTime();
-    // Bytes that were sent when Postgres had answered everything.
+    // Number of bytes that had been sent when Postgres last had nothing left to respond to.
     let answered = stream.bytesWritten;
     client.on('drain', () => {
       answered = stream.bytesWritten;

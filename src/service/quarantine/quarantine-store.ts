@@ -1,5 +1,5 @@
-// Reads and writes the table `quarantine`, which has the same columns in every database. The owner of an item skips the
-// item while it is quarantined. `resume` makes released items due again.
+// Reads and writes the table `quarantine`, which has the same columns in every database. The job that processes an item
+// skips it while it is quarantined. `resume` makes released items due again.
 import type pg from 'pg';
 import { productVersion } from '../operations/product-version.ts';
 import type { Queryable } from '../postgres/postgres.ts';
@@ -114,7 +114,7 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
   };
 }
 
-/** Operators share the pool under one tenant with an empty name. */
+/** Queries for all tenants claim their connections for a tenant with an empty name. */
 const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {

@@ -1,4 +1,4 @@
-// One connection to Redis: a single server, a Sentinel group or a Cluster. It connects and reconnects in the background
+// Connects to Redis: to a single server, a Sentinel group or a Cluster. It connects and reconnects in the background,
 // and pings Redis. It queues no commands while disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
@@ -105,7 +105,8 @@ function tlsOptions({ tls }: RedisSettings, onCertificate: (certificate: PeerCer
   if (!tls) return {};
   return {
     ...{ tls: true as const, ...tls },
-    // node-redis does not show its sockets. This is called with each certificate that an authority has signed.
+    // node-redis gives no access to its sockets. This function is called with each certificate that a trusted authority
+    // has signed.
     checkServerIdentity(host: string, certificate: PeerCertificate) {
       onCertificate(certificate);
       return checkServerIdentity(host, certificate);
@@ -113,7 +114,7 @@ function tlsOptions({ tls }: RedisSettings, onCertificate: (certificate: PeerCer
   };
 }
 
-/** Never gives up. */
+/** Returns the milliseconds until the next attempt to connect. Never gives up. */
 function reconnectStrategy(retries: number): number {
   return retryDelay(retries + 1, { first: 100, cap: 1_000 });
 }
@@ -126,14 +127,14 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-/** True if Redis responds, but not to these credentials. */
+/** True if Redis responds, but refuses the credentials. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && /^(?:WRONGPASS|NOAUTH|NOPERM|ERR (?:invalid password|AUTH ))/.test(error.message);
 }
 
 /**
- * Calls `onChange` whenever the connection comes up or goes down, even if it was never up. Also calls it if Redis
- * refuses the credentials of a connection that is down already.
+ * Calls `onChange` whenever the connection comes up or goes down, and when the first attempt to connect fails. Also
+ * calls it if Redis refuses the credentials of a connection that is already down.
  */
 export function watchConnection(
   { client, ping }: ClientKind,
@@ -149,7 +150,7 @@ export function watchConnection(
     state = next;
     onChange(next, error);
   };
-  // A client that retries on its own reports its reason only here. The pings detect the loss of an established
+  // A client that retries on its own reports its failures only here. The pings detect the loss of an established
   // connection.
   client.on('error', (error: unknown) => {
     if (state !== 'up') set(false, error);

@@ -1,5 +1,5 @@
-// Scripts that run in Redis. This file does not load the Redis client, because processes without Redis import this file
-// too. The client would be a quarter of the modules that they load.
+// Defines scripts that run in Redis. This file does not load the Redis client, because processes without Redis import
+// it too. The client would be a quarter of the modules that these processes load.
 import { hash } from 'node:crypto';
 
 export interface RedisScript {

@@ -1,5 +1,5 @@
-// Reports changes in Redis of keys that were read over a connection (RESP3 client tracking). It caches no values; its
-// users do.
+// Reports when keys that were read over a connection have changed in Redis (RESP3 client tracking). This code caches no
+// values; the code that uses it does.
 import { BasicPooledClientSideCache } from '@redis/client';
 
 type CacheCall = Parameters<BasicPooledClientSideCache['handleCache']>;

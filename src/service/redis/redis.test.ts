@@ -108,7 +108,7 @@ describe('one server', () => {
     redis.tracked.onInvalid((key) => told.push(key));
     server.pause();
     const stopwatch = startStopwatch();
-    // Commands without a reply must not keep the connection looking alive.
+    // Commands that get no reply must not make the connection look alive.
     const traffic = setInterval(() => redis.tracked.reads.get('x').catch(() => undefined), 50);
     await until(() => !redis.tracked.isLive && told.includes(null));
     clearInterval(traffic);
@@ -171,7 +171,7 @@ describe('one server', () => {
     const redis = connect(byUrl(server));
     await exercise(redis);
     const before = log.lines().length;
-    // The connection of tracked reads uses RESP3. It cannot sign in again.
+    // The connection of tracked reads uses RESP3. Without permission for CLIENT TRACKING, it cannot be restored.
     const list = String(await server.command('CLIENT', 'LIST'));
     const tracked = list.split('\n').find((line) => line.includes('resp=3')) ?? '';
     await server.command('ACL', 'SETUSER', 'default', '-client|tracking');

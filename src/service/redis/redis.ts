@@ -163,11 +163,14 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
 
 /**
  * Milliseconds before a failure that affects only the tracked reads is logged. After an outage, their connection may
- * come back later.
+ * come back later than the main one.
  */
 const trackingPause = 5_000;
 
-/** Logs once if Redis is up but the connection of tracked reads stays down. Every request then reads its session. */
+/**
+ * Logs once if Redis is up but the connection of tracked reads stays down. Every request then reads its session from
+ * Redis.
+ */
 function reportLostTracking(log: Logger, isRedisUp: () => boolean): Report {
   let timer: NodeJS.Timeout | undefined;
   return (status, error) => {
@@ -181,7 +184,7 @@ function reportLostTracking(log: Logger, isRedisUp: () => boolean): Report {
   };
 }
 
-/** True if the server supports both commands (Redis 6) and no ACL denies CLIENT TRACKING. */
+/** True if the server supports HELLO and CLIENT TRACKING (Redis 6), and no ACL denies the latter. */
 async function canTrack({ send }: ClientKind): Promise<boolean> {
   try {
     await send(['HELLO']);

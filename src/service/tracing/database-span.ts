@@ -1,5 +1,5 @@
-// Spans of Postgres and Redis, by the semantic conventions of OpenTelemetry. They name the kind of a statement and
-// never hold its text, which may contain values.
+// Creates the spans of calls to Postgres and Redis, according to the semantic conventions of OpenTelemetry. A span
+// names the kind of its statement and never holds the text, which may contain values.
 import type pg from 'pg';
 import type { SpanOptions } from './span.ts';
 import { isTracing, traced } from './tracing.ts';
@@ -8,12 +8,15 @@ const postgres = { 'db.system.name': 'postgresql' };
 
 export const transactionSpan: SpanOptions = { name: 'transaction', kind: 'client', attributes: postgres };
 
-/** A command or a script. Scripts have no name, and keys contain ids. */
+/** The span of a command or a script. It has no details: scripts have no names, and keys contain ids. */
 export const redisSpan: SpanOptions = { name: 'redis', kind: 'client', attributes: { 'db.system.name': 'redis' } };
 
 const words = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 
-/** The span of a statement: its first word or, for `WITH`, the first word that changes something. */
+/**
+ * Returns the span of a statement, named after the first word of the statement or, for `WITH`, after its first INSERT,
+ * UPDATE or DELETE.
+ */
 function statementSpan(text: string): SpanOptions {
   const found = text.match(/\b(?:INSERT|UPDATE|DELETE)\b/g)?.[0] ?? 'SELECT';
   const first = /^\s*(\w+)/.exec(text)?.[1]?.toUpperCase() ?? '';

@@ -1,6 +1,6 @@
 // Creates traces with OpenTelemetry's SDK, which sends them to a collector by OTLP over HTTP. No module is patched:
-// every span is started by Formgate's own code. Spans wait in a bounded queue and are sent in the background, so a
-// collector that is slow or gone costs requests nothing.
+// every span is started by Formgate's own code. Spans wait in a bounded queue and are sent in the background, so a slow
+// or unreachable collector does not delay requests.
 import {
   type Context,
   type Link,
@@ -89,8 +89,8 @@ function rootSampler(name: string, share: number): Sampler {
 }
 
 /**
- * Samples a delivery if the request that wrote its row was sampled: a ratio alone would seldom choose both. Samples all
- * children of a sampled span of this process.
+ * Samples the delivery of an outbox row if the request that wrote the row was sampled, because a ratio alone would
+ * seldom choose both. Samples all children of a sampled span of this process.
  */
 function followLinks(sampler: Sampler): Sampler {
   return {

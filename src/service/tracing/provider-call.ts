@@ -1,11 +1,11 @@
-// Spans of calls to an identity provider. The calls carry neither `traceparent` nor `X-Request-Id`: an identity
-// provider may belong to another organisation, and one response may serve many requests (decision 0075).
+// Creates the spans of calls to an identity provider. The calls carry neither `traceparent` nor `X-Request-Id`: an
+// identity provider may belong to another organisation, and one response may serve many requests (decision 0075).
 import { callSpan, responseEnd } from './request-span.ts';
 import { currentSpan, traced } from './tracing.ts';
 
 export type ProviderOperation = 'discovery' | 'keys' | 'token' | 'registration' | 'check client';
 
-/** Runs a call as a span that holds its method, its operation and the status: no URL, no parameter and no body. */
+/** Runs a call in a span, which holds the method, the operation and the status, but no URL, parameter or body. */
 export function tracedProviderCall<R extends { status: number }>(
   method: string,
   operation: ProviderOperation,

@@ -1,4 +1,4 @@
-// Starts the traces of a process, if a collector is configured. OpenTelemetry is loaded only here, by a dynamic import.
+// Starts tracing in a process, if a collector is configured. OpenTelemetry is loaded only here, by a dynamic import.
 import type { Logger } from '../operations/log.ts';
 import { installTracing, type Tracing } from './tracing.ts';
 import type { TracingSettings } from './tracing-fields.ts';

@@ -1,5 +1,5 @@
-// Spans of this process, if an OpenTelemetry collector is configured. Without one, OpenTelemetry is not loaded:
-// `startRoot` and `currentSpan` return undefined, and the functions here only call the work that they are given.
+// Creates the spans of this process, if an OpenTelemetry collector is configured. Without a collector, OpenTelemetry is
+// not loaded: `startRoot` and `currentSpan` return undefined, and functions with a parameter `work` only call it.
 import { currentScope, runInScope } from '../operations/request-scope.ts';
 import type { RootOptions, Span, SpanOptions } from './span.ts';
 
@@ -53,14 +53,14 @@ export function storedTraceparent(): string | undefined {
 }
 
 /**
- * The request that stores work for later: its `traceparent` if it is sampled, and its id. Each is undefined if there is
- * none.
+ * Returns facts about the current request, to be stored with work that will be done later: its `traceparent` if it is
+ * sampled, and its id. Each is undefined if there is none.
  */
 export function storedOrigin(): [traceparent: string | undefined, requestId: string | undefined] {
   return [storedTraceparent(), currentScope()?.requestId];
 }
 
-/** Runs `work` as the work of a span, and ends the span. */
+/** Runs `work` within the span, and then ends the span. */
 export async function runIn<T>(span: Span | undefined, work: () => Promise<T>): Promise<T> {
   if (!span) return work();
   try {
@@ -81,7 +81,7 @@ export function traced<T>(options: SpanOptions, work: () => Promise<T>): Promise
 
 const code = /^[\w.-]{1,40}$/;
 
-/** The code of an error, or its class. Messages may quote values. */
+/** Returns the code of an error, or the name of its class; never its message, which may quote values. */
 export function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   for (const member of ['kind', 'slug', 'code'] as const) {

@@ -1,11 +1,14 @@
-// The worker process of limited-workers.ts. It runs one job after another and ends when its parent ends. It has no
-// environment, network or write access.
+// Runs in the worker processes of limited-workers.ts. A worker runs one job after another and ends when its parent
+// ends. It has no network and no write access, and no environment except the path of the compile cache.
 import vm from 'node:vm';
 
 export interface JobTools<A> {
   /** Sends a partial result, which is used if the job exceeds its limits later. */
   report(partial: A): void;
-  /** Runs the work. Returns undefined if it takes longer. It can interrupt loops and regular expressions. */
+  /**
+   * Runs the work, and interrupts it after this time, even in a loop or a regular expression. Returns undefined if the
+   * work was interrupted.
+   */
   within<T>(milliseconds: number, work: () => T): T | undefined;
 }
 

@@ -1,6 +1,6 @@
 // Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory.
-// No tenant can occupy all processes. A job that exceeds its limits ends only its own worker. Workers start on demand
-// and end when idle.
+// No tenant can occupy all processes. A job that exceeds its limits can end only its own worker. Workers start on
+// demand and end when idle.
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';

@@ -14,7 +14,8 @@ export interface Pattern {
 
 /**
  * With `isStrict`, accepts only what the `u` flag accepts. Otherwise a pattern may also use the older syntax (Annex B),
- * such as `\_`, but still matches code points, as JSON Schema requires. Throws SyntaxError.
+ * such as `\_`. RE2 then still matches code points, as JSON Schema requires, but the native engine matches code units.
+ * Throws SyntaxError.
  */
 export function compilePattern(source: string, isStrict: boolean): Pattern {
   const native = compileNative(source, isStrict);

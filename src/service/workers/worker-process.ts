@@ -1,6 +1,7 @@
-// One child process that runs jobs with limits of time and memory. It is not a thread, because V8 aborts the whole
-// process when an allocation exceeds the limits of a thread. The child has no network, and no environment except the
-// path of the compile cache. It reads only the program, and can neither write files nor start processes.
+// Starts and controls one child process, which runs jobs with limits of time and memory. It is not a thread, because V8
+// aborts the whole process when an allocation exceeds the limits of a thread. The child has no network, and no
+// environment except the path of the compile cache. It reads only the program, and can neither write files nor start
+// processes.
 import { type ChildProcess, fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
@@ -20,7 +21,7 @@ export interface WorkerProcessOptions {
 export type Exceeded<A> = { exceeded: 'time' | 'memory'; partial: A | undefined };
 export type JobReply<A> = { done: A } | { failed: string } | Exceeded<A>;
 
-/** Milliseconds for a start on a busy machine. */
+/** Milliseconds that a start may take, even on a busy machine. */
 const startMs = 20_000;
 /** Milliseconds that a worker may take to report that a job exceeded its time limit. */
 const graceMs = 500;
@@ -81,7 +82,7 @@ export class WorkerProcess<Q, A> {
     throw new Error(`The worker ${options.script} did not start.`);
   }
 
-  /** Resolves when the job is done, or when a worker that exceeded its limits has ended. */
+  /** Resolves when the job is done or has exceeded a limit, or when the worker has ended. */
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
