@@ -144,7 +144,7 @@ interface Base extends StoreOptions, ReturnType<typeof createStores> {
   tenantCode: TenantCode;
 }
 
-/** Creates the stores, and the objects that several services read from them. */
+/** Creates the stores, and the objects built on them that several services share. */
 function createStores({ config, pool, mailer, behaviour }: StoreOptions) {
   const urns: Urns = createUrns(config.URN_PREFIX);
   const configuration = createConfigurationStore(pool);
