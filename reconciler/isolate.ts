@@ -46,8 +46,9 @@ function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptio
 }
 
 /**
- * Retries the only form of the scan. If this fails again, quarantines the form, but only if a dry run before and a dry
- * run after the attempt find the same form. Otherwise the next run retries it.
+ * Retries the only form of the scan, and then tries it without its outbox row. If both fail, quarantines the form, but
+ * only if a dry run before and a dry run after these attempts find the same form. Otherwise the next run retries the
+ * form.
  */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);

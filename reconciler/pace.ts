@@ -84,7 +84,9 @@ SELECT max(state_change)::text AS latest FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
   AND application_name NOT IN ('formgate outbox', 'formgate reconciler')`;
 
-/** Tells whether another connection has run a statement since the previous call. */
+/**
+ * Returns a function that tells whether a connection that serves requests has run a statement since the previous call.
+ */
 export function watchRequests(pool: Pick<pg.Pool, 'query'>): () => Promise<boolean> {
   let last: string | null | undefined;
   return async () => {
