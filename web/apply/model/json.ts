@@ -35,7 +35,7 @@ export function withValueAt(root: unknown, path: Path, value: unknown): unknown 
   return object;
 }
 
-/** RFC 6901. */
+/** Returns the JSON pointer (RFC 6901) of a path. */
 export function pointerOf(path: Path): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
