@@ -33,7 +33,7 @@ export interface PaceOptions {
  * batch took, up to `pause`, and longer only if `changes` requires it.
  */
 const serving = { changes: 1_000, pause: 250 };
-/** While no requests are served, batches are up to this many times larger. */
+/** While no requests are served, batches may grow to this many times `batchSize`. */
 const growth = 20;
 /**
  * Milliseconds. While no requests are served, batches grow if they take less than `least`, and shrink if they take more

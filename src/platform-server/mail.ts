@@ -1,5 +1,5 @@
-// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code: errors are written to logs and to the
-// job table, and the text of an SMTP reply could quote addresses.
+// Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They are written to
+// logs and to the job table, and the text of an SMTP reply could quote addresses.
 import type { Transporter } from 'nodemailer';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';

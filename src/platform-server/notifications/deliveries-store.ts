@@ -18,7 +18,7 @@ export interface RoutedEvent {
   context: Record<string, unknown>;
 }
 
-/** `gone`: nothing is to be delivered. `early`: an earlier event about the same form is not delivered yet. */
+/** `gone`: there is nothing left to deliver. `early`: an earlier event about the same form is not delivered yet. */
 export type DeliveryState = 'gone' | 'early' | 'due';
 
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';

@@ -32,7 +32,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       });
     },
 
-    /** Adds a single criterion, or replaces all criteria by an array. Throws 404 for an unknown subscriber. */
+    /** Adds a single criterion, or replaces all criteria with an array. Throws 404 for an unknown subscriber. */
     addOrReplace(
       tenant: string,
       typeId: string,
