@@ -88,7 +88,7 @@ bundled store does not exist yet, the copy contains a sample in the same format.
 {{- toJson $volumes -}}
 {{- end -}}
 
-{{/* Lets the Job reach what the processes reach, also before the policies of the release exist: dict root, name */}}
+{{/* Lets the Job reach what the processes reach, even before the policies of the release exist: dict root, name */}}
 {{- define "formgate.checkPolicies" -}}
 {{- $root := .root -}}
 {{- $egress := $root.Values.networkPolicy.egress -}}
