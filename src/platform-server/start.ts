@@ -136,7 +136,7 @@ interface StoreOptions {
   behaviour: Behaviour;
 }
 
-/** The objects from which everything below is built. */
+/** The objects that the functions below build on. */
 interface Base extends StoreOptions, ReturnType<typeof createStores> {
   log: Logger;
   clock: Clock;
