@@ -1,6 +1,6 @@
-// The expiry of one run: reads the retention periods of each definition, processes the three stages, and purges
-// outdated rows. It retries a batch that fails because of the infrastructure, quarantines a form that makes its batch
-// fail, and skips and logs a definition that cannot be read.
+// Performs the expiry of one run: reads the retention periods of each definition, warns, locks and deletes in three
+// stages, and purges outdated rows. It retries a batch that fails because of the infrastructure, quarantines a form
+// that makes its batch fail, and skips and logs a definition that cannot be read.
 import type pg from 'pg';
 import { countForms } from '../src/forms/expiry/count-forms.ts';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
@@ -64,7 +64,8 @@ const purgedForEach = 10;
 const day = 86_400_000;
 
 /**
- * Rejects with LeaseLostError, or with the database's error if that persists. `outcome` then contains what was done.
+ * Rejects with LeaseLostError, or with the database's error if retries do not help. `outcome` then contains what was
+ * done before.
  */
 export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const options: PacedOptions = { ...given, pace: createPace({ ...given, hasRequests: watchRequests(given.pool) }) };

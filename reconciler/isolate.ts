@@ -46,8 +46,9 @@ function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptio
 }
 
 /**
- * Retries the only form of the scan. If this fails again, quarantines the form, but only if a dry run before and a dry
- * run after the attempt find the same form. Otherwise the next run retries it.
+ * Retries the only form of the scan. If this fails and the form is to be locked or deleted, tries it without its outbox
+ * row. If no attempt succeeds, quarantines the form, but only if a dry run before and a dry run after the attempts find
+ * the same form. Otherwise the next run retries the form.
  */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);

@@ -1,6 +1,6 @@
-// The lease of a run, and its transactions. A run acquires the lease by increasing its generation. Each transaction of
-// the run locks the row of the lease and checks the generation, so that a run that lost the lease writes nothing, even
-// if it resumes much later. If a run dies, its lease expires.
+// Acquires, renews and releases the lease of a run, and runs the transactions of that run. A run acquires the lease by
+// increasing its generation. Each transaction of the run locks the row of the lease and checks the generation, so that
+// a run that lost the lease writes nothing, even if it resumes much later. If a run dies, its lease expires.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem, withTransaction } from '../src/service/postgres/postgres.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
-/** Another run has taken the lease. */
+/** Thrown if another run has taken the lease. */
 export class LeaseLostError extends Error {
   constructor() {
     super('Another run has taken the lease.');

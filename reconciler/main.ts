@@ -1,4 +1,4 @@
-// The entry point of the reconciler: performs one run, prints one summary, and exits with its code.
+// The entry point of the reconciler: performs one run, prints its summary, and exits with its exit code.
 import { parseSettings } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
 import { runMain } from '../src/service/operations/run-main.ts';

@@ -1,5 +1,6 @@
-// Follows an applicant who forgets a draft, with form service, reconciler, outbox dispatcher, platform server and real
-// mail. The test advances the clocks of form service and reconciler.
+// Tests which mails an applicant receives after forgetting a draft. Runs the form service, its outbox dispatcher, the
+// reconciler and the platform server, with real mail. The tests advance the clocks of the form service and the
+// reconciler.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../test/support/form-world.ts';

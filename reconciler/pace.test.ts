@@ -1,4 +1,5 @@
-// Tests how a run adapts to requests, with a scripted clock, and how it notices them on a real Postgres.
+// Tests how a run adapts its pace to requests (with a scripted clock), and how it detects requests (on a real
+// Postgres).
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../test/support/postgres.ts';

@@ -33,7 +33,7 @@ export interface PaceOptions {
  * batch took, up to `pause`, and longer only if `changes` requires it.
  */
 const serving = { changes: 1_000, pause: 250 };
-/** While no requests are served, batches are up to this many times larger. */
+/** While no requests are served, batches may grow to this many times `batchSize`. */
 const growth = 20;
 /**
  * Milliseconds. While no requests are served, batches grow if they take less than `least`, and shrink if they take more
@@ -84,7 +84,9 @@ SELECT max(state_change)::text AS latest FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
   AND application_name NOT IN ('formgate outbox', 'formgate reconciler')`;
 
-/** Tells whether another connection has run a statement since the previous call. */
+/**
+ * Returns a function that tells whether a connection that serves requests has run a statement since the previous call.
+ */
 export function watchRequests(pool: Pick<pg.Pool, 'query'>): () => Promise<boolean> {
   let last: string | null | undefined;
   return async () => {

@@ -24,7 +24,10 @@ export interface Retries {
   quarantined: number;
 }
 
-/** Releases items that another version quarantined, before the stages. Retries unwritten outbox rows immediately. */
+/**
+ * Called before the stages. Releases items that another version quarantined, and retries unwritten outbox rows
+ * immediately.
+ */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
   const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });

@@ -38,7 +38,7 @@ const unlock = (formId: string) =>
     operation: 'unlock',
   });
 
-/** Runs the reconciler in small batches, and meanwhile calls `act` for each form, for a few forms concurrently. */
+/** Runs the reconciler in small batches. During the run, calls `act` for each form, for four forms concurrently. */
 async function whileRunning<T>(ids: readonly string[], act: (id: string) => Promise<T>): Promise<Map<string, T>> {
   const done = new Map<string, T>();
   const running = world.run({ batchSize: 3 });

@@ -1,4 +1,4 @@
-// The summary line at the end of a run, and its exit code. Pure functions only.
+// Formats the summary line of a run, and determines the exit code. Pure functions only.
 import type { RunResult } from './run.ts';
 
 /**

@@ -21,7 +21,8 @@ const sources = [...apps, 'shared', ...modules, 'build.ts', 'package.json', 'tsc
 /** Builds the pages if a source has changed since the last build. Concurrent runs are safe. */
 export async function buildPages(): Promise<void> {
   if (existsSync(join(output, hashOf(sources)))) return;
-  // A separate process with its own NODE_ENV: in tests, Vite would build for development, with paths of this machine.
+  // Uses a separate process with its own NODE_ENV. With the NODE_ENV of tests, Vite would build for development, with
+  // paths of this machine.
   const env = { ...process.env, NODE_ENV: 'production' };
   await promisify(execFile)(process.execPath, [import.meta.filename], { env });
 }
@@ -41,8 +42,8 @@ async function build(): Promise<void> {
 }
 
 /**
- * JSON Forms imports ajv for functions that the pages do not use. Ajv compiles schemas with eval, which the pages'
- * policy forbids, and is twice as large as a page.
+ * Leaves ajv out of the pages. JSON Forms imports ajv for functions that the pages do not use. Ajv compiles schemas
+ * with eval, which the pages' policy forbids, and is twice as large as a page.
  */
 const withoutAjv = {
   name: 'without-ajv',

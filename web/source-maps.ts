@@ -1,12 +1,12 @@
-// For tests that relate a built page to its sources: the build with source maps, and the syntax tree of a file.
+// Helps tests that relate a built page to its sources: builds a page with source maps, and parses a file.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type ParseResult, parseSync } from 'vite';
 import { buildApp } from './build.ts';
 
-/** Builds a page into a folder. Its files are those of web/dist, and each script has a map beside it. */
+/** Builds a page into a folder. The files are the same as in web/dist, and each script has a source map beside it. */
 export async function buildWithMaps(app: string, folder: string): Promise<void> {
-  // A separate process with its own NODE_ENV, because the output depends on that variable.
+  // Uses a separate process with its own NODE_ENV, because the output depends on that variable.
   const env = { NODE_ENV: 'production' };
   await promisify(execFile)(process.execPath, [import.meta.filename, app, folder], { env });
 }

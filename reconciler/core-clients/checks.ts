@@ -88,8 +88,8 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
 }
 
 /**
- * Returns the last result of the check, from the resource's status. Returns `unknown` if there is none, or if it is
- * about other targets.
+ * Returns the last result of the check, from the resource's status. Returns `unknown` if there is no last result, or if
+ * that result is about other targets.
  */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);
@@ -111,7 +111,7 @@ function listed(items: readonly string[]): string {
   return items.length > mostListed ? `${some} and ${items.length - mostListed} more` : some;
 }
 
-/** Makes a name safe for terminals, where messages are shown: administrators of tenants choose the names. */
+/** Makes a tenant's name safe to show on a terminal, because administrators of tenants choose the names. */
 function printable(name: string): string {
   return [...name.replaceAll(/\p{C}/gu, '')].slice(0, 60).join('');
 }

@@ -58,7 +58,7 @@ function statusError(status: number, what: string, retryAfter: string | undefine
 }
 
 export interface ClusterCalls {
-  /** Performs an idempotent request, which may be retried. `what` names it in errors. Throws ClusterError. */
+  /** Performs an idempotent request, which may be retried. `what` names the request in errors. Throws ClusterError. */
   call<T>(what: string, request: (options: CallOptions) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -77,7 +77,9 @@ export interface ClusterCallsOptions {
 }
 
 const retries = 3;
-/** The failures that are retried. Timeouts are not, because each retry could take the whole time limit again. */
+/**
+ * The failures that are retried. A timeout is not retried, because each retry could take the whole time limit again.
+ */
 const retried: ReadonlySet<ClusterErrorKind> = new Set(['busy', 'failed', 'unreachable']);
 
 export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {

@@ -1,4 +1,5 @@
-// Reports in an Event that a sync kept clients that have no resource, because it would have removed too many clients.
+// Creates an Event about clients that a sync kept although no resource describes them, because their removal needs
+// `--allow-prune`.
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -43,7 +44,10 @@ export async function reportHeld(
   }
 }
 
-/** Derives a resource name from the client id, which may contain spaces and capitals, because no resource exists. */
+/**
+ * Derives a name for the Event's subject from the client id, because no resource exists. Unlike a client id, the name
+ * of a resource must not contain spaces or capitals.
+ */
 function resourceName(clientId: string): string {
   return (
     clientId

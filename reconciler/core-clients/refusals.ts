@@ -14,16 +14,16 @@ export interface Refusal {
   subject: string;
   /** Identifies the content. Changed content is tried again. */
   version: string;
-  /** The service and its HTTP status, such as `configuration 400`. */
+  /** The service and its HTTP status, such as `configuration 400`, or `kubernetes refused`. */
   detail: string;
 }
 
 /** The refusals of one sync. */
 export interface Refusals {
-  /** True if an earlier sync recorded this refusal. The item must then not be tried, and counts as refused. */
+  /** True if an earlier sync recorded this refusal. Callers must not try such an item, which counts as refused. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
-  /** Quarantines new refusals, and removes the entries of settled ones. Returns the number of new refusals. */
+  /** Quarantines new refusals, and removes the entries of settled refusals. Returns the number of new refusals. */
   settle(): Promise<number>;
 }
 

@@ -1,6 +1,6 @@
-// Reports the outcome to each resource: writes its status if that differs from the one in the cluster, and creates
-// Events for transitions. Never writes a status twice. Stops at the first failure of the API server, but continues if
-// the API server rejects a status or an Event.
+// Reports the outcome of a sync to each resource: writes the resource's status if it differs from the status in the
+// cluster, and creates Events for transitions. Never writes a status twice. Stops at the first failure of the API
+// server, but continues if the API server rejects a status or an Event.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -10,7 +10,7 @@ import type { Refusals } from './refusals.ts';
 import type { CoreClientStatus } from './resource.ts';
 import { type Checks, eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
 
-/** A decision on a resource, its next status, and whether that differs from its current status. */
+/** The decision on a resource, the resource's next status, and whether that status differs from the current one. */
 export interface Report {
   verdict: Verdict;
   status: CoreClientStatus;
@@ -32,7 +32,10 @@ export interface ReportOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Maximum number of concurrent requests: a thousand changes take seconds, and the API server is not flooded. */
+/**
+ * Maximum number of concurrent requests. With this number, a thousand changes take only seconds, and the API server is
+ * not flooded.
+ */
 const parallel = 8;
 
 export function makeReports(

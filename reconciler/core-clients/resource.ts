@@ -1,5 +1,5 @@
-// CoreClient resources in the format of the API server. Parsing is tolerant: an invalid resource does not make
-// the sync fail, but later gets a condition.
+// Defines CoreClient resources in the format of the API server, and parses lists of them. Parsing is tolerant: an
+// invalid resource does not make the sync fail, but gets a condition later.
 import { z } from 'zod';
 
 export const apiGroup = 'formgate.dev';

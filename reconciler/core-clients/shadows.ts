@@ -28,8 +28,8 @@ export interface ShadowsOptions {
 }
 
 /**
- * Maximum number of concurrent reads: a thousand tenants take seconds, and the configuration service can still serve
- * others.
+ * Maximum number of concurrent reads. With this number, a thousand tenants take only seconds, and the configuration
+ * service can still serve other callers.
  */
 const parallel = 8;
 /** Milliseconds for one tenant, so that a read that hangs leaves time for the other tenants. */

@@ -1,5 +1,5 @@
 // Computes a resource's status after a sync, and the Events for its transitions. Pure functions only. Messages contain
-// no times or counts, so that a status changes only if the outcome changes.
+// nothing that differs from run to run, such as times, so that a status changes only if the outcome changes.
 import { isDeepStrictEqual } from 'node:util';
 import { mostShadowedTenants, type Outcome, shadowedTenants, shadowsOutcome, targetsOutcome } from './checks.ts';
 import { conditionOf } from './condition.ts';
@@ -120,7 +120,8 @@ export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClien
 }
 
 function comparable(status: Partial<CoreClientStatus>) {
-  // Ignores shadowedTenants: the message of Shadows changes with it, and a cluster with an older CRD drops this field.
+  // Ignores shadowedTenants, because a cluster with an older CRD drops this field. The message of Shadows changes with
+  // the first tenants of the list, and with the number of tenants.
   const { observedGeneration, clientId, revision, syncedHash, conditions = [] } = status;
   const byType = Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
   return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };

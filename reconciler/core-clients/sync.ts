@@ -24,7 +24,7 @@ import type { Checks, SyncResult } from './status.ts';
 import { checkUpstreams } from './upstreams.ts';
 import { type Written, writePlan } from './writes.ts';
 
-/** The result of one sync. With `dryRun`, the result that it would have. */
+/** The result of one sync. With `dryRun`, the result that a real sync would have. */
 export interface ClientsOutcome {
   /** Number of clients by outcome. */
   counts: Record<string, number>;
@@ -152,7 +152,7 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   if (held.failure !== undefined) outcome.failures.push(held.failure);
 }
 
-/** Checks after the writes, so that slow tenants do not delay them. */
+/** Checks tenants and upstreams only after the writes, so that slow tenants do not delay the writes. */
 async function runChecks(sync: Sync, { verdicts }: Plan): Promise<Checks> {
   const entries = verdicts.flatMap(({ entry }) => entry ?? []);
   const upstreams = await checkUpstreams(

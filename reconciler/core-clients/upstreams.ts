@@ -5,7 +5,7 @@ import { PlatformError } from '../../src/platform/platform-error.ts';
 
 /**
  * - `resolved`: the directory has an entry with a usable URL
- * - `absent`: it has none
+ * - `absent`: the directory has no such entry
  * - `unknown`: the directory cannot be read
  */
 export type UpstreamState = 'resolved' | 'absent' | 'unknown';

@@ -94,7 +94,8 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
 }
 
 /**
- * Writes the clients in one update. If the service rejects it, writes each client alone, so that only bad ones fail.
+ * Writes the clients in one update. If the service rejects the update, writes each client alone, so that only invalid
+ * clients fail.
  */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
   const { store, renewLease, refusals, log } = options;

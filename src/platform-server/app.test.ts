@@ -135,7 +135,7 @@ describe('configuration of the process', () => {
   });
 });
 
-/** A proxy to Postgres whose connections can be cut. */
+/** Starts a proxy to Postgres whose connections the test can cut. */
 async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend(): Promise<void> }> {
   const target = new URL(inject('postgresUrl'));
   const sockets = new Set<Socket>();

@@ -1,5 +1,5 @@
-// The platform's contracts, tested through the clients in src/platform. It runs against the platform server of this
-// repository, or against a real platform that the environment names:
+// Tests the platform's contracts through the clients in src/platform. The tests run against the platform server of this
+// repository, or against another platform that the environment names:
 //   CONTRACT_DIRECTORY_URL, CONTRACT_ACCESS_URL, CONTRACT_CLIENT_ID, CONTRACT_CLIENT_SECRET, CONTRACT_TENANT (a name)
 // The account needs the core grants of the form service. The suite deletes everything that it creates.
 import { randomUUID } from 'node:crypto';

@@ -22,7 +22,7 @@ let smtp: SMTPServer;
 let directory: string;
 /** Message-IDs that the mail server received, in order. */
 let received: (string | undefined)[];
-/** Called with each message; the server replies when it resolves. */
+/** Called with each message. The mail server replies when the returned promise resolves. */
 let onMessage: (message: ParsedMail) => Promise<void> | void;
 const servers = new Set<PlatformProcess>();
 

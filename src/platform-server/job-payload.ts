@@ -1,8 +1,9 @@
-// The payload of a job: ids, and the trace of the request that caused it, so that the job continues that trace.
+// The payload of a job: ids, and the trace of the request that caused the job. The job continues this trace.
 import { z } from 'zod';
 
 /**
- * Returns SQL for a payload. `members`: arguments of json_build_object. `trace`: a parameter, whose value may be null.
+ * Returns SQL for a payload. `members`: arguments of json_build_object. `trace`: the SQL parameter for the trace, whose
+ * value may be null.
  */
 export function jobSql(members: string, trace: string): string {
   return `json_strip_nulls(json_build_object(${members}, 'traceparent', ${trace}::text))`;

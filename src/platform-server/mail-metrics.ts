@@ -1,7 +1,10 @@
 // Defines the metric of mails.
 import prom from 'prom-client';
 
-/** `taken`: the mail server accepted the mail. `refused`: it replied with 5xx. `failed`: anything else. */
+/**
+ * `taken`: the mail server accepted the mail. `refused`: it replied with 5xx, except to the login. `failed`: anything
+ * else.
+ */
 export const mailOutcomes = ['taken', 'refused', 'failed'] as const;
 
 export function createMailMetrics({ registry }: { registry: prom.Registry }): {

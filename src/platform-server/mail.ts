@@ -1,5 +1,5 @@
-// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code: errors are written to logs and to the
-// job table, and the text of an SMTP reply could quote addresses.
+// Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They are written to
+// logs and to the job table, and the text of an SMTP reply could quote addresses.
 import type { Transporter } from 'nodemailer';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -17,8 +17,8 @@ export interface Mail {
 }
 
 /**
- * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply: a retry may get the same
- * reply.
+ * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply, except to the login: a retry
+ * may get the same reply.
  */
 export class MailError extends Error {
   readonly refused: boolean;
@@ -60,7 +60,7 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
     disableUrlAccess: true,
   };
   let opened: Promise<Transporter> | undefined;
-  // Nodemailer is loaded for the first mail, because loading it would take a tenth of the startup time.
+  // Nodemailer is loaded when the first mail is sent, because loading it would take a tenth of the startup time.
   const open = async () => (await import('nodemailer')).createTransport(settings);
   const send = async (message: object) => {
     opened ??= open();

@@ -136,7 +136,7 @@ interface StoreOptions {
   behaviour: Behaviour;
 }
 
-/** The objects from which everything below is built. */
+/** The objects that the functions below build on. */
 interface Base extends StoreOptions, ReturnType<typeof createStores> {
   log: Logger;
   clock: Clock;
@@ -144,7 +144,7 @@ interface Base extends StoreOptions, ReturnType<typeof createStores> {
   tenantCode: TenantCode;
 }
 
-/** Creates the stores, and the objects that several services read from them. */
+/** Creates the stores, and the objects built on them that several services share. */
 function createStores({ config, pool, mailer, behaviour }: StoreOptions) {
   const urns: Urns = createUrns(config.URN_PREFIX);
   const configuration = createConfigurationStore(pool);
@@ -185,7 +185,8 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
-  // Each service is a separate audience. Only its own verifier also returns its roles without the name of the service.
+  // Each service is a separate audience with its own verifier. Only this verifier also returns the roles of the service
+  // without the service's name as a prefix.
   const verifierOf = (service: string) =>
     createBearerVerifier({
       ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clock },

@@ -1,5 +1,5 @@
 // Executes the schemas, patterns and templates of tenants in worker processes with limits of time and memory, and
-// shares the workers fairly between tenants. It never executes them in the main process.
+// shares the workers fairly between tenants. This code of tenants never runs in the main process.
 import type { FieldError } from '../service/http/problem.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -12,7 +12,9 @@ import type { Notice, NoticeData } from './notifications/template.ts';
 import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
-/** Each method throws Problem `busy` if too many jobs wait, or the wait is too long. `tenant` owns the code. */
+/**
+ * Each method throws Problem `busy` if too many jobs wait, or the wait is too long. `tenant` is the owner of the code.
+ */
 export interface TenantCode {
   /** Validates a value. The value is also invalid if its schema exceeds the limit of time or memory. */
   validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;

@@ -1,6 +1,7 @@
-// Runs the jobs with graphile-worker. It restarts a pool of workers that has ended, frees the locks of processes that
-// have died and of pools that do not know that they hold them, and limits the pause between retries. The library alone
-// would free a lock only after four hours, and would give up a job after a number of attempts.
+// Runs the jobs with graphile-worker, and adds what the library lacks. Restarts a pool of workers that has ended, and
+// limits the pause between retries. Frees the locks of processes that have died, and the locks that a pool holds
+// without running their job. The library alone would free a lock only after four hours, and would give up a job after a
+// number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -91,7 +92,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
         await beatHeart(pool, [...alive], options.staleAfter);
         if (await hasUnknownJob(pool, { pools: [...alive], current: [...current], staleAfter: options.staleAfter })) {
           log.warn('a job is locked, but its worker does not know it: the workers restart');
-          // Rejects if it has been called before. Other workers free the locks when the pool has ended.
+          // `stop` rejects if it has been called before. After the pool has ended, other workers free its locks.
           runner?.stop().catch(() => undefined);
         }
         if (beat % 12 === 0) await hastenRetries(pool);
@@ -141,8 +142,9 @@ interface Holdings {
 }
 
 /**
- * True if a pool of this process holds a lock, but does not run the job. The connection broke when Postgres had locked the
- * job and the worker waited for the response, so the worker has asked for another job.
+ * True if a pool of this process holds the lock of a job but does not run the job. This happens if the connection
+ * breaks after Postgres has locked the job and before the worker gets the response: the worker then asks for another
+ * job.
  */
 async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Holdings): Promise<boolean> {
   const { rowCount } = await pool.query(
@@ -154,7 +156,7 @@ async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Hold
 }
 
 async function hastenRetries(pool: pg.Pool): Promise<void> {
-  // A retry waits five minutes at most. If the mail server refused the message, it waits up to six hours.
+  // A retry waits at most five minutes. A retry of a message that the mail server refused waits up to six hours.
   await pool.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(j.id), run_at => now() + interval '5 minutes', attempts => 7)
      FROM graphile_worker.jobs j WHERE j.run_at > now() + interval '5 minutes' AND j.locked_at IS NULL AND j.attempts > 0

@@ -1,4 +1,5 @@
-// The addresses of the pages. The fragment names form and page, so that they stay out of access logs.
+// Reads and builds the addresses of the pages. The form and the page are in the fragment, which keeps them out of
+// access logs.
 
 export interface Address {
   tenant: string;
@@ -18,7 +19,10 @@ export function addressOf(pathname: string): Address | undefined {
 
 export interface Fragment {
   form: string | undefined;
-  /** Number of a page from 1, the summary, or the question whether to delete the draft. */
+  /**
+   * Number of a page, counted from 1. `check` is the summary; `delete` is the page that asks before it deletes the
+   * draft.
+   */
   page: number | 'check' | 'delete' | undefined;
 }
 

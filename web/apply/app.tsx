@@ -1,5 +1,5 @@
-// The applicant's pages: finds the definition and the form that the address names, and shows what can be done with
-// them.
+// The root of the applicant's pages. Finds the definition and the form that the address names, and shows the page for
+// their state.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { type Address, addressOf } from './address.ts';
 import { type Api, ApiProblem, createApi, type Definition, type Draft, type FormStatus } from './api.ts';

@@ -1,4 +1,4 @@
-// The applicant's pages.
+// The entry point of the applicant's pages.
 import { render } from 'preact';
 import '../shared/page.css';
 import '../shared/forms.css';

@@ -1,4 +1,4 @@
-// Loads each register once. After a failure, it is loaded again on demand.
+// Loads each register once. A register that could not be loaded is loaded again on demand.
 import { useEffect, useState } from 'preact/hooks';
 import type { Api } from './api.ts';
 import type { Field } from './model/fields.ts';

@@ -1,4 +1,4 @@
-// The console for administrators.
+// The entry point of the console for administrators.
 import { render } from 'preact';
 import '../shared/page.css';
 import './console.css';

@@ -3,13 +3,16 @@ import { useEffect, useRef } from 'preact/hooks';
 
 export interface SummaryItem {
   text: string;
-  /** Id of the element to focus; without one the problem has no field. */
+  /** Id of the element to focus; undefined if the problem has no field. */
   target?: string | undefined;
   /** Shows the field first, if it is on another page. */
   onFollow?: (() => void) | undefined;
 }
 
-/** Moves the focus to the list when `attempt` grows. At 0, it does not: people came here from another page's list. */
+/**
+ * Moves the focus to the list when `attempt` grows. If `attempt` is 0, the focus stays, because people came here from
+ * the list of another page.
+ */
 export function ErrorSummary({
   title,
   items,

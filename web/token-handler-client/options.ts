@@ -1,4 +1,4 @@
-// The options of an app: for the client, and for one sign-in.
+// The options that a frontend gives to the client and to a sign-in.
 
 export interface ClientOptions {
   clientId: string;

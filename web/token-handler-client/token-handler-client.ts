@@ -162,7 +162,7 @@ export class TokenHandlerClient {
     const response = await fetch(`${this.#root}sessions`, { cache: 'no-store', signal: this.#closing.signal });
     if (!response.ok && response.status !== 401) throw new Error(`${response.url} responded ${response.status}`);
     const found: Session | null = response.ok ? (await response.json())[0] : null;
-    // News from another tab, such as its sign-out, is newer than this response.
+    // What another tab has reported meanwhile, such as a sign-out, is newer than this response.
     if (begun !== this.#changes) return this.#session ?? null;
     const date = response.headers.get('Date');
     if (date) this.#offset = Date.parse(date) - Date.now();
@@ -193,7 +193,7 @@ export class TokenHandlerClient {
     return Date.parse(this.#session?.expiry ?? '') - Date.now() - this.#offset;
   }
 
-  /** Sets the timer for the warning or the end, and warns. */
+  /** Sets the timer for the warning or for the end of the session, and emits the warning when it is due. */
   #schedule(): void {
     clearTimeout(this.#timer);
     const session = this.#session;

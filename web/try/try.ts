@@ -1,5 +1,5 @@
-// The script of /docs/try: sends each form as a call through the token handler, with the session of the console. It
-// shows responses as text only.
+// The script of /docs/try: sends each HTML form as a call of the API through the token handler, with the session of the
+// console. It shows responses as text only.
 import { TokenHandlerClient } from '../token-handler-client/token-handler-client.ts';
 
 const client = new TokenHandlerClient({ clientId: 'formgate-console' });

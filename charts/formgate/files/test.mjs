@@ -10,11 +10,12 @@ const { url, host, insecure, signIn, register, access, direct } = question;
 const forms = url || direct.forms;
 const tokenHandler = url || direct.tokenHandler;
 const person = { name: process.env.TEST_USERNAME, password: process.env.TEST_PASSWORD };
-/** Milliseconds during which failed checks are repeated, because an ingress needs time to learn of new services. */
+/** Milliseconds during which failed checks are repeated, because an ingress needs time to notice new Services. */
 const retryPeriod = 60_000;
 
 /**
- * Sends addresses of the release's host to `url`, because the host name may not resolve inside the cluster.
+ * Sends a request. Requests to the release's host go to `url`, because the host name may not resolve inside the
+ * cluster.
  * @returns status, headers, text, and the body if it is JSON
  */
 function send(address, { method = 'GET', headers = {}, body } = {}) {
@@ -62,7 +63,7 @@ function createBrowser() {
   const jars = new Map();
   return async function visit(address, options = {}) {
     for (let hops = 0; hops < 15; hops += 1) {
-      // Cookies are of a host, whatever its port (RFC 6265 section 8.5).
+      // A cookie belongs to a host, regardless of the port (RFC 6265 section 8.5).
       const { hostname } = new URL(address);
       const jar = jars.get(hostname) ?? new Map();
       jars.set(hostname, jar);

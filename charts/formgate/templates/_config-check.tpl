@@ -4,7 +4,7 @@
 {{- define "formgate.checkHook" -}}
 helm.sh/hook: pre-install,pre-upgrade
 helm.sh/hook-weight: {{ . | quote }}
-# A failed Job stays until the next check, for its log.
+# A failed Job stays until the next check, so that its log can be read.
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
@@ -20,7 +20,7 @@ reconciler: reconciler
 {{- end }}
 {{- end -}}
 
-{{/* Arguments of a check, in JSON: dict root, part, component. What the release itself brings cannot be asked before. */}}
+{{/* Arguments of a check, in JSON: dict root, part, component. Skips what this release has yet to create. */}}
 {{- define "formgate.checkArguments" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}
@@ -43,8 +43,8 @@ reconciler: reconciler
 {{- end -}}
 
 {{/*
-Copies of the secrets that this chart creates, by process and variable: root. A generated secret or the URL of a bundled store
-that does not exist yet is replaced by a sample, which is valid in form.
+Copies of the secrets that this chart creates, by process and variable: root. If a generated secret or the URL of a
+bundled store does not exist yet, the copy contains a sample in the same format.
 */}}
 {{- define "formgate.secretCopies" -}}
 {{- $namespace := .Release.Namespace -}}
@@ -88,7 +88,7 @@ that does not exist yet is replaced by a sample, which is valid in form.
 {{- toJson $volumes -}}
 {{- end -}}
 
-{{/* Lets the Job reach what the processes reach, also before the policies of the release exist: dict root, name */}}
+{{/* Lets the Job reach what the processes reach, even before the policies of the release exist: dict root, name */}}
 {{- define "formgate.checkPolicies" -}}
 {{- $root := .root -}}
 {{- $egress := $root.Values.networkPolicy.egress -}}

@@ -256,7 +256,7 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{ include "formgate.environment.platform" (dict "root" . "account" $account) }}
 {{ include "formgate.environment.clients" . }}
 {{- include "formgate.environment.tracing" . }}
-{{- /* The reconciler checks whether the upstreams that the token handler will call are known. */}}
+{{- /* The reconciler looks up the upstreams of targets as the token handler does, so it needs the same overrides. */}}
 {{- range $name, $value := .Values.tokenHandler.env }}
 {{- if hasPrefix "DIR_" $name }}
 {{ $name }}: {{ $value | quote }}

@@ -85,7 +85,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- /* Without a connection to a cluster, as in `helm template`, nothing is known about its APIs. */ -}}
+{{- /* Without a connection to a cluster, as in `helm template`, the APIs of the cluster are unknown. */ -}}
 {{- if and .Values.serviceMonitor.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
 {{- $problems = append $problems "serviceMonitor.enabled: the cluster has no ServiceMonitor; install the Prometheus Operator first" -}}
 {{- end -}}
@@ -100,7 +100,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The number of a quantity such as 250m, 1.5 or 512Mi, to compare two of them: the quantity */}}
+{{/* Converts a quantity such as 250m, 1.5 or 512Mi to a number, to compare it with others: the quantity */}}
 {{- define "formgate.amount" -}}
 {{- $text := toString . -}}
 {{- $number := regexFind "^[0-9.]+" $text | float64 -}}

@@ -115,7 +115,7 @@ spec:
     spec:
       {{- include "formgate.podSpec" (merge (dict "sidecars" true) .) | nindent 6 }}
       {{- include "formgate.topologySpread" . | nindent 6 }}
-      # sleepSeconds, deadlineSeconds, 5 s in which the process closes its connections, and 5 s of margin.
+      # The sum of sleepSeconds, deadlineSeconds, 5 s in which the process closes its connections, and 5 s of margin.
       terminationGracePeriodSeconds: {{ add (int $drain.sleepSeconds) (int $drain.deadlineSeconds) 10 }}
       containers:
         - {{- $env := include "formgate.env" (dict "root" .root "part" .part "plain" .plain "env" .values.env) }}
@@ -174,7 +174,8 @@ spec:
 {{- end -}}
 
 {{/*
-Annotations that replace the pods if a secret in the values, or the ConfigMap of certificates, has changed: dict root, part
+Annotations with checksums of the secrets in the values and of the ConfigMap of certificates: dict root, part. A changed
+checksum replaces the pods.
 */}}
 {{- define "formgate.checksums" -}}
 {{- $given := list -}}

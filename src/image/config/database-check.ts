@@ -61,11 +61,11 @@ interface Facts {
   version: number;
   isStandby: boolean;
   mayCreate: boolean;
-  /** Number of connections that the server, the database and the role all allow. */
+  /** The smallest of the connection limits of the server, the database and the role. */
   connections: number;
 }
 
-/** -1 means no limit in Postgres. */
+/** In `datconnlimit` and `rolconnlimit`, -1 means no limit. */
 const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS version,
   pg_is_in_recovery() AS "isStandby",
   coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",

@@ -1,4 +1,5 @@
-// What the command `config` finds, and how it prints findings. A finding never contains the value of a setting.
+// Defines the findings of the command `config`, prints them, and derives the exit code. A finding never contains the
+// value of a setting.
 
 /**
  * - `error`: a setting is invalid on its own, or the response of a dependency proves it wrong

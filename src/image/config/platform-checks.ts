@@ -1,4 +1,4 @@
-// Checks of what processes reach over HTTP: the identity provider and the directory.
+// Checks the dependencies that processes reach over HTTP: the identity provider and the directory.
 import { directoryOverrides } from '../../platform/directory-variables.ts';
 import { createPlatform, type Platform, type PlatformConfig } from '../../platform/platform.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -47,7 +47,7 @@ export async function checkDirectory(
   return findings;
 }
 
-/** Creates clients that log nothing: findings say what failed. */
+/** Creates clients that do not log, because the findings say what failed. */
 export function openPlatform(config: AccountConfig, service: string, env: NodeJS.ProcessEnv): Platform {
   const log = createLogger({ name: 'config', level: 'silent' });
   const urns = createUrns(config.URN_PREFIX);

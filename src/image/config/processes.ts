@@ -20,7 +20,7 @@ import { checkRedis } from './redis-check.ts';
 /** The check of one dependency. */
 export interface DependencyCheck {
   dependency: Dependency;
-  /** Settings that the check needs. It runs if all of them are valid. */
+  /** Settings that the check needs. The check runs only if all of them are valid. */
   names: string[];
   /** `timeLimit` is in milliseconds. */
   run(values: never, context: { env: NodeJS.ProcessEnv; timeLimit: number }): Promise<Finding[]>;
@@ -129,7 +129,7 @@ function accountCheck(service: string): DependencyCheck {
   return { dependency: 'identity-provider', names: ['CLIENT_SECRET', ...platform], run };
 }
 
-/** The account of the intake application, which is optional. */
+/** Checks the account of the intake application, if one is configured. */
 function intakeCheck(): DependencyCheck {
   return {
     dependency: 'identity-provider',

@@ -1,4 +1,4 @@
-// Tests the command `erasures` on a real database, with the deletions that the form service's own statements make.
+// Tests the command `erasures` on a real database, with deletions by the form service's own statements.
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
@@ -71,7 +71,7 @@ describe('export', () => {
 
 describe('apply', () => {
   it('deletes the forms again that a restored database has, and gives the event its number', async () => {
-    // The restored database still has the form, and has numbered one other event.
+    // The restored database still has the form, and has given a number to one other event.
     const restored = await openDatabase();
     await restored.query(
       `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before) VALUES ($1, $2, 'form-created', now(), now())`,
@@ -91,7 +91,7 @@ describe('apply', () => {
     await pool.query("SELECT setval('outbox_sequence_seq', 41)");
     await remove(ids[0]);
     const [numbered = ''] = (await run(pool, ['export'])).lines;
-    // A week later, the event's row is gone.
+    // A week later, the row of the event has been purged.
     await pool.query('DELETE FROM outbox');
     const [without = ''] = (await run(pool, ['export'])).lines;
     expect(JSON.parse(without)).toMatchObject({ formId: ids[0], sequence: null });

@@ -1,4 +1,4 @@
-// The part of Keycloak's admin REST API that the setup needs.
+// A client for the part of Keycloak's admin REST API that the setup needs.
 
 /** Explains to an operator why Keycloak could not be set up. It is printed in one line, without a stack. */
 export class SetupError extends Error {}
@@ -67,7 +67,9 @@ async function send(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Keycloak's own message may quote the request, which contains secrets. */
+/**
+ * Reports only the status of a failed call, because Keycloak's message may quote the request, which contains secrets.
+ */
 async function parse<T>(response: Response, what: string): Promise<T> {
   const text = await response.text();
   if (!response.ok) throw new SetupError(`Keycloak responded with ${response.status} to ${what}`);

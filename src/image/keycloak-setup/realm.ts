@@ -1,4 +1,5 @@
-// The objects of one realm. Each function adds what is missing, and does not change existing objects.
+// Creates the objects of one realm in Keycloak. Each method adds what is missing. The only change of an existing object
+// enables the service account of a client.
 import type { AdminApi } from './admin-api.ts';
 
 /** Roles by client id. */
@@ -47,7 +48,10 @@ export class Realm {
     for (const [clientId, names] of Object.entries(defined)) await this.#roles(await this.#client(clientId, {}), names);
   }
 
-  /** Returns the secret of a confidential client whose service account has these roles. */
+  /**
+   * Ensures that a confidential client exists and that its service account has these roles. Returns the client's
+   * secret.
+   */
   async serviceAccount(clientId: string, granted: ClientRoles): Promise<string> {
     const account = { serviceAccountsEnabled: true, publicClient: false };
     const present = await this.#client(clientId, account);
@@ -60,7 +64,10 @@ export class Realm {
     return (await this.#api.write<{ value: string }>('POST', `${path}/client-secret`, {})).value;
   }
 
-  /** Creates a person, who must change a temporary password. Returns false if the person exists already. */
+  /**
+   * Creates a person. The person must change a temporary password at the first sign-in. Returns false if the person
+   * exists already.
+   */
   async person({ email, password, isTemporary }: Person, granted: ClientRoles): Promise<boolean> {
     const query = { username: email, exact: 'true' };
     const present = await this.#find<{ id: string }>('users', query);

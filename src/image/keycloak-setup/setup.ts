@@ -1,4 +1,4 @@
-// What Formgate needs in Keycloak, as docs/keycloak.md describes it.
+// Creates what Formgate needs in Keycloak, as docs/keycloak.md describes.
 import { randomBytes } from 'node:crypto';
 import { createUrns, type Urns } from '../../service/urn.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -10,7 +10,7 @@ export type SetupOptions = Pick<
   'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
 >;
 
-/** Values by key of the Secret. */
+/** The secret values, by their key in the Kubernetes Secret. */
 export type SetupSecrets = Record<string, string>;
 
 /** `progress` gets a line for each realm and for each object that was missing. Throws SetupError. */

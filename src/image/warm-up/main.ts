@@ -25,7 +25,7 @@ flushCompileCache();
 for (const path of workers.map((file) => join(project, file)))
   if (existsSync(path)) spawnSync(process.execPath, [path], { timeout: 30_000 });
 
-// Runs the entry point with each command. Without a configuration, each command exits.
+// Runs the entry point with these commands. Without a configuration, each of them exits.
 const entry = join(project, 'src/image/main.ts');
 for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'quarantine'])
   spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });

@@ -1,5 +1,5 @@
-// Generates, digests and checks verify codes. Only an HMAC of the code and the address that it was sent to is stored.
-// The key of the HMAC is not in the database.
+// Generates, digests and checks verify codes. The database contains only an HMAC of a code and its destination address,
+// and not the key of the HMAC.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
 /** Letters and digits that are hard to confuse with each other. */

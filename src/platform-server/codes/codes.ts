@@ -10,8 +10,8 @@ export interface Codes {
   /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
   issue(to: CodePlace): Promise<string>;
   /**
-   * True if the code is correct; it cannot be used again, except by a check with the same idempotency key. Undefined if
-   * no code was ever sent to this address.
+   * Resolves to true if the code is correct. The code cannot be used again then, except by a check with the same
+   * idempotency key. Resolves to undefined if no code was ever sent to this address.
    */
   check(at: CodePlace, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
 }

@@ -352,7 +352,8 @@ describe('concurrency and size', () => {
     await timed(() => replace('big/list', entries.toReversed()));
     await timed(() => call(`${base}/big/list/active?orLatest=true`, { token: reader }));
     await timed(() => send('POST', 'big/list', { operation: 'SET-ACTIVE-REVISION', revision: 0 }));
-    // Five times the usual time, because other test files run concurrently. Quadratic time would be minutes.
+    // Five times the usual time, because other test files run concurrently. An implementation with quadratic time would
+    // need minutes.
     expect(Math.max(...times)).toBeLessThan(5_000);
     expect((await read('big/list')).latest?.configuration).toEqual(entries.toReversed());
   });

@@ -130,7 +130,10 @@ async function saveOver(
   return isDeepStrictEqual(latest, seen) ? overwrite(change, latest, configuration, edit) : undefined;
 }
 
-/** Saves the value in the latest revision, regardless of its current value. `latest` is the revision as it was read. */
+/**
+ * Saves the value in the latest revision, regardless of the revision's current value. `latest` is the revision as it
+ * was read.
+ */
 export async function overwrite(
   change: Change,
   latest: Revision | undefined,

@@ -1,5 +1,5 @@
-// Computes the value of a configuration after an edit, and checks it: its size, its schema, rules of this server's own
-// services, and the code that tenants write.
+// Computes the value of a configuration after an edit. Then checks the size of the value, validates it against its
+// schema and the rules of this server's own services, and checks the code of tenants in it.
 import type pg from 'pg';
 import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { TenantCode } from '../tenant-code.ts';

@@ -1,6 +1,6 @@
 // Definitions of configurations: the schema of the value, and whether the value is readable without a token. They are
-// stored in the configuration platform:configuration-service. The definition of that configuration and those of this
-// process's services are built in.
+// stored in the configuration platform:configuration-service. The definitions of that configuration, and of the
+// configurations of this process's own services, are built in.
 import { jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { CodePiece } from '../written-code.ts';

@@ -1,4 +1,4 @@
-// Tests schemas and patterns of a tenant that take too much time or memory, and documents that grow with each edit.
+// Tests a tenant's schemas and patterns that take too much time or memory, and documents that grow with each edit.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -108,7 +108,7 @@ describe('a schema that cannot work', () => {
     const type = Array.from({ length: 30_000 }, (_, nth) => nth);
     expect(await define('quadratic:x', { type })).toMatchObject({ status: 400 });
     const { user, system } = process.threadCpuUsage(before);
-    // Seconds of CPU, which other processes do not lengthen.
+    // Measures CPU seconds, because other processes do not increase them.
     expect((user + system) / 1e6).toBeLessThan(5);
   });
 });

@@ -1,4 +1,4 @@
-// Tests who may read, write and list configurations, and for which tenant a call is, without a server.
+// Tests which callers may read, write and list configurations, and which tenant a call is for. Needs no server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, type Exchange, refusal } from '../../../test/support/express-exchange.ts';
@@ -14,7 +14,7 @@ import { actorOf, type ConfigurationGuards, createConfigurationGuards, scopeOf }
 const urns = createUrns('urn:example');
 const demo: Tenant = { id: urns.tenant('65f0c2a9e4b0a1d2c3f4a5b6'), name: 'Demo', realm: 'demo' };
 const tenants = {
-  // Like the store of tenants, these fail for anything but text.
+  // Like the store of tenants, these functions throw if the argument is not a string.
   byId: async (id: string) => (id.startsWith('urn:') && id === demo.id ? demo : undefined),
   byRealm: async (realm: string) => (realm === demo.realm ? demo : undefined),
   byName: async (name: string) => (name.toLowerCase() === 'demo' ? demo : undefined),
@@ -30,7 +30,7 @@ const ofCore = (...roles: string[]): Caller => ({ ...person, realm: 'core', isCo
 /** The definitions of a scope, by namespace and name. */
 const definitions: Record<string, Definition> = {
   '65f0c2a9e4b0a1d2c3f4a5b6 forms public': { configurationSchema: {}, anonymousRead: true },
-  // Reachable only with a route that lacks a parameter.
+  // The next two entries are reachable only through a route that lacks a parameter.
   '65f0c2a9e4b0a1d2c3f4a5b6 forms undefined': { configurationSchema: {}, anonymousRead: true },
   '65f0c2a9e4b0a1d2c3f4a5b6 undefined public': { configurationSchema: {}, anonymousRead: true },
   '65f0c2a9e4b0a1d2c3f4a5b6 forms private': { configurationSchema: {}, anonymousRead: false },
@@ -71,7 +71,7 @@ const resolver = 'urn:example:platform:directory-service:resource-resolver';
 const exporter = 'urn:example:platform:export-service:export-job';
 
 describe('the role', () => {
-  // In the order read, patch, administer, list.
+  // The outcomes are in the order: read, patch, administer, list.
   it.each([
     ['configuration-admin', 'passes passes passes passes'],
     ['configuration-reader', 'passes forbidden forbidden forbidden'],

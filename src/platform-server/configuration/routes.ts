@@ -1,4 +1,4 @@
-// Routes of the configuration service. A configuration that does not exist reads as empty; it is not a 404.
+// Routes of the configuration service. A read of a configuration that does not exist gets an empty entry, not 404.
 import type { Response } from 'express';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Answer, type Route, route } from '../../service/http/http-app.ts';

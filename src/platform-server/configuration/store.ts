@@ -135,7 +135,8 @@ function createLatestReads(rows: Rows) {
     members,
 
     /**
-     * Returns the definition of a configuration. Core has precedence over the tenant, and a name over its namespace.
+     * Returns the definition of a configuration. Core has precedence over the tenant, and the definition of a name over
+     * that of its namespace.
      */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));

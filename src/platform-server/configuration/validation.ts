@@ -52,9 +52,9 @@ const longestSchema = 1_000_000;
 const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
 
 /**
- * Returns why a schema is rejected when it is written, or undefined if it is accepted. A schema in another dialect or
- * with a reference to another document is accepted although it cannot be used, because the older platform has such
- * schemas.
+ * Returns why a schema is rejected when it is written, or undefined if it is accepted. A schema in another dialect, or
+ * with a reference to another document, cannot be used. It is accepted nevertheless, because the older platform has
+ * such schemas.
  */
 export function schemaFault(text: string): string | undefined {
   if (text.length > longestSchema) return `is longer than ${longestSchema} characters`;

@@ -18,7 +18,7 @@ export interface RoutedEvent {
   context: Record<string, unknown>;
 }
 
-/** `gone`: nothing is to be delivered. `early`: an earlier event about the same form is not delivered yet. */
+/** `gone`: there is nothing left to deliver. `early`: an earlier event about the same form is not delivered yet. */
 export type DeliveryState = 'gone' | 'early' | 'due';
 
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
@@ -60,7 +60,7 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount ?? 0;
     },
 
-    /** A notice that is in quarantine, or whose event is, delays no later one. */
+    /** A notice does not delay later notices while the notice or its event is in quarantine. */
     async stateOf(delivery: Delivery): Promise<DeliveryState> {
       const { rows } = await database.query<{ early: boolean }>(
         `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
@@ -77,8 +77,8 @@ export function createDeliveryStore(database: Queryable) {
     },
 
     /**
-     * Lets the running job of a delivery be followed by another one, after 2 s or more: a tenant's waiting deliveries
-     * cause at most 100 such jobs a second.
+     * Adds another job for a delivery whose job is running. The new job runs after 2 s or more: the pause grows with
+     * the number of the tenant's waiting deliveries, so that they cause at most 100 such jobs a second.
      */
     async postpone(delivery: Delivery): Promise<void> {
       await database.query(
@@ -92,8 +92,8 @@ export function createDeliveryStore(database: Queryable) {
     },
 
     /**
-     * Deletes a completed or dropped delivery, and the event after its last delivery. The next notice about the same
-     * form to the same subscriber becomes due. Requires a transaction.
+     * Deletes a completed or dropped delivery, and also the event if this was its last delivery. The next notice about
+     * the same form to the same subscriber becomes due. Requires a transaction.
      */
     async finish(delivery: Delivery): Promise<void> {
       await database.query(

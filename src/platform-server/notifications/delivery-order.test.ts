@@ -1,4 +1,4 @@
-// Tests that the notices about a form reach a subscriber in the order of its events, whatever delays one of them.
+// Tests that the notices about a form reach a subscriber in the order of its events, even if one notice is delayed.
 import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -58,7 +58,7 @@ it('a notice that the mail server defers arrives before the later ones about its
   await lock('C-1', undefined);
   await settled(database);
   expect(accepted.filter((subject) => subject.includes('A-'))).toEqual(['Locked A-1', 'Locked A-2', 'Locked A-3']);
-  // Other forms do not wait.
+  // Notices about other forms do not wait.
   expect(accepted.slice(0, 2).toSorted()).toEqual(['Locked B-1', 'Locked C-1']);
 });
 

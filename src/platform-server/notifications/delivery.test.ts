@@ -180,7 +180,7 @@ describe('a failure of the mail server', () => {
 
     const back = await startTestMailbox({ port: mailbox.port });
     onTestFinished(() => back.close());
-    // Makes the jobs due now. Otherwise the test would wait for their next attempts, which come later after each failure.
+    // Makes the jobs due now. Otherwise the test would wait for their retries, whose pauses grow with each failure.
     await database.query('UPDATE graphile_worker._private_jobs SET run_at = now()');
     await settled(database);
     const recipients = back

@@ -120,8 +120,8 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
 
 /**
  * Drops a notice whose template fails, because a retry would fail too. Postpones a notice while its tenant's share of
- * rendering is in use: that is no failure, so the pauses between its attempts must not grow. Every other failure is
- * retried.
+ * rendering is in use. This does not count as a failure, because the pauses between the attempts must not grow. Any
+ * other failure is rethrown, so that the job is retried.
  */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {

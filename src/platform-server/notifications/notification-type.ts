@@ -82,7 +82,7 @@ export function templatesOf(
   return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
 }
 
-/** Returns the code in platform:notification-service. Each part of a template is a piece. */
+/** Returns the code in platform:notification-service: each part of a template, such as its subject, is one piece. */
 export function templatesIn(document: unknown): CodePiece[] {
   return [...readTypes(document)].flatMap(([id, type]) =>
     type.events.flatMap((event, index) =>

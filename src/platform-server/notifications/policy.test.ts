@@ -14,7 +14,7 @@ const check = (guard: Guard, ...roles: string[]) =>
 const status = async (guard: Guard, ...roles: string[]) => (await check(guard, ...roles))?.status ?? 'passes';
 
 describe('a caller with the role', () => {
-  // In the order use subscribers, list subscriptions, subscribe.
+  // The outcomes are in the order: use subscribers, list subscriptions, subscribe.
   it.each([
     ['subscription-app', ['passes', 403, 'passes']],
     ['subscription-admin', ['passes', 'passes', 'passes']],

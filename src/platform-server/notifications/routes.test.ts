@@ -63,7 +63,7 @@ async function subscribe(changes: Record<string, unknown> = {}): Promise<Subscri
 beforeAll(async () => {
   logged = captureLog();
   platform = await startTestPlatform({ log: logged.log, clock: () => now });
-  // Signs tokens with the clock that verifies them.
+  // The times in the tokens come from the same clock that verifies the tokens.
   const claims = () => ({ iat: Math.floor(now.getTime() / 1000), exp: Math.floor(now.getTime() / 1000) + 36_000 });
   app = await roleToken(platform.access, role('subscription-app'), { claims: claims() });
   admin = await roleToken(platform.access, role('subscription-admin'), { claims: claims() });

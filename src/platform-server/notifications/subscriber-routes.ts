@@ -37,7 +37,7 @@ export interface SubscriberRouteOptions {
    * Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number.
    */
   pendingNotices(tenant: string, id: string): Promise<number | undefined>;
-  /** Returns the sender that the tenant has chosen. */
+  /** Returns the sender of the tenant's mail, or undefined to use the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;
 }
 

@@ -32,7 +32,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       });
     },
 
-    /** Adds one criterion; an array replaces all criteria. Throws 404 for an unknown subscriber. */
+    /** Adds a single criterion, or replaces all criteria with an array. Throws 404 for an unknown subscriber. */
     addOrReplace(
       tenant: string,
       typeId: string,

@@ -115,7 +115,7 @@ function escapedThroughout(source: string): hbs.AST.Program {
   return program;
 }
 
-/** Colours with a contrast of 7:1 and more. Styles are inline, because mail programs drop stylesheets. */
+/** The colours have a contrast of at least 7:1. Styles are inline, because mail programs drop stylesheets. */
 const styles = {
   body: 'margin: 0; padding: 24px; background: #ffffff; color: #1a1f27; font: 16px/1.5 system-ui, sans-serif',
   main: 'max-width: 600px; margin: 0 auto',
@@ -163,7 +163,7 @@ function tidy(text: string): string {
 /**
  * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options and their defaults: `locale` (en-CA),
  * `timeZone` (UTC), `dateStyle` (long) and `timeStyle` (short; "none" omits the time). Instead of the two styles,
- * `format` may contain Luxon tokens, such as "DDD"; it is the only option of the public platform. An invalid date
+ * `format` may contain Luxon tokens, such as "DDD"; the public platform supports only this option. An invalid date
  * renders as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {

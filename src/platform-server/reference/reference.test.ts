@@ -37,7 +37,7 @@ beforeAll(async () => {
     clock: () => new Date(now),
   });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
-  // The tokens stay valid however far the clock moves.
+  // The tokens stay valid even when a test moves the clock by hours.
   const claims = { exp: Math.floor(now / 1_000) + 10 * 365 * 24 * 3_600 };
   const token = (service: string, ...roles: string[]) => roleToken(platform.access, { [service]: roles }, { claims });
   const [configuration, notification, event] = await Promise.all([

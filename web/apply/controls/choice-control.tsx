@@ -8,7 +8,7 @@ import type { Language } from '../texts/texts.ts';
 import { Combobox } from './combobox.tsx';
 import type { ChoiceProps, ControlProps } from './control-props.ts';
 
-/** Longer lists can be searched. */
+/** Maximum number of choices in a menu. A longer list gets an input that searches. */
 const longestMenu = 25;
 
 export const labelOf = ({ label, labelFr }: Choice, language: Language) =>
@@ -94,7 +94,7 @@ function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoadi
         id={parts.id}
         {...described(parts)}
         value={String(selected)}
-        // Before the choices are there, the menu offers nothing but to remove the answer.
+        // Until the choices are loaded, the menu could only remove the answer.
         disabled={isLoading}
         onChange={(event) => set(choices[Number(event.currentTarget.value)]?.value)}
       >

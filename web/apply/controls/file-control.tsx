@@ -45,7 +45,7 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
   );
 }
 
-/** Two files may have the same name, but the members of an object may not. */
+/** Returns a name that no other file has: files may have the same name, but the members of an object may not. */
 function freeName(name: string, files: Record<string, string>): string {
   let free = name;
   for (let number = 2; Object.hasOwn(files, free); number += 1) free = `${name} (${number})`;

@@ -47,7 +47,10 @@ function HelpText({ help }: { help: unknown }) {
   return typeof help === 'string' ? <p class="lines">{help}</p> : null;
 }
 
-/** Returns undefined for schemes other than these, because a link such as `javascript:` could run scripts. */
+/**
+ * Returns undefined for schemes other than http, https, mailto and tel, because a link such as `javascript:` could run
+ * scripts.
+ */
 function safeLink(link: unknown): string | undefined {
   return typeof link === 'string' && /^(?:https?:\/\/|mailto:|tel:)/i.test(link) ? link : undefined;
 }

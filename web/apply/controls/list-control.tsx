@@ -1,4 +1,4 @@
-// Objects, and lists whose items can be added and removed.
+// The controls for objects, and for lists whose items can be added and removed.
 import { useRef } from 'preact/hooks';
 import { focusOn } from '../../shared/error-summary.tsx';
 import { GroupedField } from '../../shared/field.tsx';

@@ -1,9 +1,9 @@
-// Texts, numbers and times.
+// The inputs for texts, numbers and times.
 import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import type { ControlProps } from './control-props.ts';
 
-/** By format: what browsers fill in, and which keyboard phones show. */
+/** Attributes of the input by format. They decide what browsers fill in, and which keyboard phones show. */
 const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {
   email: { type: 'email', autocomplete: 'email' },
   phone: { type: 'tel', autocomplete: 'tel' },
@@ -63,7 +63,7 @@ export function NumberControl({ field, parts, value, set }: ControlProps) {
   );
 }
 
-/** A comma is a decimal point, as in French. */
+/** Accepts a comma as the decimal separator, as in French. */
 function parsed(typed: string): unknown {
   const text = typed.trim();
   if (text === '') return undefined;

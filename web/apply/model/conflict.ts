@@ -1,4 +1,4 @@
-// Compares what this browser and another one have changed since both had the same form data.
+// Merges what this browser and another browser have changed since both had the same form data, and finds conflicts.
 import { isEqual, isObject, type Path, valueAt, withValueAt } from './json.ts';
 
 export interface Difference {

@@ -16,7 +16,10 @@ export interface FormPage {
   elements: readonly UiElement[];
 }
 
-/** What scopes are relative to, such as the whole form or, in the detail of a list, one of its items. */
+/**
+ * The part of the form that scopes are relative to: the whole form or, in the detail of a list, one of the list's
+ * items.
+ */
 export interface Place {
   /** The whole data schema, for references. */
   root: JsonObject;
@@ -38,7 +41,7 @@ export function optionsOf(element: JsonObject): JsonObject {
   return isObject(element.options) ? element.options : {};
 }
 
-/** One page for each category; the pages of categorizations inside a category come one after another. */
+/** Returns one page for each category. A categorization inside another categorization is replaced by its categories. */
 export function pagesOf(uiSchema: unknown, place: Place): FormPage[] {
   const [root] = elementsOf([uiSchema]);
   if (!root || Object.keys(root).length < 2)
@@ -76,7 +79,7 @@ export function generated({ root, schema }: Place): UiElement[] {
   }
 }
 
-/** The label of an element: a text, or an object that may hide it. */
+/** Returns the label of an element, which is either a text, or an object that may hide the label. */
 export function labelOf({ label }: JsonObject): string | undefined {
   if (isObject(label)) return label.show === false ? undefined : textOf(label.text);
   return textOf(label);

@@ -1,5 +1,4 @@
-// What a control asks for: the kind of question, its label, hint and choices. They come from the schemas of a
-// definition.
+// Derives from the schemas of a definition what a control asks for: the kind of question, its label, hint and choices.
 import { dereferenced, labelOf, optionsOf, type Place, placeAt, textOf, type UiElement } from './elements.ts';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
 import { type Choice, type RegisterUse, registerOf } from './registers.ts';

@@ -37,7 +37,8 @@ export function fileUrnCheck(urnPrefix: string): Check {
 }
 
 /**
- * Checks of texts by the name of the format, without the check of file URNs. A format without a check allows any text.
+ * Returns the checks of texts by the name of the format, without the check of file URNs. A format without a check
+ * allows any text.
  */
 export function formatChecks(): Record<string, Check> {
   const checks: Record<string, Check> = Object.create(null);

@@ -35,12 +35,12 @@ export function withValueAt(root: unknown, path: Path, value: unknown): unknown 
   return object;
 }
 
-/** RFC 6901. */
+/** Returns the JSON pointer (RFC 6901) of a path. */
 export function pointerOf(path: Path): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** Reads a JSON pointer, also one in a URI fragment (RFC 6901 section 6). */
+/** Parses a JSON pointer, which may be in a URI fragment (RFC 6901 section 6). */
 export function pathOf(pointer: string): string[] {
   return pointer
     .replace(/^#/, '')

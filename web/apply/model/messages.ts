@@ -1,4 +1,4 @@
-// What people read about an invalid value. The summary and the field show the same words.
+// Chooses the message that people read about an invalid value. The summary and the field show the same message.
 import type { Texts } from '../texts/texts.ts';
 import type { Field } from './fields.ts';
 import { isObject, type JsonObject } from './json.ts';

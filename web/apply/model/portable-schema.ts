@@ -64,7 +64,10 @@ function rewrite({ schema, isUnconditional }: Visited, dialect: string): void {
   rewritePatterns(schema);
 }
 
-/** Draft 4 has `id`, and the exclusive bounds are flags beside `minimum` and `maximum`. */
+/**
+ * Migrates a schema from draft 4, which has `id` instead of `$id`, and flags beside `minimum` and `maximum` as
+ * exclusive bounds.
+ */
 function migrate(schema: JsonObject): void {
   if (typeof schema.id === 'string') schema.$id = schema.id;
   for (const [bound, exclusive] of [
@@ -93,7 +96,8 @@ function rewritePatterns(schema: JsonObject): void {
 
 /**
  * Rewrites the older syntax of ECMAScript's Annex B, such as `\_`. The validator compiles patterns with the `u` flag,
- * which rejects that syntax. Returns undefined if the result does not compile: only the form service then checks it.
+ * which rejects that syntax. Returns undefined if the result does not compile: then only the form service checks the
+ * pattern.
  */
 function unicodePattern(source: string): string | undefined {
   const rewritten = source.replace(/\[(?:\\.|[^\]\\])*\]|\\./gsu, (part) =>

@@ -1,10 +1,10 @@
-// The fields of a page that people see now, and the findings that concern them.
+// Lists the fields that people currently see, and assigns the findings of the validation to these fields.
 import { elementsOf, type FormPage, generated, isShown, type Place, type UiElement } from './elements.ts';
 import { type Field, fieldOf, itemPlace } from './fields.ts';
 import { isObject, type Path, pointerOf, startsWith, valueAt, withValueAt } from './json.ts';
 import type { Finding, Validator } from './validator.ts';
 
-/** Lists the visible fields in their order; those of objects and of list items follow their field. */
+/** Lists the visible fields in their order. The field of an object or list is followed by the fields inside it. */
 export function fieldsOf(elements: readonly UiElement[], place: Place, data: unknown, depth = 0): Field[] {
   if (depth > 30) return [];
   return elements.flatMap((element): Field[] => {
@@ -34,8 +34,8 @@ export function detailOf({ options, element }: Field, place: Place): UiElement[]
   const detail = isObject(options.detail) ? elementsOf([{ type: 'VerticalLayout', ...options.detail }]) : [];
   const given = detail.length > 0 ? detail : elementsOf(element.elements);
   if (given.length > 0) return given;
-  // The limit stops the recursion of a schema that refers to itself. For an object without properties, JSON Forms
-  // generates a control of the object itself, which is left out.
+  // The limit stops the recursion of a schema that refers to itself. If a schema with properties has several types,
+  // JSON Forms generates a single control of the value itself, which is left out.
   const fields = place.path.length > 12 ? [] : generated(place);
   return fields.some(({ scope }) => scope === '#') && isObject(place.schema.properties) ? [] : fields;
 }

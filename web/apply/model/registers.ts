@@ -1,7 +1,8 @@
-// The choices of a control that come from a register. The options are those that the platform's form editor writes.
+// Finds the register of a control, and converts its entries into choices. The options of the control have the format of
+// the platform's form editor.
 import { isObject, type JsonObject, valueAt } from './json.ts';
 
-/** An answer to choose. */
+/** An answer that people can choose. */
 export interface Choice {
   value: unknown;
   label: string;
@@ -10,7 +11,7 @@ export interface Choice {
 
 export interface RegisterUse {
   name: string;
-  /** Members of an entry: what is stored, and what people read. */
+  /** Names of two members of an entry: the value that is stored, and the label that people read. */
   value: string | undefined;
   label: string | undefined;
 }
@@ -31,7 +32,7 @@ export function registerOf({ register }: JsonObject): RegisterUse | undefined {
   };
 }
 
-/** Entries without a usable value are left out, and of those with the same value the first is kept. */
+/** Leaves out entries without a usable value. Of several entries with the same value, keeps the first. */
 export function choicesFrom(entries: unknown, { value, label }: RegisterUse): Choice[] {
   if (!Array.isArray(entries)) return [];
   const choices = new Map<unknown, Choice>();

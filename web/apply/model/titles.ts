@@ -1,4 +1,4 @@
-// Names of fields for lists of answers and messages, which do not show the list that a field belongs to.
+// Labels the fields for lists of answers and for messages, which do not show the list that contains a field.
 import type { Texts } from '../texts/texts.ts';
 import type { Field } from './fields.ts';
 import { startsWith } from './json.ts';
@@ -14,6 +14,6 @@ export function withTitles(fields: readonly Field[], texts: Texts): Field[] {
   });
 }
 
-/** Fields that have their own answer. Lists without items are answers too. */
+/** Returns the fields that have an answer. A list without items counts as an answer. */
 export const answered = (fields: readonly Field[], isEmptyList: (field: Field) => boolean): Field[] =>
   fields.filter((field) => field.kind !== 'object' && (field.kind !== 'list' || isEmptyList(field)));

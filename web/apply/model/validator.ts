@@ -20,8 +20,8 @@ for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
 /**
- * References stay within the schema. With an unusable schema, the validator finds nothing. URNs of files must begin
- * with `urnPrefix`; without it, as for rules of the UI schema, they are not checked.
+ * The validator follows references only within the schema, and finds nothing if the schema is unusable. URNs of files
+ * must begin with `urnPrefix`. If this is undefined, as for rules of the UI schema, the URNs are not checked.
  */
 export function createValidator(given: unknown, urnPrefix?: string): Validator {
   const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);

@@ -79,7 +79,7 @@ export class Saver {
     if (this.#state === 'offline') this.#schedule(0);
   }
 
-  /** Continues after an obstacle. With `base` and `etag`, the service has other data than before. */
+  /** Continues after an obstacle. `now` is what the service has, if its data has changed. */
   resume(content: Content, now?: { base: Content; etag: string }): void {
     this.#current = content;
     this.#pending = undefined;

@@ -6,7 +6,7 @@ import { withValueAt } from '../model/json.ts';
 import { newId } from '../new-id.ts';
 import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
 
-/** What the person has to do before saving continues. `code`: enter a code, after which `next` is done. */
+/** What the person has to do before saving continues. `code`: enter a code; `next` is the work that follows. */
 export type Pause =
   | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
   | { type: 'conflict'; conflicts: readonly Difference[]; merged: unknown; theirs: Draft };
@@ -70,7 +70,7 @@ class DraftWork {
     this.saver.change(content);
   }
 
-  /** Shows the page for the code. No further work waits for the code. */
+  /** Shows the page that asks for a code. No work follows when the code has been entered. */
   requireCode(): void {
     this.#wait({ type: 'code', next: 'nothing' });
   }
@@ -116,7 +116,7 @@ class DraftWork {
     }
   }
 
-  /** `merged` is a Content, because it was merged from two of them. */
+  /** `merged` is a Content, because it was merged from two Contents. */
   #goOn(merged: unknown, { data, files, etag }: Draft): void {
     const content = merged as Content;
     this.#wait(undefined);
@@ -135,7 +135,7 @@ class DraftWork {
   }
 }
 
-/** Warns before a page with unsaved data is closed, and tries again when the connection is back. */
+/** Warns before a page with unsaved data is closed, and retries the save when the connection is back. */
 function useWatching(saver: Saver, state: SaveState): void {
   useEffect(() => {
     const online = () => saver.retryNow();

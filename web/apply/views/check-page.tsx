@@ -1,4 +1,4 @@
-// The summary before submission. It lists every problem of the form, also those that only the service finds.
+// The summary before submission. It lists every problem of the form, including those that only the service finds.
 import { useRef, useState } from 'preact/hooks';
 import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summary.tsx';
 import { ApiProblem, type Submission } from '../api.ts';
@@ -95,7 +95,9 @@ function useSubmission(props: CheckProps) {
   const [problems, setProblems] = useState<readonly Problem[]>([]);
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
-  /** The idempotency key. It is the same for all attempts, so that a lost response leads to the same receipt. */
+  /**
+   * The idempotency key. It is the same for all attempts, so that a retry after a lost response gets the same receipt.
+   */
   const key = useRef(newId());
   const fail = (found: readonly Problem[]) => {
     setProblems(found);

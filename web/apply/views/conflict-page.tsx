@@ -1,4 +1,4 @@
-// Shows the answers that were changed here and in another window side by side. The person chooses.
+// Shows, side by side, the answers that were changed both here and in another window. The person chooses between them.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { GroupedField } from '../../shared/field.tsx';

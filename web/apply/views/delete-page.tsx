@@ -1,5 +1,5 @@
 // Asks before the draft and its data are deleted. The service demands a code that was entered in this browser within
-// the last half hour, because a cookie alone may be on a shared computer.
+// the last half hour, because the cookie of a form may have been left on a shared computer.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { ApiProblem } from '../api.ts';

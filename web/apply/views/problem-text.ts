@@ -1,4 +1,4 @@
-// What people read if a request failed.
+// Chooses the text that people read if a request failed.
 import { ApiProblem } from '../api.ts';
 import type { Texts } from '../texts/texts.ts';
 

@@ -1,4 +1,5 @@
-// One page of questions. Continue checks the answers of this page; the list of steps leads to any other.
+// One page of questions. The button Continue checks the answers of this page. The list of steps leads to any other
+// page.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { Elements } from '../controls/element.tsx';

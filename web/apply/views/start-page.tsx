@@ -23,7 +23,10 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
   const [error, setError] = useState<{ text: string; isField: boolean }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
-  /** The idempotency key. It is the same for all attempts, so that a lost response creates no second draft. */
+  /**
+   * The idempotency key. It is the same for all attempts, so that a retry after a lost response creates no second
+   * draft.
+   */
   const key = useRef(newId());
   const fail = (text: string, isField: boolean) => {
     setError({ text, isField });

@@ -8,7 +8,7 @@ const bases: Record<Target, string> = {
   'token-handler': '$TOKEN_HANDLER_URL',
 };
 
-/** Returns the command for a POSIX shell, without trailing line break. */
+/** Returns the command for a POSIX shell, without a trailing line break. */
 export function curlOf(request: ApiRequest): string {
   const method = request.method ?? 'GET';
   const body = bodyOf(request);

@@ -1,4 +1,4 @@
-// Sends requests through the token handler, which adds the access token. The page never has one.
+// Sends requests through the token handler, which adds the access token. The page itself never has an access token.
 import { tokenHandler } from '../session/session.ts';
 import { ApiProblem, asProblem, problemOf } from './problem.ts';
 import { type ApiRequest, addressOf, bodyOf } from './request.ts';

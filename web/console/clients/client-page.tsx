@@ -51,7 +51,10 @@ interface LoadedClient {
   isListed: boolean;
 }
 
-/** The list may be a minute old. A client that is not in the list is loaded from the configuration of the tenant. */
+/**
+ * The token handler's list of clients may be a minute old. A client that is not in the list is loaded from the
+ * configuration of the tenant.
+ */
 async function loadClient(id: string, mayConfigure: boolean): Promise<LoadedClient> {
   const found = (await loadClients()).find((one) => one.id === id);
   if (found || !mayConfigure) return { client: found, isListed: found !== undefined };

@@ -69,7 +69,7 @@ export function saveRequest(id: string, entry: ClientEntry): ApiRequest {
   return { ...documentRequest, method: 'PATCH', json };
 }
 
-/** What a person edits, as texts. */
+/** The members of a client that a person edits, as texts. */
 export interface ClientTexts {
   id: string;
   name: string;

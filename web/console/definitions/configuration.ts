@@ -9,7 +9,10 @@ import {
   operationRequest,
 } from './definition.ts';
 
-/** Finds the definition that forms use: one in the collection wins. Throws ApiProblem 404 if there is no definition. */
+/**
+ * Finds the definition that forms use. The collection has precedence over a separate document. Throws ApiProblem 404 if
+ * there is no definition.
+ */
 export async function locate(id: string): Promise<Located> {
   for (const source of ['collection', 'document'] as const) {
     const document = await sendOptional<ConfigurationDocument>(documentRequest(id, source));
@@ -20,7 +23,7 @@ export async function locate(id: string): Promise<Located> {
   throw new ApiProblem(404, { detail: 'The tenant has no form definition with this id.' });
 }
 
-/** Freezes the current state as a revision, and lets forms use that revision. Later changes edit the next one. */
+/** Freezes the current state as a revision, and lets forms use that revision. Later changes edit the next revision. */
 export async function publish({ id, source, latest }: Located): Promise<void> {
   await send(operationRequest(id, source, { operation: 'CREATE-REVISION' }));
   await send(operationRequest(id, source, { operation: 'SET-ACTIVE-REVISION', revision: latest }));

@@ -1,4 +1,4 @@
-// One form definition: what forms use, the editor, publishing, revisions, deletion.
+// One form definition: the revision that forms use, the editor, publishing, revisions, deletion.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Code } from '../elements/code.tsx';

@@ -6,7 +6,9 @@ export interface DiffLine {
 }
 
 const context = 3;
-/** Limit of the cells in the table of lengths. Texts that would need more are shown as one replaced block. */
+/**
+ * Maximum number of cells in the table of `commonLengths`. Texts that would need more are shown as one replaced block.
+ */
 const mostCells = 4_000_000;
 
 export function diffLines(before: string, after: string): DiffLine[] {

@@ -1,4 +1,4 @@
-// GOV.UK's error summary: the same words as at the fields, links that lead there, and the focus.
+// GOV.UK's error summary: shows the same errors as the fields, links to the fields, and takes the focus.
 import { useEffect, useRef } from 'preact/hooks';
 import type { FieldError } from './field-error.ts';
 

@@ -1,4 +1,4 @@
-// Loads what a page shows, and shows progress and failures in its place.
+// Loads what a page shows. Meanwhile, or after a failure, shows the progress or the failure instead.
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../api/problem.ts';
@@ -14,12 +14,12 @@ export interface Load<T> {
   set(value: T): void;
 }
 
-/** Loads again when `key` changes. A response that arrives after that is dropped. */
+/** Loads again when `key` changes. A late response for the previous key is dropped. */
 export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
   const [state, setState] = useState<{ key: string; value?: T; problem?: ApiProblem }>({ key });
   const [round, setRound] = useState(0);
   const [isLoading, setLoading] = useState(true);
-  // `load` is a new function at each rendering; `key` says what it loads.
+  // `load` is a new function at each rendering, so the effect depends on `key`, which says what `load` loads.
   useEffect(() => {
     let isCurrent = true;
     setLoading(true);

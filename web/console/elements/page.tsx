@@ -1,4 +1,4 @@
-// The heading of a page: sets the title of the window, and moves the focus there after a change of page.
+// The heading of a page: sets the title of the window, and moves the focus to the heading after a change of page.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 

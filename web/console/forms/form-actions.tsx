@@ -1,4 +1,4 @@
-// What an administrator may do with a form in its status. Each action explains its consequences.
+// The actions that an administrator may perform on a form in its current status. Each action explains its consequences.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { ActionButton } from '../elements/action-button.tsx';

@@ -127,7 +127,7 @@ function MoreFilters({ draft, change }: MoreProps) {
   );
 }
 
-/** The chosen definition may no longer exist, while its forms do. */
+/** Adds the chosen definition to the options if it no longer exists, because its forms may still exist. */
 function withChosen(definitions: readonly DefinitionName[], chosen: string) {
   const options = definitions.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`] as const);
   return chosen === '' || options.some(([id]) => id === chosen) ? options : [...options, [chosen, chosen] as const];

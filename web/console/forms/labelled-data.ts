@@ -59,7 +59,7 @@ function membersOf(data: Record<string, unknown>, properties: Schema, context: C
   });
 }
 
-/** `oneOf` and `anyOf` with `const` and `title` name options. */
+/** Returns the title of an option. `oneOf` and `anyOf` describe options by `const` and `title`. */
 function optionTitle(value: unknown, { oneOf, anyOf }: Schema): string | undefined {
   const options = [oneOf, anyOf].flatMap((list) => (Array.isArray(list) ? list.map(asObject) : []));
   return textOf(options.find((option) => option.const === value)?.title);
@@ -76,7 +76,7 @@ function resolved(schema: Schema, root: Schema): Schema {
   return found;
 }
 
-/** RFC 6901, section 4. */
+/** Decodes a name in a JSON pointer (RFC 6901 section 4). */
 const unescaped = (name: string) => name.replaceAll('~1', '/').replaceAll('~0', '~');
 
 function labelsOf(uiSchema: unknown): Map<string, string> {

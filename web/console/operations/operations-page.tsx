@@ -1,4 +1,4 @@
-// How the service is doing: reconciler, quarantine, outbox and limits.
+// The state of the form service: reconciler, quarantine, outbox and limits.
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';

@@ -17,7 +17,7 @@ export interface Operations {
   scope: 'tenant' | 'all';
   reconciler: { lastSuccess: { expire: Time; clients: Time }; runs: Run[] };
   coreClients: Record<string, number> | null;
-  /** `drafts` is null for all tenants. `deletions` is null if no run has counted them. */
+  /** `drafts` is null if `scope` is `all`. `deletions` is null if no run has counted them. */
   overdue: { drafts: Count | null; oldest: Time; deletions: Count | null };
   quarantine: Count & { released: number };
   outbox: Count & { oldest: Time };

@@ -15,7 +15,7 @@ interface Props {
   onChanged(text: string): void;
 }
 
-/** What is edited: an entry, or a new one. */
+/** The entry that is being edited, or `new` while an entry is being added. */
 type Edited = { entry: Entry } | 'new' | undefined;
 
 export function EntryTable({ register, onChanged }: Props) {

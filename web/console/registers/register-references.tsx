@@ -1,4 +1,4 @@
-// Where form definitions name registers.
+// Lists where form definitions name registers.
 import { Table } from '../elements/table.tsx';
 import { addressOfPage } from '../location.ts';
 import type { Reference } from './register.ts';

@@ -1,4 +1,5 @@
-// Revisions of a register: keep one, compare them, and pin the one that forms use.
+// Revisions of a register: keep the present state as a revision, compare revisions, and pin the revision that forms
+// use.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { ActionButton } from '../elements/action-button.tsx';

@@ -129,7 +129,10 @@ export const referencesRequest = (name: string): ApiRequest => ({
   path: path`/form/v1/registers/${name}/references`,
 });
 
-/** The key of an entry: a string itself, or a member of an object. Undefined for an object without that member. */
+/**
+ * Returns the key of an entry: the string itself, or a member of the object. Undefined for an object without that
+ * member.
+ */
 export function keyOf(entry: Entry, keyField: string): string | undefined {
   if (typeof entry === 'string') return entry;
   const value = Object.hasOwn(entry, keyField) ? entry[keyField] : undefined;
@@ -144,7 +147,7 @@ export function columnsOf(entries: readonly Entry[]): string[] {
   return [...new Set(names)].slice(0, mostColumns);
 }
 
-/** A text as it is, everything else as JSON. */
+/** Formats a value for a cell: a text as it is, everything else as JSON. */
 export function cellText(value: unknown): string {
   if (value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);

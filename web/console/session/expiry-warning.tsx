@@ -1,4 +1,4 @@
-// Warns two minutes before the session ends (WCAG 2.2, success criterion 2.2.1). Escape means stay.
+// Warns two minutes before the session ends (WCAG 2.2, success criterion 2.2.1). The Escape key extends the session.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { consoleSession, extendSession } from './session.ts';
 import type { Ending } from './session-state.ts';

@@ -6,7 +6,7 @@ import { consoleSession, type Session, tokenHandler } from './session.ts';
 export type SessionState =
   | { name: 'loading' }
   | { name: 'unreachable' }
-  /** `ended`: there was a session, so something may be kept. */
+  /** `ended`: a session has ended, so something that the person typed may be kept. */
   | { name: 'signed-out'; ended: boolean }
   | { name: 'signed-in'; session: Session };
 

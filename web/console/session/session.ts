@@ -4,7 +4,7 @@ import { TokenHandlerClient } from '../../token-handler-client/token-handler-cli
 
 const clientId = 'formgate-console';
 
-/** Members that the pages need beyond those of every frontend. */
+/** A session, with the members that the console needs in addition to those that every frontend needs. */
 export interface Session extends CommonSession {
   tenant?: { realm: string; name: string } | null;
   created: string;

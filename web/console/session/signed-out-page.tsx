@@ -47,7 +47,7 @@ function Kept({ labels }: { labels: string[] }) {
 
 const rememberedTenant = 'formgate-console:tenant';
 
-/** Asks for the tenant, and remembers it. It is not a secret. */
+/** Asks for the tenant, and suggests the tenant that this browser used last. The tenant is not a secret. */
 export function TenantPage() {
   const [tenant, setTenant] = useState(() => localStorage.getItem(rememberedTenant) ?? '');
   const [missing, setMissing] = useState(false);

@@ -1,4 +1,4 @@
-// A frontend without a framework and without a build.
+// A frontend without a framework and without a build step.
 import { TokenHandlerClient } from './token-handler-client.js';
 
 const find = (id) => document.getElementById(id);

@@ -1,10 +1,10 @@
-// A frontend in React: one component, and the module for the token handler.
+// A frontend in React: one component, which uses TokenHandlerClient.
 import { type FormEvent, useCallback, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { TokenHandlerClient } from '../../token-handler-client/token-handler-client.ts';
 
 const forms = '/token-handler/targets/form-service/form/v1/forms';
-/** A copy of the text in the form. `keep` needs it, because it runs outside of React. */
+/** A copy of the text in the form. The option `keep` reads this copy, because `keep` runs outside of React. */
 let typed = '';
 const client = new TokenHandlerClient({ clientId: 'my-app', tenant: 'demo', keep: () => typed });
 

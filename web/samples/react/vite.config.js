@@ -1,4 +1,4 @@
-// The development server of the sample. It forwards the token handler, as docs/frontends.md describes.
+// The development server of the sample. It forwards requests to the token handler, as docs/frontends.md describes.
 
 /** @type {import('vite').UserConfig} */
 export default {

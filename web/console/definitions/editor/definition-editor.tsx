@@ -1,4 +1,4 @@
-// The editor of a form definition: settings, retention, data schema and UI schema, with problems at their place.
+// The editor of a form definition: settings, retention, data schema and UI schema. Marks the place of each problem.
 
 import { useState } from 'preact/hooks';
 import { ApiProblem } from '../../api/problem.ts';

@@ -121,7 +121,7 @@ class Reader {
   }
 }
 
-/** Offset of the value, or of the nearest value around it: a problem may be that a member is missing. */
+/** Returns the offset of the value, or of the nearest value around it if the problem is a missing member. */
 export function placeOf({ places }: ParsedJson, pointer: string): number {
   for (let at = pointer; ; at = at.slice(0, at.lastIndexOf('/'))) {
     const offset = places.get(at);
@@ -130,7 +130,7 @@ export function placeOf({ places }: ParsedJson, pointer: string): number {
   }
 }
 
-/** Line of an offset; the first is 1. */
+/** Returns the line of an offset, counted from 1. */
 export function lineOf(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length;
 }
