@@ -162,7 +162,7 @@ describe('a replica that loses Redis', () => {
       expect(logOut.status).toBe(302);
       const stopwatch = startStopwatch();
       await expect.poll(() => open, { timeout: 70_000 }).toBe(0);
-      // 4 s, and some time for a slow machine.
+      // The product's limit is 4 s; the rest is an allowance for a slow machine.
       expect(stopwatch.stop()).toBeLessThan(6_000);
     },
   );
