@@ -9,7 +9,8 @@ export interface Watch {
 }
 
 /**
- * Milliseconds. An event loop that is blocked for longer is a bug, although the chart restarts a pod only after 30 s.
+ * Milliseconds. An event loop that is blocked for longer is a bug, although the chart restarts a pod only after about a
+ * minute.
  */
 const longestBlock = 5_000;
 const interval = 500;

@@ -11,7 +11,7 @@ export interface MigrationResult {
   version: number;
   /** Seconds that the migration took. */
   seconds: number;
-  /** Milliseconds. */
+  /** Saves and lists together: their number, their latencies in milliseconds, and the number of failures. */
   saves: { count: number; p99: number; slowest: number; failed: number };
   /** Longest time for which a save or a list waited for a lock, in milliseconds. `pg_locks` is read every 20 ms. */
   longestLockWait: number;
