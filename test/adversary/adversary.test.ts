@@ -1,5 +1,5 @@
-// A short run of `npm run test:adversary`: every adversary, several of them concurrently, for some seconds. The long run
-// also repeats the seeds of seeds.json.
+// A short run of `npm run test:adversary`: every adversary, several of them concurrently, for some seconds. The long
+// run also repeats the seeds of seeds.json.
 import { randomBytes } from 'node:crypto';
 import { expect, inject, it } from 'vitest';
 import { run } from './run.ts';

@@ -1,5 +1,5 @@
-// Runs on the side of the test run: sends orders to the process of the adversaries and waits for reports. That process
-// is separate, so that adversaries do not distort the latencies of honest users, and can be ended at any time.
+// Starts the process of the adversaries, sends orders to it, and waits for its reports. It is a separate process, so
+// that adversaries do not distort the latencies of honest users and can be ended at any time.
 import { fork } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';

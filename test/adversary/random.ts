@@ -1,4 +1,4 @@
-// A generator of random choices that one seed repeats: the same seed and the same calls give the same choices.
+// Generates random choices from a seed: the same seed and the same calls give the same choices.
 import { createHash } from 'node:crypto';
 
 export interface Random {

@@ -17,7 +17,7 @@ const longest = 8_000;
 export interface PlanOptions {
   /** Names of the adversaries; by default all. */
   only?: string[];
-  /** Number of concurrent adversaries, so that a short pass has time for all; by default one. */
+  /** Number of concurrent adversaries; by default one. With several, a short pass has time for all of them. */
   together?: number;
 }
 

@@ -8,7 +8,10 @@ export interface Watch {
   stop(): Promise<void>;
 }
 
-/** Milliseconds. The chart restarts a pod after 30 s; an event loop that is blocked for this time is a bug. */
+/**
+ * Milliseconds. An event loop that is blocked for longer is a bug, although the chart restarts a pod only after about a
+ * minute.
+ */
 const longestBlock = 5_000;
 const interval = 500;
 

@@ -1,4 +1,4 @@
-// The history of `npm run bench -- all`.
+// Tests the reports of `npm run bench -- all`, and the index of all runs.
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Writes the report of `npm run bench -- all` to docs/benchmarks: one page and one JSON file for each run, and the index
-// of all runs. The report describes the machine without its name and paths.
+// Writes the report of `npm run bench -- all` to docs/benchmarks: one page and one JSON file for each run, and the
+// index of all runs. The report describes the machine without its name and paths.
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -18,7 +18,7 @@ export interface BenchReport {
   /** Time of the start, ISO 8601 in UTC. */
   started: string;
   version: string;
-  /** Short hash of the commit. It ends in `+` if files differ from it. */
+  /** Short hash of the commit. It ends in `+` if files differ from the commit. */
   commit: string;
   node: string;
   machine: { processors: number; model: string; memoryGib: number; loadBefore: number; loadAfter: number };

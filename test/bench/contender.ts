@@ -1,5 +1,5 @@
-// A contender is a process under load. Only its own CPU seconds count, not those of the load generator and of Postgres,
-// which share the machine.
+// A contender is a process under load. Only its own CPU seconds count, and not those of the load generator and of
+// Postgres, which run on the same machine.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

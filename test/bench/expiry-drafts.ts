@@ -4,7 +4,7 @@ import type pg from 'pg';
 
 export interface Fill {
   tenant: string;
-  /** The drafts belong to these definitions by turns, so that the compared rows are on the same pages. */
+  /** The drafts belong to these definitions in turn, so that the compared rows are on the same pages. */
   definitions: string[];
   /** Number of drafts of all definitions together. */
   count: number;
@@ -34,11 +34,12 @@ JOIN bench_form_data a ON a.n = g % 500`;
 const chunk = 25_000;
 
 /**
- * Vacuums as autovacuum would, and writes all pages, so that no writes of the preparation happen during a measurement.
+ * Creates the drafts. Then vacuums as autovacuum would, and writes all pages to disk, so that these writes do not
+ * happen during a measurement.
  */
 export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: Fill): Promise<void> {
   await pool.query(formDataSql);
-  // Attempts to compress data that does not compress would take most of the time.
+  // Otherwise, Postgres would spend most of the time on attempts to compress data that does not compress.
   await pool.query('ALTER TABLE forms ALTER COLUMN data SET STORAGE EXTERNAL');
   for (let done = 0; done < count; done += chunk)
     // All drafts are created between 30 and 20 days ago, regardless of their number.

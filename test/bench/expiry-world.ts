@@ -22,7 +22,7 @@ import { roleToken } from '../support/platform.ts';
 import { type Contender, serviceContender } from './contender.ts';
 
 export interface BenchRun {
-  /** Duration of the run, without the start of its process. */
+  /** Duration of the run, without the start of the process. */
   milliseconds: number;
   counts: Record<string, number>;
   /** Highest RSS in bytes; NaN if the system does not report it. */
@@ -37,7 +37,7 @@ export interface ExpiryBench {
   token: string;
   /** Access token of a form-admin of the tenant. */
   adminToken: string;
-  /** `onStart` gets a function that signals the process. */
+  /** Runs the reconciler once. `onStart` gets a function that sends a signal to its process. */
   reconcile(onStart?: (signal: (name: NodeJS.Signals) => void) => void): Promise<BenchRun>;
   startForms(): Promise<Contender & { url: string }>;
   /** Requests that the sink has accepted. */
@@ -52,8 +52,8 @@ const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
 
 /**
- * Avoids waiting for the disk and for checkpoints: that takes the same time for all contenders, and is slow on a shared
- * machine.
+ * Settings with which Postgres does not wait for the disk or for checkpoints. These waits are the same for all
+ * contenders, and long on a shared machine.
  */
 const settings = {
   synchronous_commit: 'off',

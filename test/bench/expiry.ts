@@ -18,7 +18,10 @@ const drainSeconds = 30;
 const draftsOfRound = 60_000;
 /** Milliseconds of saves in one slice. */
 const sliceLength = 1_000;
-/** Milliseconds before a slice whose saves do not count, because a stopped or continued run settles. */
+/**
+ * Milliseconds of saves before each slice. They do not count, because a run that was just stopped or continued takes
+ * time to settle.
+ */
 const settling = 200;
 /** Milliseconds of saves that do not count, because a service that was idle is slow at first. */
 const warmUp = 3_000;

@@ -1,16 +1,16 @@
-// What a bench measures, in a form that the report of all benches can show beside its goals.
+// The figures that a bench measures, and their table, which shows each figure beside its goal.
 import { type Estimate, written } from './statistics.ts';
 
 export interface Figure extends Estimate {
   /** What was measured, with its unit. */
   name: string;
-  /** The goal: the value is at least, or at most, this number. */
+  /** The goal: the value must be at least `least`, or at most `most`. */
   least?: number;
   most?: number;
   digits: number;
 }
 
-/** A figure that was measured once, so that nothing is known about its variance. */
+/** Returns the estimate of a value that was measured once, so that its variance is unknown. */
 export function single(value: number): Estimate {
   return { value, low: value, high: value };
 }

@@ -125,7 +125,7 @@ function withRate(run: (requests: number) => Promise<{ requests: number }>) {
   };
 }
 
-/** Returns the milliseconds of p99 that the form service adds to that of the minimal handler. */
+/** Returns by how many milliseconds the form service's p99 exceeds that of the minimal handler. */
 async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<Estimate> {
   const requests = arena.requests[operation];
   const steady = [arena.service, arena.handler].map(({ url }) => steadyLoad({ url, requests, connections, rate }));

@@ -37,8 +37,8 @@ async function start(settings: ProxySettings): Promise<string> {
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');
-  // Longer than the pause between two turns: Node's default of 5 s would cut connections that the other side still
-  // uses.
+  // Longer than the pause between two turns of a contender. After Node's default of 5 s, the server would close
+  // connections that the load generator still uses.
   server.keepAliveTimeout = 65_000;
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

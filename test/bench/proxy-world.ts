@@ -36,7 +36,7 @@ export interface ProxyWorldOptions {
 export const target = 'upstream';
 const clientId = 'bench';
 const urnPrefix = 'urn:example';
-/** Flags of Node in addition to those of production, to compare flags. */
+/** Node flags in addition to those of production (BENCH_NODE_FLAGS), to measure their effect. */
 export const nodeFlags = process.env.BENCH_NODE_FLAGS?.split(' ') ?? [];
 
 export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptions): Promise<ProxyWorld> {
@@ -73,7 +73,7 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     STREAMS: '20000',
     SESSION_STREAMS: '10000',
   };
-  // The log goes to a file, as that of a container does.
+  // The log goes to a file, as in a container.
   const logFile = join(directory, 'bench.log');
   const handler = await startTokenHandlerProcess({ env, logFile, nodeFlags });
   const { url } = handler;

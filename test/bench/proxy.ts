@@ -123,7 +123,7 @@ async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: nu
   return meanOf((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
 }
 
-/** Returns the KiB of each stream. */
+/** Returns the memory of one idle event stream, in KiB. */
 async function measureStreams(service: Reached, world: ProxyWorld): Promise<number> {
   const before = await service.residentBytes();
   const holder = await forkContender('streams', 'proxy-streams.ts', {});

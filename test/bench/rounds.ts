@@ -1,5 +1,5 @@
-// Measures contenders by turns in short rounds. Each turn yields two figures: requests per CPU second of the
-// contender's process, which other programs on the machine disturb little, and requests per second.
+// Measures contenders in turn, in short rounds. Each turn yields two figures: requests per second, and requests per CPU
+// second of the contender's process. Other programs on the machine hardly affect the latter.
 import type { Figure } from './figures.ts';
 import { type Estimate, meanOf, ratioOf } from './statistics.ts';
 
@@ -17,7 +17,7 @@ export interface RoundsOptions {
   requests: number;
   /** Requests to each contender before the first round. */
   warmUp: number;
-  /** Precedes the progress lines. */
+  /** Printed at the start of each progress line. */
   title: string;
 }
 

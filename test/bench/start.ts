@@ -1,5 +1,6 @@
-// The start bench: how long the form service and the token handler take from the start of their process until they listen,
-// and their memory when they are idle. Databases are migrated and the compile cache is filled, as in the image.
+// The start bench measures how long the form service and the token handler take from the start of their process until
+// they listen, and how much memory they use when idle. Databases are migrated and the compile cache is filled, as in
+// the image.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// The estimates and verdicts in the reports of the benches.
+// Tests the estimates and verdicts in the reports of the benches.
 import { expect, it } from 'vitest';
 import { type Figure, tableOf, verdictOf } from './figures.ts';
 import { meanOf, ratioOf } from './statistics.ts';

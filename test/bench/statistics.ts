@@ -16,8 +16,8 @@ const quantiles = [
 const quantile = (degrees: number) => quantiles[degrees - 1] ?? 1.96;
 
 /**
- * Returns the slope of the least-squares line through the points. Throws if there are fewer than three points. The interval
- * holds for points whose deviations from the line are independent.
+ * Returns the slope of the least-squares line through the points. Throws if there are fewer than three points. The
+ * interval is valid if the deviations of the points from the line are independent.
  */
 export function slopeOf(points: readonly { x: number; y: number }[]): Estimate {
   if (points.length < 3) throw new Error('an interval needs at least three points');

@@ -1,6 +1,6 @@
-// The traces bench: what traces cost a proxied request. Token handlers without a collector, with all traces recorded and
-// with a tenth of them take turns within each round, so that a drift of the machine affects all alike. With the
-// directory of another checkout, its token handler takes part too.
+// The traces bench measures what traces cost a proxied request. It compares token handlers without a collector, with
+// all traces recorded, and with a tenth of them recorded. They take turns within each round, so that a drift of the
+// machine affects all alike. If the directory of another checkout is given, its token handler takes part too.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

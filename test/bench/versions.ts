@@ -1,6 +1,6 @@
-// The versions bench compares this checkout with another: `npm run bench -- versions /path/to/other/checkout`.
-// Each run starts both with empty data and measures them by turns, so that a drift of the machine affects both alike.
-// A run yields one ratio for each operation; the report is their mean with a 95 % confidence interval.
+// The versions bench compares this checkout with another: `npm run bench -- versions /path/to/other/checkout`. Each run
+// starts both with empty data and measures them in turn, so that a drift of the machine affects both alike. A run
+// yields one ratio for each operation; the report is their mean with a 95 % confidence interval.
 import { existsSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

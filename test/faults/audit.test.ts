@@ -1,4 +1,4 @@
-// Calls every route that changes something, at every process, and checks who the audit events name. Each line is also
+// At every process, calls each route that changes something, and checks whom the audit events name. Each line is also
 // checked against docs/audit-event.schema.json, and for marked values (test/support/log-checks.ts).
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -67,7 +67,7 @@ async function lineOf(title: Title, requestId: string): Promise<Line> {
   return find() as Line;
 }
 
-/** Bodies of routes whose body decides what they do. */
+/** Bodies for routes whose effect depends on the body. */
 const bodies: [RegExp, unknown][] = [
   [/\/form\/v1\/forms\/:formId$/, { operation: 'hold', reason: 'canary-reason' }],
   [/\/configuration\/v2\/.*:name$/, { operation: 'CREATE-REVISION' }],

@@ -1,7 +1,7 @@
 // Kills the form service between any two statements. The process kills itself at a chosen step (see
-// test/support/crash-points.ts), and a new one starts on the same database without such a step. Then both sides are
-// checked: the forms, and the events that the platform received. Requests are killed at one of CRASH_STRIDE
-// steps, beginning with one of the first five; CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
+// test/support/crash-points.ts), and a new process, which nothing kills, starts on the same database. Then both sides
+// are checked: the forms, and the events that the platform received. Requests are killed at every CRASH_STRIDE-th step,
+// beginning at a random one of the first five. CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { randomOf } from '../support/abort-schedule.ts';
@@ -67,8 +67,8 @@ const stride = sizeOf('CRASH_STRIDE');
 const random = randomOf(seedOfRun(import.meta.filename));
 
 /**
- * Crashes before one step after another, until the request has fewer steps and completes. Returns an upper
- * bound of the number of its steps.
+ * Crashes before one step after another, until a step is beyond the request's last one, so that it completes. Returns
+ * an upper bound of the number of its steps.
  */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
   let crashes = 0;
@@ -80,7 +80,7 @@ async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
     if (first) {
       expect(first.status).toBeLessThan(300);
       if (crashes > 0) return step - 1;
-      // The request has fewer steps than the first one chosen.
+      // The request completed before the step that was chosen first. Begin again at step 1.
       step = 1 - stride;
       continue;
     }
@@ -331,8 +331,9 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // For each of the rows subscribe, form-created and form-submitted, the process is killed after the claim, and before and
-    // after it counts the event and records the result. The last crash comes after all deliveries, so it may not be counted.
+    // For each of the rows subscribe, form-created and form-submitted, the process is killed after the claim, and
+    // before and after it counts the event and records the result. The last crash comes after all deliveries, so it may
+    // not be counted.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

@@ -1,5 +1,5 @@
-// Connections from the token handler to the identity provider and to upstreams that a network has dropped, so that neither
-// end knows that they are dead. For platform services, see src/platform/http-agent.test.ts.
+// Tests the token handler's connections to the identity provider and to upstreams after a network has dropped them
+// without informing either end. For platform services, see src/platform/http-agent.test.ts.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
@@ -34,7 +34,7 @@ describe('connections to the identity provider', () => {
     await world.shortenToken(person.handle, 1_000);
     expect((await world.send({ as: person })).status).toBe(200);
     expect((await world.stored(person.handle)).tokens.accessToken).not.toBe(accessToken);
-    // Browsers use their connections again.
+    // Browsers may reuse connections, so only the paths of the token handler's own requests count.
     const isOurs = (path: string) => /\/(?:token|certs|openid-configuration|clients-registrations)\b/.test(path);
     expect(door.reusing.filter(isOurs)).toEqual([]);
   });

@@ -1,8 +1,8 @@
 // Rules that hold for every route of every process, tested with the route tables of docs/routes.md.
 //
-// HEAD changes nothing (RFC 9110 section 9.2.1): every GET route gets a HEAD request with valid credentials, after which
-// Postgres, Redis and the cookies are as before. The same requests with GET have an effect. Proxied requests are left out:
-// there, HEAD needs the CSRF token, and its meaning is the upstream's.
+// HEAD changes nothing (RFC 9110 section 9.2.1): every GET route gets a HEAD request with valid credentials, after
+// which Postgres, Redis and the cookies are as before. The same requests with GET have an effect. Proxied requests are
+// left out, because there HEAD needs the CSRF token, and the upstream defines its effect.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
@@ -42,7 +42,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** A caller of the tenant demo with every role at every service. */
+/** Returns the token of a caller of the tenant demo who has every role at every service. */
 async function adminToken(): Promise<string> {
   const roles = ['admin', 'reader'].map((role) => `configuration-${role}`);
   return roleToken(
@@ -62,7 +62,7 @@ const routesOf = (title: string): Route[] =>
   routedProcesses.flatMap((process) => (process.title === title ? process.routes : []));
 const get = (title: string): Route[] => routesOf(title).filter(({ method }) => method === 'get');
 
-/** Replaces the parameters of a route by those of existing resources. */
+/** Replaces the parameters of a route with the names and ids of existing resources. */
 function pathOf({ path }: Route): string {
   const tenantId = world.platform.tenant.id.split('/').at(-1) ?? '';
   const names: [RegExp, string][] = [
@@ -84,7 +84,7 @@ function pathOf({ path }: Route): string {
   return names.reduce((made, [name, value]) => made.replace(name, value), path).replaceAll(/:\w+/g, 'none');
 }
 
-/** The contents of all tables but the heartbeats of the platform server's workers. */
+/** Returns the contents of all tables, except for the heartbeats of the platform server's workers. */
 async function stateOf(pool: Pick<pg.Pool, 'query'>): Promise<Record<string, string[]>> {
   const columns = [...(await dumpDatabase(pool))].filter(([place]) => !place.startsWith('public.worker_pools.'));
   return Object.fromEntries(columns.map(([place, texts]) => [place, texts.sort()]));

@@ -133,7 +133,7 @@ it('three reconcilers at once and a dispatcher, killed at random times, lock eve
   expect(
     await count("FROM forms WHERE status = 'Draft' AND NOT held AND last_accessed < now() - interval '15 days'"),
   ).toBe(0);
-  // The revision counts changes of status, so 2 is one lock.
+  // A change of status increases the revision by 1, so revision 2 means that the form was locked once.
   expect(await count("FROM forms WHERE status = 'Locked' AND revision = 2")).toBe(due.length);
   const untouched = [...held, ...young];
   const { rowCount } = await world.pool.query(

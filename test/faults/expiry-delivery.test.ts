@@ -51,7 +51,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
-    // A removal also looks for another subscriber of its form, and removes it.
+    // A removal also looks for other subscribers of its form, and removes them, so there are further paths.
     expect(removals().map(({ path }) => path.split('?')[0]?.split('/').at(-1))).toEqual(
       expect.arrayContaining(subscriberIds),
     );

@@ -57,7 +57,7 @@ async function settled(): Promise<void> {
 const dumps = () => Promise.all([dumpDatabase(world.pool), dumpDatabase(world.platformPool)]);
 const placesIn = async (secret: string) => (await dumps()).flatMap((dump) => placesOf(dump, secret)).sort();
 
-/** A draft with form data, a file, two channels and a used code. */
+/** Creates a draft with form data, a file, two channels and a used code. */
 async function createFullDraft(): Promise<string> {
   const applicant = {
     addressAs: name,

@@ -1,5 +1,5 @@
 // A TCP proxy with network faults: latency, jitter, a limited rate, resets, refused connections, lost packets, and
-// half-open connections, of which one end does not know that the other has closed. It knows no protocol.
+// half-open connections, of which one end does not know that the other has closed. It works for any protocol.
 import { createServer, type Socket, connect as toPort } from 'node:net';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { resetSocket } from '../../src/service/http/reset-socket.ts';
@@ -13,7 +13,7 @@ export interface Conditions {
   /** Limit in each direction of each connection. */
   bytesPerSecond?: number;
   /**
-   * The direction in which nothing arrives. The bytes are kept, as TCP keeps them, and arrive when the conditions change,
+   * The direction in which nothing arrives. As with TCP, the bytes are kept and arrive when the conditions change,
    * unless the connection was reset before.
    */
   lost?: 'requests' | 'responses' | 'both';
@@ -28,9 +28,9 @@ export interface FaultProxy {
   /** Resets all open connections and refuses new ones, as if the server were not running. */
   refuse(): Promise<void>;
   /**
-   * Strands the open connections, as a firewall does that has lost its state: neither bytes nor the end of a stream pass
-   * in any direction. New connections work. After a minute, the servers' ends are reset, as by a server whose keepalive
-   * probes get no response. Postgres sends them (src/service/postgres/migrate.ts).
+   * Strands the open connections, as a firewall does when it loses its state: neither bytes nor the end of a stream
+   * pass in either direction. New connections work. After a minute, the ends at the server are reset, as a server does
+   * when its keepalive probes get no response. Postgres sends such probes (src/service/postgres/migrate.ts).
    */
   strand(): void;
   /** Resets all connections. New connections go to this port. */
@@ -42,7 +42,7 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-/** Milliseconds. */
+/** Milliseconds after which the server's end of a stranded connection is reset. */
 const keepalive = 60_000;
 
 interface Pair {

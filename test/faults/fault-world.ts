@@ -74,7 +74,7 @@ export async function startFaultWorld({ postgres, topology, ...rest }: FaultWorl
   };
 }
 
-/** Runs the reconciler repeatedly, as a CronJob does. Before each run, waits `pause` milliseconds and calls `before`. */
+/** Runs the reconciler repeatedly, like a CronJob. Before each run, waits `pause` milliseconds and calls `before`. */
 export async function keepReconciling(
   env: Record<string, string>,
   { signal, pause = 4_000, before }: { signal: AbortSignal; pause?: number; before?(): Promise<unknown> },

@@ -1,4 +1,4 @@
-// The faults, as data: what each does to a connection, and what is done to the stores themselves.
+// The network faults, and the connections that they affect. The faults of the stores themselves are in stores/.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../adversary/random.ts';
 import type { FaultProxy } from './fault-proxy.ts';

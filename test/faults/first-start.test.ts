@@ -1,5 +1,5 @@
-// The first start of the form service, on a platform whose notification service still works with an old configuration.
-// Follows the steps of docs/platform.md.
+// The first start of the form service, on a platform whose notification service still uses an old configuration from
+// its cache. Follows the steps of docs/platform.md.
 import { expect, it, onTestFinished } from 'vitest';
 import { draft, startFormWorld } from '../support/form-world.ts';
 import { call, roleToken } from '../support/platform.ts';

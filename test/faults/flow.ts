@@ -1,5 +1,5 @@
-// One direction of a proxied connection. Passes on the bytes and the end of the stream, always in order, and with a delay
-// and a limited rate if the conditions say so.
+// One direction of a proxied connection. Passes on the bytes and the end of the stream, always in order, and with a
+// delay and a limited rate if the conditions say so.
 import type { Socket } from 'node:net';
 
 export interface FlowConditions {

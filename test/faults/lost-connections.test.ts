@@ -1,5 +1,5 @@
 // Postgres drops all connections, crashes, refuses connections or becomes a standby, and Redis restarts. No process
-// exits, and each serves again afterwards.
+// exits, and each of them serves requests again afterwards.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// `npm run test:faults`: users work while stores, services and networks fail, and a model checks the results. Exits with 1
-// if an invariant does not hold, and adds topology and seed to seeds.json, which every later run replays.
+// `npm run test:faults`: users work while stores, services and networks fail, and a model checks the results. Exits
+// with 1 if an invariant does not hold, and adds the topology and the seed to seeds.json. Every later run replays the
+// entries of that file.
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism, loadavg } from 'node:os';

@@ -1,5 +1,5 @@
-// What must be true at the end of a run, whatever failed: no acknowledged write is lost, nothing has happened twice, and
-// every notice has been sent, in the order of the events.
+// Checks what must hold at the end of a run, regardless of the faults: no acknowledged write is lost, nothing has
+// happened twice, and every notice was sent in the order of the events.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
@@ -11,8 +11,8 @@ import type { Call } from './users/caller.ts';
 const subjects = { created: / draft is saved$/, submitted: /^We received your /, deleted: / is deleted$/ };
 
 /**
- * Milliseconds that the outbox and the mails may take after the last fault. A delivery that failed several times pauses for up
- * to five minutes.
+ * Milliseconds that the outbox and the mails may take after the last fault. After several failures, a delivery pauses
+ * for up to five minutes.
  */
 const patience = 330_000;
 
@@ -51,8 +51,8 @@ function judgeForm({ address, formId, done, begun, possible }: Application, foun
 }
 
 /**
- * Waits until the outbox is empty and all mails have been sent. Then reports the forms whose events were accepted out of
- * order, the forms with two events of the same kind, and the entries of the quarantine.
+ * Waits until the outbox is empty and all mails have been sent. Then reports the forms whose events were accepted out
+ * of order, the forms with two events of the same kind, and the entries of the quarantine.
  */
 export async function judgeEvents(world: World): Promise<string[]> {
   const { databases } = world.addresses;

@@ -1,4 +1,4 @@
-// Each dependency of the form service is stopped and started again: what callers, logs and metrics show during the
+// Stops each dependency of the form service and starts it again. Checks what callers, logs and metrics show during the
 // outage, and that the same process works afterwards. src/forms/outages.test.ts covers faults of single responses.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -104,7 +104,7 @@ async function metric(name: string, labels: Record<string, string>, replica = fo
   return Number(line?.split(' ').at(-1) ?? 0);
 }
 
-/** Lines that the form service has logged since `mark`. */
+/** Returns the current end of the form service's log. `linesSince` returns the lines after it. */
 const mark = () => forms.logText().length;
 const linesSince = (from: number): Record<string, unknown>[] =>
   forms
@@ -114,7 +114,7 @@ const linesSince = (from: number): Record<string, unknown>[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Repeats a request until it gets `status`, because an open circuit lets the next call through only after some seconds. */
+/** Repeats a request until it gets `status`: an open circuit lets the next call through only after some seconds. */
 const recovers = (ask: () => Promise<Answered>, status: number) =>
   expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(status);
 
@@ -214,7 +214,7 @@ describe('while the configuration service is stopped', () => {
     moved += 10 * minute;
     const id = await draft(forms);
     await save(id);
-    // This reads the definition's schema, which is cached longer than its roles.
+    // This request reads the definition's schema, which is cached for longer than the definition's roles.
     const kept = await forms.ask('PUT', `/${id}/data?validate=true`, {
       as: 'intake',
       body: { data: { name: 'Ana' }, files: {} },
@@ -255,7 +255,7 @@ describe('while the configuration service is stopped', () => {
 
 describe('while the event service is stopped', () => {
   it('forms can be created, saved and submitted; their events wait, show in metrics and logs, and arrive in order afterwards', async () => {
-    // Events of the tests above would be counted as well.
+    // Otherwise, events of the tests above would be counted as well.
     await drained(pool);
     const before = world.events.exchanges.length;
     const from = mark();

@@ -1,5 +1,5 @@
-// When a load balancer takes a pod out of service: two form services behind a load balancer that follows /readyz, while
-// Postgres is down, busy, or unreachable for one of the pods.
+// Tests when pods leave and rejoin a load balancer: two form services behind a load balancer that follows /readyz,
+// while Postgres is down, busy, or unreachable for one of the pods.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -110,14 +110,14 @@ describe('a pod', () => {
 
   it('whose connections to Postgres hang gets no requests until they are replaced', async () => {
     const gate = gates[0] as TcpGate;
-    // The pool is checked earlier than the first silent statement would show that its connections hang.
+    // This watch detects the hanging connections before a statement without a response could.
     const poolWatch = { interval: 1_000, patience: 300 };
     const replica = await world.start({ env: { DATABASE_URL: through(gate) }, poolWatch });
     onTestFinished(() => replica.close());
     await until('readiness', async () => (await readiness(replica)).ready);
     const id = await draft(replica);
     const unlock = await lock(id);
-    // Each of them needs a connection. A pool with a single connection would be repaired by the first check.
+    // Each save needs its own connection. The first check would repair a pool with a single connection.
     const saves = [save(replica, id), save(replica, id)];
     await delay(500);
     await unlock();

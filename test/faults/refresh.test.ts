@@ -37,7 +37,7 @@ describe('a session whose access token is due, and a token endpoint that takes 1
   it('is refreshed by one token request for 200 concurrent calls on three replicas, and no call is rejected', async () => {
     const person = await world.enter();
     const before = (await world.stored(person.handle)).tokens.accessToken;
-    // A token that is valid for less than half a minute is certainly due.
+    // A token that is valid for less than half a minute is certainly due for a refresh.
     await world.shortenToken(person.handle, 29_000);
     door.presented.length = 0;
     door.set(10_000);
@@ -74,7 +74,7 @@ async function callUntilExpiry(person: Person): Promise<number[]> {
   for (let index = 0; status === 200; index += 1) {
     const started = performance.now();
     status = await statusOf(person, url(index));
-    // A call waits at most 5 s; the rest is for a slow machine.
+    // A call waits at most 5 s; the rest is an allowance for a slow machine.
     expect(performance.now() - started).toBeLessThan(15_000);
     await delay(100);
   }

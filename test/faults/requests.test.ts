@@ -91,7 +91,7 @@ const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
 const realmRoles = ['applicant', 'clerk', 'assessor'];
 const adminOf = (realm: string) => roleToken(world.platform.access, allRoles, { realm, realmRoles });
 
-/** The draft and the register have not changed, and no others were created. */
+/** Checks that the draft and the register have not changed, and that no others were created. */
 async function expectUntouched(): Promise<void> {
   const { rows } = await world.pool.query('SELECT id, status, revision, data::text FROM forms');
   expect(rows).toEqual([{ id: formId, status: 'Draft', revision: '1', data: '{}' }]);
@@ -239,7 +239,7 @@ async function wrongTokens(): Promise<Record<string, string>> {
   };
 }
 
-/** Algorithm confusion: an HMAC whose secret is the public key. */
+/** Returns a token for an algorithm confusion attack: its signature is an HMAC whose secret is the public key. */
 async function confusedToken(payload: string): Promise<string> {
   const { body } = await call(`${world.platform.access.url}/realms/demo/protocol/openid-connect/certs`);
   const [key] = (body as { keys: JWK[] }).keys;

@@ -31,7 +31,9 @@ export interface RunResult {
   recoveries: { fault: string; milliseconds: number }[];
 }
 
-/** Milliseconds in which everything must work again after a fault, beyond what the canaries take without one. */
+/**
+ * Milliseconds in which everything must work again after a fault, in addition to the canaries' time without a fault.
+ */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
 /** More steps than any run has time for. */
@@ -66,7 +68,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       users.recorder.phase = calm;
       await delay(300);
     }
-    // A user who could not begin, or does not stop.
+    // Reports a user who could not begin, or who does not stop.
     await users.stop().catch((error: Error) => problems.push(`${error.message}: ${error.cause}`));
     problems.push(...judgeFailures(users.recorder.failures), ...(await judge(users, running, print)));
     problems.push(...(await judgeOutput(world.replicas)));

@@ -52,13 +52,13 @@ describe('two concurrent saves with the same ETag', () => {
 });
 
 describe('1,000 interleaved reads and saves', () => {
-  /** The form data that was sent, by the revision that the 200 returned. */
+  /** The form data of each successful save, by the revision that its response returned. */
   const saved = new Map<number, FormBody>();
   const revisionOf = (tag: string) => Number(/^"(\d+)"$/.exec(tag)?.[1]);
   let reads = 0;
   let refusals = 0;
 
-  /** Saves 40 times with the last revision that it has seen. After a 412 it reads the form again. */
+  /** Saves 40 times, each time with the last revision that this saver has seen. After a 412, reads the form again. */
   async function saver(nth: number, id: string, read: (replica: FormReplica) => Promise<Answered>): Promise<void> {
     const own = replicaOf(nth);
     let tag = tagOf(await read(own));

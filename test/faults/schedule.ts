@@ -1,5 +1,5 @@
-// The schedule of a seed: which fault begins when, for how long, and on which connections. A seed and a number of faults
-// determine it.
+// Plans the faults of a run: their order, their duration and the connections that they affect. The seed and the number
+// of faults determine the plan.
 import { createRandom } from '../adversary/random.ts';
 import { type LinkName, links, networkFaults } from './faults.ts';
 
@@ -15,8 +15,8 @@ export interface Step {
 }
 
 /**
- * `storeFaults`: names of the faults of the stores themselves. Every store fault comes before any is repeated, and so do
- * the network faults and the connections.
+ * `storeFaults`: names of the faults of the stores themselves. No store fault is repeated before all of them were used.
+ * The same holds for the network faults, and for the connections.
  */
 export function plan(seed: string, count: number, storeFaults: string[]): Step[] {
   const random = createRandom(seed);

@@ -1,5 +1,5 @@
-// How long each service takes from the start of its process until it listens, with migrated databases, compared with an
-// empty Node process, so that the result does not depend on the machine.
+// Tests how much CPU time each service uses from the start of its process until it listens, with migrated databases.
+// The limit is a multiple of an empty Node process's time, so that the result does not depend on the machine.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

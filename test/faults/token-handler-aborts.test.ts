@@ -1,5 +1,5 @@
 // Thousands of proxied requests that are aborted at random points by the client, the upstream or a logout. The token
-// handler is a separate process. ABORTS is their number, TEST_SEED repeats a schedule.
+// handler is a separate process. ABORTS is the number of requests. TEST_SEED repeats a schedule.
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

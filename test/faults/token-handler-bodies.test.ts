@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const block = randomBytes(mebibyte);
 
-/** The same blocks in every run; each differs from the one before. */
+/** Yields the same blocks at every call. Each block differs from the previous one. */
 function* blocks(): Generator<Buffer> {
   for (let sent = 0; sent < length; sent += mebibyte) {
     block.writeUInt32LE(sent / mebibyte);

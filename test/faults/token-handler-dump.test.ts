@@ -25,7 +25,7 @@ beforeAll(async () => {
   platform = await startTestPlatform();
   door = await startTokenDoor(platform.access.url);
   world = await startTargetWorld({ store: 'redis', platform, accessUrl: door.url, client: { keycloakLogout: true } });
-  // From here on Redis logs each command that writes.
+  // From here on, Redis keeps a log file of all commands that change data.
   await world.redis?.command('CONFIG', 'SET', 'appendonly', 'yes', 'auto-aof-rewrite-percentage', '0');
 });
 afterAll(async () => {
@@ -71,7 +71,7 @@ async function noteTokens(name: string, handle: string): Promise<void> {
   note(`name ${name}`, session.user.name);
 }
 
-/** Everything that Redis has written since the start: the log of its commands, and a snapshot. */
+/** Returns everything that Redis has stored: the log of the commands that changed data, and a snapshot. */
 async function redisBytes(): Promise<string> {
   const dump = (await world.redis?.dump()) ?? '';
   const setting = async (name: string) => String(await world.redis?.command('CONFIG', 'GET', name)).split(',')[1] ?? '';

@@ -30,16 +30,18 @@ const batch = Math.max(30, Math.ceil(most / 5));
  * of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. With a thousand tenants, each cost 12 KiB.
  */
 const mostPerTenant = 24;
-/** Growth of the live heap, in KiB, that does not depend on the number of tenants: code that is compiled late. */
+/**
+ * Growth of the live heap, in KiB, that does not depend on the number of tenants, such as code that is compiled late.
+ */
 const lateCode = 1_024;
 /**
- * Largest growth of the live heap, in KiB, when requests of the same tenants are repeated. With a thousand tenants it
- * was 50 to 120.
+ * Limit of the growth of the live heap, in KiB, when requests of the same tenants are repeated. With a thousand
+ * tenants, the growth was 50 to 120 KiB.
  */
 const noise = 320;
 /**
- * Limit of additional metric series, sockets and timers that other kinds of requests may cause. One series or socket for
- * each tenant would exceed this limit.
+ * Limit of additional metric series, sockets and timers, which other kinds of requests may cause. One series or socket
+ * for each tenant would exceed this limit.
  */
 const fewer = batch / 2;
 
@@ -50,7 +52,10 @@ let world: TestTokenHandler;
 let handler: TokenHandlerProcess;
 let database: pg.Pool;
 let configurator: string;
-/** Tokens of the tenants' administrators. Each is used for every call, because verified tokens are cached. */
+/**
+ * Tokens of the tenants' administrators. All calls of a tenant use the same token, because the process caches each
+ * verified token.
+ */
 const tokens = new Map<number, string>();
 beforeAll(async () => {
   // One key for all realms, because creating a thousand keys would take minutes.
@@ -77,7 +82,7 @@ afterAll(async () => {
 });
 
 const hasInvalidClient = (nth: number) => nth % 20 === 0;
-/** One of the first batch is among them, so that later sign-ins add no metric series. */
+/** A tenant of the first batch is among them, so that later sign-ins add no metric series. */
 const signsIn = (nth: number) => nth % 50 === 25;
 const nameOf = (nth: number) => `Town ${nth}`;
 const realmOf = (nth: number) => `town-${nth}`;
@@ -133,7 +138,7 @@ async function register(nth: number): Promise<void> {
   expect([nth, registered.status], registered.text).toEqual([nth, 200]);
 }
 
-/** Sends the requests after which the process remembers something of a tenant. */
+/** Sends the requests that make the process cache data of a tenant. */
 async function meet(nth: number): Promise<void> {
   const { status, body } = await call(`${handler.url}/token-handler/v1/clients`, { token: tokens.get(nth) });
   const listed = (body as { id: string; registered: boolean }[]).map(({ id, registered }) => [id, registered]);

@@ -13,7 +13,7 @@ export interface ScaleDatabase {
   /** URLs of the databases of the form service and of the platform server. */
   forms: string;
   platform: string;
-  /** No statement timeout. */
+  /** Connections without a statement timeout and a lock timeout. */
   pool: pg.Pool;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ export interface DatabaseOptions {
   log(line: string): void;
 }
 
-/** Commits wait for the disk, as in production. Sizes are those of a small server. */
+/** With these settings, commits wait for the disk, as in production. The sizes are those of a small server. */
 const settings = {
   shared_buffers: '1GB',
   max_wal_size: '4GB',

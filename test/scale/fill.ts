@@ -1,6 +1,6 @@
-// Fills a database of the form service with forms as they are after some weeks of use: 20 tenants of very different size
-// with ten definitions each, and for every 100 drafts ten forms in other statuses. A twentieth of the drafts is due for its
-// lock, and one locked form of four for its deletion. Form data has 0.4 KiB (70 %), 1 KiB, 4 KiB or 16 KiB (1 %).
+// Fills a database of the form service with the forms of some weeks of use: 20 tenants of very different sizes, with
+// ten definitions each. For every 100 drafts, there are ten forms in other statuses. One draft in 20 is due to be
+// locked, and one locked form in four is due to be deleted. Form data has 0.4 KiB (70 %), 1 KiB, 4 KiB or 16 KiB (1 %).
 import pg from 'pg';
 
 export interface FillOptions {
@@ -22,8 +22,8 @@ SELECT n, json_build_object('name', 'Ana', 'text', (
     CASE WHEN n < 700 THEN 12 WHEN n < 900 THEN 31 WHEN n < 990 THEN 127 ELSE 511 END) i)) AS data
 FROM generate_series(0, 999) n`;
 
-// $1: the largest tenant, $2: the definition, $3 and $4: the first and last number, $5: the number of forms. Forms are in
-// the order of their creation, within 30 days. The multiplications scatter the kinds of forms evenly.
+// $1: the largest tenant, $2: the definition, $3 and $4: the first and last number, $5: the number of forms. Forms are
+// in the order of their creation, within 30 days. The multiplications scatter the kinds of forms evenly.
 const fillSql = `
 INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
   one_per_applicant, applicant, last_accessed, locked, submitted, revision, data, files, subscriber_id)
@@ -62,7 +62,10 @@ const chunk = 20_000;
 /** Number of connections that insert forms. */
 const width = 2;
 
-/** Indexes are dropped first and created at the end, which halves the time. A million drafts take about 100 s. */
+/**
+ * Fills the database. Drops the indexes first and creates them again at the end, which halves the time. A million
+ * drafts take about 100 s.
+ */
 export async function fill(options: FillOptions): Promise<void> {
   const { drafts, log, tenant } = options;
   const total = Math.round(drafts * 1.1);
@@ -73,7 +76,7 @@ export async function fill(options: FillOptions): Promise<void> {
   });
   const started = performance.now();
   await pool.query(formDataSql);
-  // Attempts to compress data that does not compress would take most of the time.
+  // Otherwise, Postgres would spend most of the time on attempts to compress data that does not compress.
   await pool.query('ALTER TABLE forms ALTER COLUMN data SET STORAGE EXTERNAL');
   const { rows: indexes } = await pool.query<{ name: string; sql: string }>(
     `SELECT indexname AS name, indexdef AS sql FROM pg_indexes WHERE tablename = 'forms' AND indexname <> 'forms_pkey'`,

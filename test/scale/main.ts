@@ -1,4 +1,4 @@
-// `npm run scale`: fills a Postgres with drafts and a Redis with sessions, and measures what they cost.
+// `npm run scale`: fills a Postgres with drafts and a Redis with sessions, and measures their cost in time and memory.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startExpiryBench } from '../bench/expiry-world.ts';

@@ -1,5 +1,5 @@
-// Applies the migrations of the form service one by one while drafts are saved and listed, and measures how long statements
-// wait for locks meanwhile. The database begins with the schema of version 0.2.0.
+// Applies the migrations of the form service one by one while drafts are saved and listed, and measures how long these
+// statements wait for locks. The database begins with the schema of version 0.2.0.
 import { readdir } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -11,7 +11,7 @@ export interface MigrationResult {
   version: number;
   /** Seconds that the migration took. */
   seconds: number;
-  /** Milliseconds. */
+  /** Saves and lists together: their number, their latencies in milliseconds, and the number of failures. */
   saves: { count: number; p99: number; slowest: number; failed: number };
   /** Longest time for which a save or a list waited for a lock, in milliseconds. `pg_locks` is read every 20 ms. */
   longestLockWait: number;
@@ -42,7 +42,7 @@ export async function measureMigrations(database: ScaleDatabase, tenant: string)
     const started = performance.now();
     const measured = await load.measure(async () => {
       await migrateTo(version, database.forms);
-      // Leaves statements that wait for the migration's locks the time to end.
+      // Gives statements that wait for the migration's locks time to end.
       await delay(1_000);
     });
     results.push({ version, seconds: (performance.now() - started - 1_000) / 1_000, ...measured });

@@ -78,7 +78,8 @@ export async function measureRequests(bench: ExpiryBench, url: string): Promise<
     ['list with total', () => send('GET', '?top=50&includeTotal=true', { headers: admin })],
     ['search by address', (index) => send('GET', '', { headers: { ...admin, 'x-applicant-address': address(index) } })],
   ];
-  // Creates are repeated: on a busy machine, the first calls of a new pod to the platform fail, so it refuses creates.
+  // Repeats the first create: on a busy machine, the first calls of a new pod to the platform fail, so it refuses
+  // creates.
   const create = steps[0]?.[1];
   for (let attempt = 0; attempt < 20 && ids.length === 0; attempt += 1)
     await create?.(attempt).catch(() => delay(3_000));
@@ -87,7 +88,7 @@ export async function measureRequests(bench: ExpiryBench, url: string): Promise<
   return timings;
 }
 
-/** The queries that read many rows: at each scrape, in each run, or when an administrator asks. */
+/** Measures the queries that read many rows: one at each scrape of the metrics, one in each run of the reconciler. */
 export async function measureQueries(pool: pg.Pool): Promise<Timing[]> {
   const log = pino({ level: 'silent' });
   const store = createOutboxStore({ pool, removalDelay: 0, noticeTime: 0, deleteFiles: false });

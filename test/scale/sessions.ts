@@ -1,5 +1,5 @@
-// Measures a Redis with many sessions: memory, latency of reads, the count for the metric, revoking a person's sessions,
-// and expiry. Uses the token handler's own store, against one server or a Cluster of three nodes.
+// Measures a Redis with many sessions: memory, latency of reads, the count for the metric, and revoking a person's
+// sessions. Uses the token handler's own store, against one server or a Cluster of three nodes.
 import { randomBytes } from 'node:crypto';
 import pino from 'pino';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
@@ -17,9 +17,9 @@ export interface SessionFigures {
   bytesPerSession: number;
   /** Milliseconds that a read takes, when reads are sent one after another. */
   read: { p50: number; p99: number };
-  /** Reads per second, 16 at a time. */
+  /** Reads per second, with 16 concurrent reads. */
   reads: number;
-  /** Milliseconds that counting all sessions takes; `endPerson`: that ending the ten sessions of a person takes. */
+  /** Milliseconds to count all sessions; `endPerson`: milliseconds to end the ten sessions of one person. */
   count: number;
   endPerson: number;
 }
@@ -31,7 +31,9 @@ export interface SessionsOptions {
   usedMemory(): Promise<number>;
 }
 
-/** Bytes of a record and of an encrypted token set with two tokens of Keycloak; both are random, so they do not compress. */
+/**
+ * Bytes of a record, and of an encrypted token set with two Keycloak tokens. Both are random, so they do not compress.
+ */
 const sizes = { record: 420, tokens: 4_200 };
 const perPerson = 10;
 const hour = 3_600_000;

@@ -1,5 +1,5 @@
-// Samples the processes that run from the start to the end: memory, descriptors, handles, delay of the event loop; and the
-// connections that Postgres and Redis count.
+// Samples the replicas that run for the whole time (memory, descriptors, handles, delay of the event loop) and the
+// number of connections to Postgres and Redis.
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,7 +12,9 @@ import type { Quantity, Series } from './judge.ts';
 
 const mebibyte = 1_024 * 1_024;
 
-/** The first share of the time is not judged: the memory of a new process grows while it compiles its code. */
+/**
+ * Share of the time, from the start, that is not judged: the memory of a new process grows while it compiles its code.
+ */
 export const warmUpShare = 1 / 6;
 
 export interface Probes {
@@ -81,7 +83,8 @@ export function startProbes({ world, interval, collectEvery }: ProbeOptions): Pr
       for (const kind of ['save', 'target GET'] as const) {
         const own = requests.filter((each) => each.kind === kind);
         const size = Math.ceil(own.length / 60);
-        // Equal numbers of requests take equal times: they are in the order in which they ended, and their rate is steady.
+        // The requests are in the order of their end, and their rate is steady, so equal numbers of them take equal
+        // times.
         for (let part = 0; part * size < own.length; part += 1) {
           const milliseconds = own.slice(part * size, (part + 1) * size).map((each) => each.milliseconds);
           const name = `requests: ${kind}`;

@@ -42,10 +42,15 @@ export interface SoakResult {
 const calm = 'calm';
 /** Milliseconds between the end of an event and the next one. */
 const pause = 20_000;
-/** Milliseconds in which everything must work again after a fault, beyond what the canaries take without one. */
+/**
+ * Milliseconds in which everything must work again after a fault, in addition to the canaries' time without a fault.
+ */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
-/** Milliseconds for which a browser keeps an idle connection, which a fault may have left half-open. */
+/**
+ * Milliseconds after a recovery in which failures are still attributed to the fault: a browser keeps idle connections
+ * for this time, and the fault may have left them half-open.
+ */
 const browsersForget = 5_000;
 const overdueDrafts = { count: 40, days: 400, name: 'overdue' };
 
@@ -111,7 +116,8 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
       print,
     });
     const series = await probes.end(recorder.samples.slice(warm));
-    // The first key stays: a session that nobody has used since then is still encrypted with it.
+    // The first key stays in the ring: sessions that were not used since the first rotation are still encrypted with
+    // it.
     await rotate([second, first, third].join(','));
     await rotate([third, second, first].join(','));
     print('the third key encrypts');
@@ -171,7 +177,7 @@ interface Events {
   print(line: string): void;
 }
 
-/** Two faults, then a deploy of the second replica of one process, and so on. */
+/** Until the time `until`, repeats two faults and a deploy of the second replica of one process. */
 async function causeEvents({ running, recorder, seed, until, counts, problems, print }: Events) {
   const { world, store } = running;
   const canaries = createCanaries(world);

@@ -1,5 +1,5 @@
-// A steady load beside the honest users: saves of drafts and proxied requests by turns, at a rate that does not depend on
-// how fast they are served.
+// A steady load in addition to the honest users: it alternates between saves of drafts and proxied requests, at a rate
+// that does not depend on how fast they are served.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Recorder } from '../adversary/honest/recorder.ts';
 import { createSender } from '../adversary/honest/requests.ts';
@@ -12,7 +12,10 @@ export type SendOne = (index: number) => Promise<unknown>;
 
 const drafts = 100;
 const sessionsOfPerson = 4;
-/** Most requests in flight. Without this limit, the requests that a fault holds back would become a flood after it. */
+/**
+ * Maximum number of requests in flight. Without this limit, the requests that wait during a fault would become a flood
+ * when it ends.
+ */
 const mostOpen = 100;
 
 export async function prepareSteadyLoad(world: World, recorder: Recorder): Promise<SendOne> {
@@ -50,7 +53,9 @@ export async function prepareSteadyLoad(world: World, recorder: Recorder): Promi
   };
 }
 
-/** Returns the requests per second of `senders` concurrent loops. Each loop sends a request when its last one has ended. */
+/**
+ * Returns the requests per second of `senders` concurrent loops. Each sends a request when its previous one has ended.
+ */
 export async function measureCapacity(send: SendOne, senders: number, milliseconds: number): Promise<number> {
   const end = performance.now() + milliseconds;
   let sent = 0;

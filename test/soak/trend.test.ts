@@ -3,7 +3,7 @@ import { createRandom } from '../adversary/random.ts';
 import { judge } from './judge.ts';
 import { type Point, trendOf } from './trend.ts';
 
-/** An hour of samples, one every ten seconds. Their noise wanders, as that of a heap does. */
+/** Returns the samples of an hour, one every ten seconds. Their noise drifts, as the size of a heap does. */
 function hour(at: (hours: number) => number, noise: number): Point[] {
   const random = createRandom('trend');
   let wandering = 0;

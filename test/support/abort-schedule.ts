@@ -1,5 +1,5 @@
-// Random schedules of proxied requests that the client or the upstream breaks off at some point. The same seed gives
-// the same requests, but how concurrent requests overlap depends on the machine.
+// Generates random proxied requests that the client or the upstream aborts at some point. The same seed gives the same
+// requests, but how concurrent requests overlap depends on the machine.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -65,8 +65,8 @@ export function upgradeByMode(request: IncomingMessage, socket: Duplex): void {
 }
 
 /**
- * Starts a TCP server that never answers a TLS handshake. It keeps connections open between `hold` and `drop`. At all
- * other times, it closes them immediately.
+ * Starts a TCP server that never answers a TLS handshake. After a call of `hold`, it keeps new connections open until
+ * `drop` closes them. At all other times, it closes new connections immediately.
  */
 export async function startSilentServer() {
   const sockets = new Set<Socket>();

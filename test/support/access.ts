@@ -20,11 +20,14 @@ export interface TestAccessOptions {
   urnPrefix?: string;
   /** In memory by default. */
   store?: EntityStore;
-  /** Realms beside `demo` and `core`. */
+  /** Realms in addition to `demo` and `core`. */
   realms?: RealmDefinition[];
   /** Seconds for which tokens of `core` are valid, for a test that moves the clock of a service. */
   coreTokenLifetime?: number;
-  /** Public address that ends in `/auth`, for tokens that outlive the port; by default the address to call. */
+  /**
+   * Public address, ending in `/auth`; by default the address to call. Set it for tokens that must stay valid when a
+   * later provider listens on another port.
+   */
   publicUrl?: string;
   /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */
   demoTokenLifetime?: number;
@@ -103,7 +106,9 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   };
 }
 
-/** The keys of realms by their names. Creating keys takes longer than anything else in the start of a provider. */
+/**
+ * Signing keys by the name of their realm. They are kept, because creating them takes most of a provider's start time.
+ */
 const signingKeys = createMemoryEntityStore(systemClock);
 
 /** An empty store. Realms of the same name have the same signing key in all test files of this process. */

@@ -6,12 +6,15 @@ import { join } from 'node:path';
 export interface TestCertificate {
   keyFile: string;
   certificateFile: string;
-  /** Both in PEM. */
+  /** `key` and `certificate` are in PEM. */
   key: string;
   certificate: string;
 }
 
-/** Writes a key and its self-signed certificate to a folder. Without `host`, it is valid for localhost and 127.0.0.1. */
+/**
+ * Writes a key and a self-signed certificate to a folder. The certificate is for `host`, or for localhost and 127.0.0.1
+ * without it.
+ */
 export function createCertificate(folder: string, { days = 1, host = '' } = {}): TestCertificate {
   const names = host === '' ? 'DNS:localhost,IP:127.0.0.1' : `DNS:${host}`;
   const [keyFile, certificateFile] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];

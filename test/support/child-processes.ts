@@ -1,12 +1,12 @@
-// Ends the processes that tests start when their worker ends, and says why a process did not start.
+// Ends the child processes of tests when their test worker ends, and describes why a child did not start.
 import type { ChildProcess } from 'node:child_process';
 
 const running = new Map<ChildProcess, NodeJS.Signals>();
 let isListening = false;
 
 /**
- * Ends the child when this process exits, as when a worker is ended in the middle of a test. All children share one
- * listener, because Node warns of more than ten.
+ * Ends the child when this process exits, for example when the runner ends a worker in the middle of a test. All
+ * children share one listener, because Node warns about more than ten listeners.
  */
 export function endWithThisProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): void {
   if (!isListening)
@@ -20,7 +20,9 @@ export function endWithThisProcess(child: ChildProcess, signal: NodeJS.Signals =
 
 export const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
 
-/** Passes the errors of a child on to those of this process, and returns the last of them. */
+/**
+ * Copies a child's standard error to that of this process. Returns a function that gives the last 10,000 characters.
+ */
 export function keepErrors(child: ChildProcess): () => string {
   let errors = '';
   child.stderr?.on('data', (chunk: Buffer) => {

@@ -8,10 +8,10 @@ const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 const missing =
   'Chromium is not installed: these tests need it. `apt-get install chromium` brings it, as .ci/run does; CHROMIUM may name another.';
 
-/** Milliseconds for a start, a navigation or an action. The default of 30 s is short on a busy machine. */
+/** Milliseconds for a start, a navigation or an action. The default of 30 s is too short on a busy machine. */
 const patience = 90_000;
 
-/** The caller closes the browser. `more` are further switches of the program. */
+/** Starts Chromium with the additional command-line switches `more`. The caller closes the browser. */
 export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
   if (executablePath === undefined) throw new Error(missing);

@@ -53,7 +53,7 @@ export async function startCodeWorld() {
     addressHash: hashes.address(tenantId, 'email', channels[0]?.address ?? ''),
   });
 
-  /** Adds a form. By default, its applicant has an email address of its own. */
+  /** Adds a form. By default, its applicant has a unique email address. */
   async function addForm(changes: Partial<Pick<Form, 'applicant' | 'subscriberId' | 'tenantId'>> = {}): Promise<Form> {
     const id = randomUUID();
     const form: Form = {
@@ -77,7 +77,9 @@ export async function startCodeWorld() {
     advance(milliseconds: number) {
       moment += milliseconds;
     },
-    /** Creates a service and a verification that uses it. `counted` has the outcomes that the metric counts. */
+    /**
+     * Creates a service and a verification that uses it. `counted` lists the outcomes that it reports to the metric.
+     */
     createVerification(changes: Partial<VerificationOptions> = {}) {
       const service: CodeService = {
         ...{ sent: [], checked: [], channels: undefined },
@@ -104,7 +106,7 @@ export async function startCodeWorld() {
       });
       return { ...verification, service, counted };
     },
-    /** What the store counts attempts and sends of a form by. */
+    /** Returns the keys by which the store counts the attempts and sends of a form. */
     keysOf,
     /** An attempt with a code, now. */
     attemptOf: (form: Form, code = 'A', account = kiosk): CodeAttempt => ({

@@ -24,7 +24,7 @@ export interface CollectedSpan {
 export interface Collector {
   url: string;
   spans: CollectedSpan[];
-  /** Headers of the requests. */
+  /** Path and headers of each request. */
   requests: { path: string; headers: Record<string, unknown> }[];
   /** Everything that was sent, as text, for searches. */
   raw(): string;

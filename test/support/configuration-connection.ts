@@ -1,4 +1,4 @@
-// Connects a test to a configuration service, with the client of the product.
+// Connects a test to a configuration service through the product's own client.
 import { cacheTimes } from '../../src/platform/cache.ts';
 import { type Configuration, createConfiguration } from '../../src/platform/configuration.ts';
 import { HttpAgent } from '../../src/platform/http-agent.ts';
@@ -11,7 +11,7 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { captureLog } from './captured-log.ts';
 import { type Revisions, revisionsOf } from './revisions.ts';
 
-/** A service account, and the identity provider that has it. */
+/** A service account, and the URL of its identity provider. */
 export interface Account {
   accessUrl: string;
   clientId: string;

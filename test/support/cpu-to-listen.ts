@@ -1,6 +1,6 @@
-// Loaded into a process with `--import`. Prints to standard error the nanoseconds that the main thread has spent on a CPU
-// when the process listens with two servers, or ends before that. On a busy machine, that time varies much less than the
-// time that passes.
+// Loaded into a process with `--import`. Prints to standard error how many nanoseconds of CPU time the main thread has
+// used when the process listens with its second HTTP server, or exits. On a busy machine, CPU time varies much less
+// than elapsed time.
 import { readFileSync } from 'node:fs';
 
 type Listen = (...values: unknown[]) => unknown;

@@ -3,9 +3,9 @@
 //
 // - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its HTTP
 //   response. The process is killed before step n.
-// - CRASH_DISPATCHER_AT=<n> counts the statements that a pool sends outside of requests, which are the dispatcher's.
-//   The steps are the moments before and after each of them, except for queries that find no work. The process is
-//   killed at step n.
+// - CRASH_DISPATCHER_AT=<n> counts the statements that a pool sends outside of requests: those of the dispatcher. The
+//   steps are the moments before and after each of them, except for queries that find no work. The process is killed at
+//   step n.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type IncomingMessage, Server, ServerResponse } from 'node:http';
 import { isMainThread } from 'node:worker_threads';

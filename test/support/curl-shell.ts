@@ -1,4 +1,4 @@
-// Runs commands of documents, many of which call the product with curl.
+// Runs the shell commands of the documentation. Many of them call the product with curl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -28,7 +28,7 @@ export async function runCommands(commands: string, { cwd, env }: ShellOptions):
   return result;
 }
 
-/** Returns what the commands write to standard output. Throws an error with all of their output if one of them fails. */
+/** Returns what the commands write to standard output. Throws with all their output if one of them fails. */
 export async function outputOf(commands: string, options: ShellOptions): Promise<string> {
   const { code, stdout, text } = await runCommands(commands, options);
   if (code !== 0) throw new Error(`The commands ended with ${code}:\n${text}`);

@@ -1,4 +1,4 @@
-// Runs single statements of the expiry on a database of forms. Each test has a definition of its own, so that it sees only
+// Runs single statements of the expiry on a database of forms. Each test has its own definition, so that it sees only
 // its own forms.
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
 import { type BareStage, type Batch, expiryStore, type Position, type Stage } from '../../src/forms/expiry/store.ts';

@@ -44,7 +44,10 @@ export interface NewForm {
   tenantId?: string;
   files?: object;
   subscriberId?: string;
-  /** True if the event service has accepted the event form-locked; undefined if the form has no such row. */
+  /**
+   * True if the event service has accepted the event form-locked; false if that is pending; undefined if the outbox has
+   * no row for it.
+   */
   noticeAccepted?: boolean;
 }
 

@@ -8,15 +8,21 @@ import { cookieName, type SessionWorld, startSessionWorld } from './sessions.ts'
 
 export interface FailedSignIns {
   world: SessionWorld;
-  /** Value of the session cookie of a person who is signed in at `world`. A request without it needs no session store. */
+  /**
+   * Value of the session cookie of a person who is signed in at `world`. A request without the cookie needs no session
+   * store.
+   */
   cookie: string;
-  /** Calls `visit` with an address. While `visit` runs, each request of that address with the cookie gets the page. */
+  /** Calls `visit` with an address. While `visit` runs, each request for it with the cookie gets the page. */
   during<T>(page: PageName, visit: (url: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 const frozen = new Date('2026-11-22T12:02:30Z');
-/** Stands still: half of a window of the rate limit is always left, and data cached from the platform never expires. */
+/**
+ * A clock that stands still: the rate limit's window is always half over, and data cached from the platform never
+ * expires.
+ */
 const clock = () => frozen;
 
 /** A name that would break out of an attribute or a tag, turn the text around, and fill the screen. */

@@ -1,5 +1,5 @@
-// A proxy between a real client and a real HTTP service that breaks chosen calls, each in one way. It forwards all
-// other calls unchanged, and knows nothing of their contract.
+// A proxy between a real client and a real HTTP service. It breaks the calls that a test chooses, each in one way, and
+// forwards all other calls unchanged. It works for any API.
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,8 @@ import { createHttpServer } from './http-server.ts';
  * - `half an answer`: the service processed the call, but its response stops halfway
  * - `late answer`: the response arrives a second late
  * - `lost answer`: the service processed the call, but the connection breaks before its response
- * - `lost in silence`, `lost as 502`, `lost as 504`: as before, but there is no response, or that of a gateway
+ * - `lost in silence`, `lost as 502`, `lost as 504`: the service processed the call, but the client gets no response,
+ *   or that of a gateway
  * - a number: a response with that status and a platform error as its body; the service never received the call
  */
 export type Fault =
@@ -23,9 +24,12 @@ export type Fault =
 
 export interface FaultProxy {
   url: string;
-  /** Calls since the last `heal`, including broken ones, as `PATCH /path?query`. */
+  /** Calls since the last `break` or `heal`, including broken ones, as `PATCH /path?query`. */
   calls: string[];
-  /** Breaks `times` calls, from call number `at` (1 is the first since the last `heal`); by default, all later ones. */
+  /**
+   * Restarts the count of calls. Breaks `times` calls, beginning with call number `at`, where 1 is the next call. By
+   * default, breaks all calls from there on.
+   */
   break(fault: Fault, options: { at: number; times?: number }): Promise<void>;
   /** Forwards all calls again, and restarts the count. */
   heal(): Promise<void>;
@@ -49,7 +53,10 @@ export type ScriptedAnswer = (call: IncomingMessage) => Promise<number | undefin
 
 export interface FaultProxyOptions {
   scripted?: ScriptedAnswer;
-  /** True for paths whose calls are forwarded without being counted or broken, because they come at unpredictable times. */
+  /**
+   * True for paths whose calls are forwarded without being counted or broken, because they occur at unpredictable
+   * times.
+   */
   uncounted?: (path: string) => boolean;
 }
 

@@ -1,5 +1,5 @@
 // A real HTTP server on loopback that misbehaves as the test chooses: it hangs, resets connections, stops halfway, or
-// announces a wrong length. It knows no contract and does not stand in for a platform service.
+// announces a wrong length. It implements no particular API, and does not stand in for a platform service.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';

@@ -1,4 +1,4 @@
-// Tokens that no honest provider would issue, and valid tokens with any claims.
+// Makes tokens that no honest provider would issue, and valid tokens with any claims.
 import { randomUUID } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import type { ForeignToken } from './test-access.ts';

@@ -10,7 +10,7 @@ const crashPoints = import.meta.resolve('./crash-points.ts');
 
 export interface Launched {
   child: ChildProcess;
-  /** Resolves with the signal or the exit code that ended it. */
+  /** Resolves with the signal that ended the process, or with its exit code. */
   ended: Promise<NodeJS.Signals | number | null>;
   hasEnded(): boolean;
   logText(): string;

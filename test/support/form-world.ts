@@ -48,9 +48,9 @@ export type FormProcess = FormReplica & Omit<Launched, 'child'>;
 export interface ReplicaOptions {
   env?: Record<string, string>;
   clock?: Clock;
-  /** Pace of the checks before the first readiness, where it differs from the default. */
+  /** Changes to the default pace of the checks before the first readiness. */
   startup?: Partial<StartupPace>;
-  /** Intervals of the checks of the connection pool, where they differ from the default. */
+  /** Changes to the default intervals of the checks of the connection pool. */
   poolWatch?: PoolWatchPace;
 }
 

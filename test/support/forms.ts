@@ -48,7 +48,7 @@ export interface TestForms {
   draft(options?: { as?: Who; definitionId?: string; applicant?: object }): Promise<string>;
   /** Requests a code and reads it from the mailbox. */
   code(formId: string): Promise<string>;
-  /** Sets a form's status directly in the database, as expiry would for Locked. */
+  /** Sets a form's status directly in the database, as the expiry does for Locked. */
   setStatus(formId: string, status: string): Promise<void>;
   /** Writes a definition into the tenant's `platform:form-service`, and moves the clock forward by six minutes. */
   define(definition: { id: string } & Record<string, unknown>): Promise<void>;
@@ -63,7 +63,10 @@ export interface TokenOptions {
   claims?: Record<string, unknown>;
 }
 
-/** A definition for every kind of caller: applicants without an account, `applicant`, `clerk` and `assessor`. */
+/**
+ * A definition for every kind of caller: applicants without an account, and the roles `applicant`, `clerk` and
+ * `assessor`.
+ */
 export const permit = {
   id: 'permit',
   name: 'Permit',
@@ -93,7 +96,10 @@ const people: Record<Who, TokenOptions> = {
 const yearsInSeconds = 10 * 365 * 24 * 3600;
 
 export interface TestFormsOptions {
-  /** Seconds for which tokens of service accounts are valid. They expire by the clock that a test moves. */
+  /**
+   * Seconds for which tokens of service accounts are valid. They expire by the form service's clock, which a test can
+   * move.
+   */
   coreTokenLifetime?: number;
   /** Environment variables that differ from the defaults, such as `DIR_…` addresses of a service behind a proxy. */
   env?(platform: TestPlatform): Record<string, string> | Promise<Record<string, string>>;

@@ -1,4 +1,5 @@
-// The site of a frontend: static files, and the token handler under `/token-handler` as a reverse proxy forwards it.
+// The site of a frontend: it serves static files, and forwards `/token-handler` to the token handler as a reverse
+// proxy.
 import { extname } from 'node:path';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
@@ -12,7 +13,7 @@ export interface FrontendSite {
   close(): Promise<void>;
 }
 
-/** Content-Security-Policy of the pages. It contains no exceptions for the token handler, because frontends need none. */
+/** Content-Security-Policy of the pages. Frontends need no exceptions in it for the token handler. */
 const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'self'";
 
 /**

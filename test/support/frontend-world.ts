@@ -8,7 +8,7 @@ import { launchChromium } from './chromium.ts';
 import { startFrontendSite } from './frontend-site.ts';
 import { startTargetWorld, type TargetWorld } from './targets.ts';
 
-/** The browser module as pages without a build import it. */
+/** The file of the browser module that pages without a build step import. */
 export const clientFile = join(import.meta.dirname, '../../web/dist/token-handler-client/token-handler-client.js');
 const script = join(import.meta.dirname, '../fixtures/frontend/app.js');
 /** Page of the frontend. Its script keeps the text of the field across a sign-in, and records the module's events. */
@@ -18,7 +18,7 @@ export interface FrontendWorld {
   world: TargetWorld;
   /** Origin of the frontend. */
   site: string;
-  /** The same frontend; its token handler ends sessions after eight seconds without requests to targets. */
+  /** Origin of the same frontend with a token handler that ends sessions after 8 s without requests to targets. */
   short: string;
   /** Returns a browser profile for one test, and a function that opens a page in a tab of it. */
   newProfile(): Promise<{ context: BrowserContext; open(path?: string, origin?: string): Promise<Page> }>;
@@ -63,7 +63,10 @@ export async function startFrontendWorld(): Promise<FrontendWorld> {
   };
 }
 
-/** Waits until an expression of the page is true. Before its script has run, `client` and `events` are missing. */
+/**
+ * Waits until an expression of the page is true. The variables `client` and `events` exist only after the page's script
+ * has run.
+ */
 export async function until(tab: Page, expression: string): Promise<void> {
   // The page's policy forbids `waitForFunction`. An evaluation that fails because the page changes counts as false.
   const isTrue = () => tab.evaluate(`globalThis.client !== undefined && Boolean(${expression})`).catch(() => false);

@@ -1,5 +1,5 @@
-// A browser without a screen, for tests of what happens between pages. It keeps cookies by host and path, follows
-// redirects one at a time, and submits forms. It runs no scripts.
+// A browser that renders nothing, for tests of the redirects, cookies and forms between pages. It keeps cookies by host
+// and path, follows redirects one at a time, and submits forms. It runs no scripts.
 export interface View {
   /** The final URL, after redirects. */
   url: URL;

@@ -1,5 +1,6 @@
-// A proxy between a real client and a real HTTP service that forwards every call unchanged and records it. A test can
-// shut it, like a service that is stopped, and open it again. It knows no contract and causes no other faults.
+// A proxy between a real client and a real HTTP service. It forwards every call unchanged and records it. A test can
+// shut the proxy, which then looks like a stopped service, and open it again. It works for any API and causes no other
+// faults.
 import { type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';

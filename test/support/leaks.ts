@@ -55,7 +55,7 @@ function openKinds(): Map<string, number> {
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));
 }
 
-/** Uses an undocumented function, because nothing else gives addresses and process ids. */
+/** Uses an undocumented function of Node, because no other one returns addresses and process ids. */
 function openHandles(): object[] {
   return (process as unknown as { _getActiveHandles(): object[] })._getActiveHandles();
 }

@@ -18,7 +18,8 @@ export interface TestMailbox {
 
 /** Listens on a free port, or on `port`. To simulate an outage, close a mailbox and start another on the same port. */
 export async function startTestMailbox(options: { port?: number } = {}): Promise<TestMailbox> {
-  // Above its usual limit, a mailbox deletes the oldest messages, which tests of long runs count.
+  // The limit is higher than usual: above its limit, a mailbox deletes the oldest messages, which tests of long runs
+  // count.
   const mailbox = await openMailbox({ clock: systemClock, limit: 20_000, ...options });
   return {
     port: mailbox.port,

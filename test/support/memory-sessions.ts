@@ -1,5 +1,5 @@
-// The sessions of one process without servers: the store is in memory, the test sets the clock, and a script stands for
-// the identity provider. `startSessionReplica` is the counterpart with real servers.
+// The sessions of one process without servers: the store is in memory, the test sets the clock, and functions of the
+// test replace the identity provider. `startSessionReplica` is the counterpart with real servers.
 import { createHmac } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -36,7 +36,7 @@ export interface MemorySessions {
   refresh(refreshToken: string): RefreshOutcome | Promise<RefreshOutcome>;
   /** The refresh tokens that the identity provider has received. */
   presented: string[];
-  /** What the registry of clients knows. */
+  /** Returns the registration that the client registry has. */
   find(): Promise<Registration | undefined>;
   log: CapturedLog;
   metrics: Metrics;
@@ -45,7 +45,7 @@ export interface MemorySessions {
 
 export interface MemorySessionsOptions {
   limits?: Partial<SessionLimits>;
-  /** Idle time of the store, if the store shall keep sessions for longer than they live. */
+  /** Idle time of the store, if the store must keep sessions longer than they are valid. */
   storeIdle?: number;
   concurrency?: number;
   /** Changes the store before the sessions use it. */
@@ -107,7 +107,7 @@ export function requestWith(cookie: string | undefined): IncomingMessage {
   return request;
 }
 
-/** Lets background work that needs no timer end. */
+/** Waits until background work that uses no timer has ended. */
 export async function settle(): Promise<void> {
   for (let turns = 0; turns < 3; turns += 1) await turn();
 }

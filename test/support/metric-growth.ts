@@ -1,4 +1,4 @@
-// Reads the metrics of a running service, and what a test has added to them.
+// Reads the metrics of a running service, and measures by how much a test has increased them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { noticeOutput } from './captured-log.ts';
@@ -15,12 +15,12 @@ export async function samplesOf(metricsUrl: string, metric: string): Promise<Rec
   return samples;
 }
 
-/** Time in which a service counts a request after its client has the response. */
+/** Milliseconds within which a service counts a request after its client has the response. */
 const patience = 1_000;
 
 /**
- * Returns by how much each sample of a metric has grown by `work`. Leaves out samples that have not changed. Reads until
- * two results are equal, because a service may count a request only after its client has the response.
+ * Returns by how much `work` has increased each sample of a metric. Leaves out samples that have not changed. Reads
+ * until two results are equal, because a service may count a request only after its client has the response.
  */
 export async function growthOf(
   metricsUrl: string,

@@ -1,5 +1,6 @@
-// A dispatcher on a given database, with the platform's real clients; all services have the same address. Run as a
-// program (DATABASE_URL, SINK_URL, PACE as JSON), it is a dispatcher that a test can kill.
+// Starts an outbox dispatcher on a given database. It uses the real platform clients, with one address for all
+// services. As a program (DATABASE_URL, SINK_URL, PACE as JSON), this file is a dispatcher process that a test can
+// kill.
 import pg from 'pg';
 import pino from 'pino';
 import { createDelivery, type DefinitionSource } from '../../src/forms/outbox/delivery.ts';
@@ -32,7 +33,7 @@ export interface TestDispatcher extends Dispatcher {
   metrics: Metrics;
 }
 
-/** Short pauses: milliseconds where a cluster waits seconds. */
+/** Short pauses: milliseconds instead of the seconds in production. */
 export const quick: Partial<DispatcherPace> = {
   poll: { min: 5, max: 20 },
   retry: { service: { first: 20, cap: 100 }, row: { first: 20, cap: 100 } },

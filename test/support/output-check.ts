@@ -1,6 +1,6 @@
 // Checks lines that a process has written: log lines, samples of its metrics, exported spans. An audit event must match
-// docs/audit-event.schema.json. No line may contain a token, a cookie, an email address or a value that a test has marked
-// as secret with the word "canary".
+// docs/audit-event.schema.json. No line may contain a token, a cookie, an email address, or a value that a test has
+// marked as secret with the word "canary".
 import { createReadStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';

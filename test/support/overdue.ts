@@ -1,5 +1,5 @@
-// Creates many drafts of applicants without an account that nobody has opened for a while, in one SQL statement for
-// speed. The dispatcher subscribes each applicant, as after a create request.
+// Creates many drafts that nobody has opened for some days, for applicants without an account. One SQL statement
+// creates all of them, for speed. The dispatcher subscribes each applicant, as after a create request.
 import type pg from 'pg';
 import { permit } from './forms.ts';
 

@@ -37,7 +37,7 @@ const writtenDots = [
   '%ef%b9%92%ef%b9%92',
 ];
 
-/** Dots with additions that some readers drop or cut off. */
+/** Dots with additions that some parsers drop or cut off. */
 const dressedDots = [
   '..;',
   '..;x=1',
@@ -63,7 +63,7 @@ const dressedDots = [
   '..%e3%80%80',
   '..#',
   '..%23/..',
-  // An encoded query or fragment: readers that decode before they split see a parent folder.
+  // An encoded query or fragment: parsers that decode before they split see a parent folder.
   '..%3f',
   '..%3F',
   '..%3fx=1',

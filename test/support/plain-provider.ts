@@ -1,5 +1,6 @@
-// A certified OpenID provider that has none of the optional features: no end-session endpoint, no back-channel logout, and
-// no registration unless a test asks for it. Its issuer has a path unlike Keycloak's. It signs everybody in as Alice without a form.
+// A certified OpenID provider that has none of the optional features: no end-session endpoint, no back-channel logout,
+// and no registration unless a test asks for it. Its issuer has a path unlike Keycloak's. It signs everyone in as
+// Alice, without a form.
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';

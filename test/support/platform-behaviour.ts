@@ -1,7 +1,9 @@
-// How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite against
-// the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
+// How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite
+// against the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
 
-/** True if the run chooses the reference behaviour, or if its register suites run against a real configuration service. */
+/**
+ * True if this run chooses the reference behaviour, or runs its register suites against a real configuration service.
+ */
 export const isReferenceRun =
   process.env.PLATFORM_BEHAVIOUR === 'reference' || process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
 
@@ -23,7 +25,7 @@ export const behaviourOfRun: Record<string, string> = isReferenceRun ? reference
 
 /**
  * Runs `work` for all items concurrently. In the reference behaviour, runs it for one item after the other, because
- * concurrent preparations of data in one document undo each other there.
+ * there, concurrent changes of one document overwrite each other.
  */
 export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (!isReferenceRun) await Promise.all(items.map(work));

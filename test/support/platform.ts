@@ -37,7 +37,7 @@ export interface TestPlatform {
 export interface TestPlatformOptions {
   clock?: Clock;
   log?: Logger;
-  /** Used instead of a new one. The platform closes it. */
+  /** `access` and `mailbox` are used instead of new ones. The caller closes them. */
   access?: TestAccess;
   mailbox?: TestMailbox;
   /** Seconds for which tokens of service accounts are valid. */
@@ -176,7 +176,10 @@ function via(databaseUrl: string, host: string | undefined): string {
   return url.href;
 }
 
-/** Runs once the server listens, because the directory's entries contain its port. */
+/**
+ * Stores the tenants and the directory. Runs after the server has begun to listen, because the directory's entries
+ * contain its port.
+ */
 async function seed(databaseUrl: string, url: string, log: Logger): Promise<void> {
   const pool = createPool({ url: databaseUrl, size: 1, log, metrics: createMetrics() });
   try {

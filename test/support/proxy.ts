@@ -1,5 +1,5 @@
-// The proxy of the token handler in this process, between a real client and an upstream that a test sets. Guards,
-// directory and sessions are left out: each request belongs to one session, which a test can end.
+// The proxy of the token handler in this process, between a real client and an upstream whose responses a test sets.
+// Guards, directory and sessions are left out: all requests belong to one session, which a test can end.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -50,7 +50,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
   } as unknown as LiveSession;
   const forward = createProxy({
     ...{ connections, rate, firstByte, metrics: { ...targetMetrics, dependencyFailures: metrics.dependencyFailures } },
-    // Watches a long request at once; the product waits for a second.
+    // Watches the session from the start of a request; the product begins after a second.
     streams: { ...streams, watch: (of, end) => of.onEnd(end) },
     bodies: { buffers: createPassingBuffers(), readAhead: createReadAhead() },
   });
@@ -96,7 +96,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
     start(method = 'GET', headers: OutgoingHttpHeaders = {}) {
       const request = send({ port, host: '127.0.0.1', method, headers, path: '/base/a?b', agent: false });
       const answer = once(request, 'response').then(([incoming]) => incoming as IncomingMessage);
-      // A test that leaves does not wait for the response.
+      // A test that aborts its request does not wait for the response.
       answer.catch(() => undefined);
       request.on('error', () => undefined);
       return { request, answer };

@@ -2,7 +2,7 @@
 // requests of a test, and the count then starts again.
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits for the next window if the current one ends in less than `needed` milliseconds. `now` is the service's time. */
+/** If the current window ends in less than `needed` milliseconds, waits for the next. `now` is the service's time. */
 export async function roomInWindow(length: number, needed: number, now = Date.now()): Promise<void> {
   const left = length - (now % length);
   if (left < needed) await delay(left);

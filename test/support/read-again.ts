@@ -1,4 +1,4 @@
-// Makes a running service read what a test has changed at a platform service, although it caches what it reads.
+// Makes a running service fetch data again that a test has changed at a platform service, although it caches such data.
 import { setTimeout as delay } from 'node:timers/promises';
 import { samplesOf } from './metric-growth.ts';
 
@@ -6,7 +6,7 @@ export interface ReadAgain {
   metricsUrl: string;
   /** The platform service, as in the metrics. */
   dependency: string;
-  /** Number of calls after which no call that began earlier can have the last word. */
+  /** Number of calls after which the cached value cannot come from a call that began before the change. */
   calls: number;
   /** Sends a request for which the service needs the value. */
   ask(): Promise<unknown>;

@@ -24,7 +24,7 @@ export async function startTestCluster({ nodes: count = 3, args = [] as string[]
   return nodes.map(({ redis }) => redis);
 }
 
-// Redis would use the port above by 10,000 for its bus, which another process may have.
+// By default, Redis adds 10,000 to the port for its cluster bus, and another process may use that port.
 async function startNode(args: string[]): Promise<Node> {
   const bus = await findFreePort();
   const redis = await startTestRedis({ args: ['--cluster-enabled', 'yes', '--cluster-port', String(bus), ...args] });

@@ -10,12 +10,12 @@
 // - REGISTER_SUITE_URN_PREFIX: the platform's prefix of URNs, if it is not urn:example
 //
 // The tokens of the API's callers always come from the test's own identity provider. Registers get unique names, and
-// `close` removes them. `npm run test:registers` runs the files one after another, because they share the registers of one
-// tenant.
+// `close` removes them. `npm run test:registers` runs the files one after another, because they share the registers of
+// one tenant.
 //
-// The real service loses one of two concurrent edits of a document, and one document holds the definitions of all
-// registers. Tests therefore prepare their registers one after another. Only tests that change different registers
-// concurrently on purpose may lose an edit.
+// The public platform's service loses one of two concurrent edits of a document, and one document contains the
+// definitions of all registers. Tests therefore prepare their registers one after another. Only tests that change
+// different registers concurrently on purpose may lose an edit.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
@@ -69,7 +69,7 @@ export interface RegisterBackend {
 export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
   /** One address may make `reads` reads without a token in `seconds` seconds. */
   anonymousReads?: { reads: number; seconds: number };
-  /** Used instead of the real base URL, such as that of a proxy. */
+  /** Base URL to use instead of the real one, such as that of a proxy. */
   configurationUrl?: string;
   /** Timeout of one call to the configuration service, in milliseconds. */
   timeoutMs?: number;
@@ -195,7 +195,10 @@ export async function startRegisterBackend(options: { urnPrefix?: string } = {})
   };
 }
 
-/** Removes only what exists. Definitions are removed one after another, because they are properties of one document. */
+/**
+ * Removes the registers, as far as they exist. Removes their definitions one after another, because these are
+ * properties of one document.
+ */
 async function removeAll(configuration: Configuration, tenants: Tenant[], names: string[]): Promise<void> {
   for (const { id: tenantId } of tenants.filter(({ id }) => id !== '')) {
     const { latest } = await configuration.read('platform', 'configuration-service', { tenantId });

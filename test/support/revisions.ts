@@ -13,7 +13,7 @@ import { pathOf } from '../../src/platform/url-path.ts';
 export interface Revisions {
   /** Copies the latest revision to a new one. */
   create(namespace: string, name: string, place: Owner): Promise<Revision>;
-  /** Returns the configuration of one revision; undefined if there is none. */
+  /** Returns the configuration of one revision; undefined if the revision does not exist. */
   read(namespace: string, name: string, revision: number, place: Owner): Promise<unknown>;
   /** Returns at most 100 revisions, newest first. */
   list(namespace: string, name: string, place: Owner): Promise<Revision[]>;

@@ -1,5 +1,5 @@
-// An identity provider on loopback whose responses a test scripts, for faults and refusals that no real one has. Without a
-// script, it responds to discovery only.
+// An identity provider on loopback whose responses a test scripts, for faults and refusals that no real provider
+// causes. Without a script, it responds only to discovery.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -10,7 +10,7 @@ export interface ProviderCall {
   body: string;
 }
 
-/** `hang up` closes the connection, `silence` never responds. A body that is no text is sent as JSON. */
+/** `hang up` closes the connection, `silence` never responds. A body that is not a string is sent as JSON. */
 export type ProviderReply =
   | 'hang up'
   | 'silence'
@@ -22,7 +22,9 @@ export interface ScriptedProvider {
   calls: ProviderCall[];
   /** Members that replace those of the discovery document. */
   metadata: Record<string, unknown>;
-  /** Replies by line. A list has one reply for each call, and the last one for all further calls. */
+  /**
+   * Replies by `line` of the call. A list has one reply for each call; its last reply is also for all further calls.
+   */
   script: Record<string, ProviderReply | ProviderReply[]>;
   close(): void;
 }

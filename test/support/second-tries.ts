@@ -1,6 +1,6 @@
-// Lists the tests that failed at first and passed at their second try, with the failure, at the end of a run. Each of them is a defect of the
-// test or of the product. Only CI grants a second try, so that a rare one does not refuse a change that it has nothing
-// to do with.
+// At the end of a run, lists the tests that failed at first and passed at their second try, with their failure. Each of
+// them points to a defect of the test or of the product. Only CI grants a second try, so that a rare failure does not
+// block an unrelated change.
 import type { Reporter, TestCase, VitestPluginContext } from 'vitest/node';
 
 /** Adds the reporter. It is a plugin, because a command that names reporters replaces those of the configuration. */

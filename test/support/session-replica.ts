@@ -38,10 +38,11 @@ export interface SessionReplica {
   store: SessionStore;
   redis: Redis | undefined;
   /**
-   * Opens a live session of a person and returns its cookie. The tokens come from the identity provider unless given.
+   * Opens a live session of a person and returns its cookie. The tokens come from the identity provider unless
+   * `options.tokens` contains them.
    */
   open(options?: OpenOptions): Promise<OpenedSession>;
-  /** Opens another session like this one, without calling the identity provider. */
+  /** Opens another session like `like`, without calling the identity provider. */
   reopen(like: Session, tokens: Omit<TokenSet, 'roles'>): Promise<OpenedSession>;
   read(cookie: string): Promise<LiveSession | undefined>;
   /** Reads a session without extending it, as `GET /sessions` does. */
@@ -111,7 +112,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const topology = options.redisUrl === undefined ? undefined : ({ kind: 'server', url: options.redisUrl } as const);
   const redis = topology && createRedis({ settings: { topology }, log, metrics });
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
-  // A Redis without client tracking never becomes live, and the log then says so.
+  // Client tracking never becomes live with a Redis that does not support it. The log then says so.
   const isSettled = () => redis === undefined || redis.tracked.isLive || captured.text().includes('no client tracking');
   for (let waited = 0; !isSettled() && waited < 60_000; waited += 10) await delay(10);
   const addresses = createProviderAddresses({

@@ -56,7 +56,7 @@ export interface SessionWorldOptions extends TestTokenHandlerOptions {
 }
 
 export const cookieName = 'formgate_session';
-/** The passwords of the demo realm's people. */
+/** Returns the password of a person in the realm `demo`: the part of the address before the @. */
 const passwordOf = (email: string) => email.split('@', 1)[0] ?? '';
 
 export async function startSessionWorld(options: SessionWorldOptions = {}): Promise<SessionWorld> {
@@ -147,7 +147,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   return world;
 }
 
-/** Reads the same Redis as another replica would. */
+/** Connects to the same Redis, as another replica would. */
 function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
   const limits = { maxAge: handler.config.SESSION_MAX_AGE, idle: handler.config.SESSION_IDLE };
   const log = pino({ level: 'silent' });

@@ -39,7 +39,7 @@ interface Cookie {
 /** Milliseconds after which a person gives up waiting for a page. Longer than Formgate waits for any service. */
 const patience = 25_000;
 
-/** `keepsConnections`: false if a test strands connections. A real browser would open another one then. */
+/** Set `keepsConnections` to false in a test that strands connections: a real browser would then open new ones. */
 export function createSiteBrowser(initial: Cookie[] = [], { keepsConnections = true } = {}): SiteBrowser {
   let jar = [...initial];
   const matching = (url: URL) =>

@@ -1,6 +1,6 @@
-// The sizes of all tests that repeat something many times. `npm test` uses the short ones, which still exercise every rule.
-// `TEST_SIZES=full` chooses the full ones, as .ci/run does. A variable named like a size overrides that size alone:
-// `TENANTS=5000 npx vitest run test/faults/token-handler-tenants.test.ts`.
+// The sizes of all tests that repeat something many times. `npm test` uses the short sizes, which still exercise every
+// rule. `TEST_SIZES=full` chooses the full sizes, as .ci/run does. A variable with the name of a size overrides only
+// that size: `TENANTS=5000 npx vitest run test/faults/token-handler-tenants.test.ts`.
 
 const sizes = {
   /** Tenants that are added to a token handler while it runs. */
@@ -21,7 +21,7 @@ const sizes = {
   CRASH_STRIDE: { short: 12, full: 5 },
   /** Registers of the tenant whose whole list is read. */
   REGISTERS: { short: 250, full: 1_000 },
-  /** How many calls of each change of a register each fault breaks, one after the other. With 6, it breaks all of them. */
+  /** Each fault breaks this many calls of each change of a register, one call at a time. 6 breaks every call. */
   REGISTER_FAULT_CALLS: { short: 1, full: 2 },
   /** Forms of the backlog that the dispatcher delivers. */
   OUTBOX_FORMS: { short: 1_000, full: 2_000 },
@@ -47,7 +47,9 @@ export function sizeOf(name: SizeName, env: NodeJS.ProcessEnv = process.env): nu
   return size;
 }
 
-/** Returns the seed of this run's random choices: `TEST_SEED`, or a new one, which is printed so that it can be repeated. */
+/**
+ * Returns the seed of this run's random choices: `TEST_SEED`, or a new one. Prints it, so that a run can be repeated.
+ */
 export function seedOfRun(file: string, env: NodeJS.ProcessEnv = process.env): number {
   const seed = Number(env.TEST_SEED || Date.now() % 1_000_000_000);
   process.stdout.write(`${file}: TEST_SEED=${seed}\n`);

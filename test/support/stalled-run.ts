@@ -1,5 +1,6 @@
-// Ends the workers of a run in which nothing has happened for minutes, and prints where each of them was. Timeouts of tests
-// do not help when a worker computes for ever or waits outside a test, and a run that a time limit kills says nothing.
+// Ends the workers of a run in which nothing has happened for minutes, and prints what each of them was executing.
+// Timeouts of tests do not help when a worker loops forever or waits outside a test, and a run that a time limit kills
+// prints nothing.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Reporter, TestCase, TestModule, VitestPluginContext } from 'vitest/node';
@@ -7,7 +8,9 @@ import { within } from '../../src/service/time-limit.ts';
 
 /** Milliseconds without a sign of life. Longer than the longest timeout of a test. */
 const patience = 660_000;
-/** Milliseconds to wait until the debugger has paused a worker. Only workers that compute, or whose timers fire, pause. */
+/**
+ * Milliseconds to wait until the debugger has paused a worker. A worker pauses only if it computes or its timers fire.
+ */
 const pauseTime = 3_000;
 
 /** Milliseconds to wait for the debugger of a worker. It does not respond while a system call blocks the worker. */

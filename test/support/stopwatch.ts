@@ -11,8 +11,8 @@ export interface Stopwatch {
 }
 
 /**
- * Starts a stopwatch that hardly counts the time in which this process waited for a processor. For limits on waits for
- * timers, sockets and other processes; it does not see work that blocks the event loop.
+ * Starts a stopwatch that hardly counts the time in which this process waited for a processor. Use it to limit waits
+ * for timers, sockets and other processes. It cannot measure work that blocks the event loop.
  */
 export function startStopwatch(): Stopwatch {
   let counted = 0;

@@ -1,5 +1,5 @@
-// Programs that a machine may lack because npm does not install them. Test files that need a missing program are skipped,
-// with one line that says so. In CI nothing is skipped, so a missing program fails the run.
+// Programs that a machine may lack because npm does not install them. Test files that need a missing program are
+// skipped, with one line that says so. In CI nothing is skipped, so a missing program fails the run.
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

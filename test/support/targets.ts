@@ -91,7 +91,7 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
   const direct = async (service: string, url: string) => {
     await directory.save({ namespace, service, url });
     const ask = () => send(world, { target: `/token-handler/v1/targets/${service.split(':', 1)[0]}/warm-up` });
-    // The first call may have begun earlier.
+    // The first of the two calls may have begun before the change.
     await readAgain({ metricsUrl: sessions.handler.metricsUrl, dependency: 'directory', calls: 2, ask });
     upstream.forget();
   };

@@ -1,6 +1,6 @@
 // A TCP proxy that simulates outages. Shut: like a stopped server, it closes open connections and refuses new ones.
-// Frozen: it accepts connections but forwards nothing. Stranded: only the connections that are open at that moment
-// hang, as after a firewall has dropped its state.
+// Frozen: it accepts connections but forwards nothing. Stranded: the connections that were open at that moment hang, as
+// after a firewall has lost its state, but new ones work.
 import { connect, createServer, type Socket } from 'node:net';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { resetSocket } from '../../src/service/http/reset-socket.ts';

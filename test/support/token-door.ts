@@ -1,5 +1,5 @@
-// A proxy in front of a real identity provider that treats refreshes as its test chooses and forwards everything else.
-// It records the refresh tokens that clients present.
+// A proxy in front of a real identity provider. It treats token refreshes as the test chooses, and forwards all other
+// requests. It records the refresh tokens that clients present.
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -11,7 +11,8 @@ import { createHttpServer } from './http-server.ts';
  * - `hang`: never responds; the identity provider never receives the request
  * - `reset`: the connection breaks before a response; the identity provider never receives the request
  * - `lost answer`: the identity provider processes the request, but the connection breaks before its response
- * - `half an answer`: the same, with half of the response
+ * - `half an answer`: the identity provider processes the request, but the connection breaks halfway through its
+ *   response
  * - `status`: a response with this status. The identity provider receives the request only if `isProcessed`
  * - `edit`: the identity provider processes the request, and the client gets the edited members of its response
  */

@@ -23,12 +23,14 @@ export interface TokenHandlerProcess {
 }
 
 export interface TokenHandlerProcessOptions {
-  /** Its whole configuration except the ports. */
+  /** The whole configuration of the process, except for its ports. */
   env: Record<string, string>;
-  /** Log file; tests check it when the process stops. Without a file, tests check each line, and benches discard the log. */
+  /**
+   * Log file, which tests check when the process stops. Without it, tests check each line, and benches discard the log.
+   */
   logFile?: string;
   nodeFlags?: string[];
-  /** Another checkout, whose token handler is started instead. */
+  /** Folder of another checkout, whose token handler is started instead. */
   checkout?: string;
 }
 

@@ -1,5 +1,5 @@
 // A whole token handler for a test: a platform with a real identity provider, a database, and the service in this
-// process, composed as its main would.
+// process, composed as in its main module.
 import { randomBytes } from 'node:crypto';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import type { Clock } from '../../src/service/clock.ts';
@@ -57,7 +57,7 @@ export interface ReplicaOptions {
 }
 
 export interface TestTokenHandlerOptions extends ReplicaOptions {
-  /** Used instead of a new platform. The token handler closes it. */
+  /** Used instead of a new platform. The caller closes it. */
   platform?: TestPlatform;
   /**
    * Addresses at which the token handler calls the identity provider and the directory, such as a proxy that breaks
@@ -129,7 +129,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     async configure(clients, place = { tenant }) {
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
       await configure(platform, clients, place);
-      // A service with a longer lifetime of its cache reads nothing now; its tests know when it does.
+      // With a longer cache lifetime, the service does not read the change yet. Such tests wait for that themselves.
       if (env.PLATFORM_CACHE_TTL !== cacheLifetime) return;
       // Each request reads two documents, of core and of the tenant, and the first two calls may have begun earlier.
       const ask = () => api('/clients', { token });

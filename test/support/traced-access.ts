@@ -1,4 +1,4 @@
-// A real identity provider that lists its registered clients, so that a test can find orphans.
+// A real identity provider that lists its registered clients, so that a test can find leftovers of registrations.
 import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestAccess, type TestAccess } from './access.ts';

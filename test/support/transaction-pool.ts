@@ -209,7 +209,7 @@ function createServers(
   };
 }
 
-/** Splits a stream into the protocol's messages: a type, a length, a content. */
+/** Splits a stream into the protocol's messages. Each has a type, a length and its content. */
 function createReader(handle: (type: string, packet: Buffer) => void): (chunk: Buffer) => void {
   let rest = Buffer.alloc(0);
   return (chunk) => {

@@ -17,7 +17,7 @@ export function trialBlocks(): string[] {
 export interface TrialShellOptions {
   /** Folder in which the commands run. */
   cwd: string;
-  /** The variables of the first step, and others. */
+  /** The environment variables that the first step sets, and others. */
   env: Record<string, string>;
   /** Folders whose programs come before those of PATH. */
   programs?: string[];

@@ -29,7 +29,7 @@ export interface Upstream {
   seen: SeenRequest[];
   /** How to respond; by default `answerWhenRead`. */
   answer: Answer;
-  /** Handles an upgraded connection; by default, it echoes. */
+  /** Handles an upgraded connection. By default, the upstream echoes its messages. */
   onUpgrade: ((request: IncomingMessage, socket: Duplex) => void) | undefined;
   /** Number of open connections. */
   connections(): number;

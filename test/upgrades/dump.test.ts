@@ -1,5 +1,5 @@
-// Runs this version on the stores of an old one: every form can be read and changed, a code works, the outbox is delivered,
-// people stay signed in, and registrations work.
+// Runs this version on the stores of an old one: every form can be read and changed, a code works, the outbox is
+// delivered, people stay signed in, and registrations work.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answered, call } from '../support/platform.ts';
 import { until } from '../support/until.ts';

@@ -1,5 +1,5 @@
-// The dumps of the old version's stores: plain SQL of each database as pg_dump writes it, and the keys of Redis as its DUMP
-// command returns them. `facts.json` names what the tests need to use them, such as a code that was mailed.
+// The dumps of the old version's stores: plain SQL of each database as pg_dump writes it, and the keys of Redis as its
+// DUMP command returns them. `facts.json` names what the tests need to use them, such as a code that was mailed.
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -56,11 +56,11 @@ export async function dumpDatabase(url: string): Promise<string> {
   const { stdout } = await promisify(execFile)('pg_dump', ['--no-owner', '--inserts', '--rows-per-insert=1000', url], {
     maxBuffer: 100 * 1024 * 1024,
   });
-  // Removes psql commands, which are no SQL. Newer versions of pg_dump write them against injection.
+  // Removes psql commands, which are not SQL. Newer versions of pg_dump write them as a protection against injection.
   return stdout.replaceAll(/^\\(?:un)?restrict .*\n/gm, '');
 }
 
-/** `bytes` reads one command's reply without decoding it. */
+/** Returns all keys, with their values as bytes that no character decoding has changed. */
 export async function dumpRedis({ port }: TestRedis): Promise<RedisKey[]> {
   const { createClient, RESP_TYPES } = await import('@redis/client');
   const client = createClient({ socket: { host: '127.0.0.1', port }, RESP: 2 });

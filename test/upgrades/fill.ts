@@ -1,6 +1,6 @@
-// Uses an installation of the old version until every store has rows of every kind, and stops it in the middle of its work:
-// events wait in the outbox, and a pod has died while it refreshed a session. SQL and commands of
-// Redis do only what time or a fault would do: forms get older, items are quarantined, and leftovers of registrations stay.
+// Uses an installation of the old version until every store has rows of every kind, and stops it in the middle of its
+// work: events wait in the outbox, and a pod has died while it refreshed a session. SQL and Redis commands do only what
+// time or a fault would do: forms get older, items are quarantined, and leftovers of registrations stay.
 import { call } from '../support/platform.ts';
 import { until } from '../support/until.ts';
 import type { Facts } from './dump.ts';
@@ -115,7 +115,10 @@ async function requestCode({ mailbox }: World, ask: Ask, id: string, name: strin
   return pattern.exec((await mailbox.waitFor(isCode)).text)?.[1] ?? '';
 }
 
-/** Four browsers: in use, to be refreshed, to be revoked, and one whose pod dies while it refreshes. */
+/**
+ * Signs in four browsers, for a session in use, one to be refreshed, one to be revoked, and one whose pod dies while it
+ * refreshes the tokens.
+ */
 async function openSessions(world: World, { url }: Product): Promise<Facts['sessions']> {
   const sessions: Facts['sessions'] = {};
   for (const name of ['used', 'refreshed', 'revoked', 'abandoned']) {

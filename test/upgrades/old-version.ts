@@ -1,5 +1,6 @@
-// The version from which upgrades are tested: its commit, and a copy of its code with its own packages. The copy is made from
-// the history of this repository once, and kept in .formgate: Node runs no TypeScript below a node_modules folder.
+// The version from which upgrades are tested: its commit, and a copy of its code with its own packages. The copy is
+// made once from the history of this repository, and kept in .formgate, because Node runs no TypeScript in
+// node_modules.
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ const oldCommit = '72ed1a3bf1790ca1742f378ad78ffa618f1b5912';
 const project = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** Undefined if the history has the commit, otherwise a line that says what to do. */
+/** Returns undefined if the history has the commit, otherwise a line that says what to do. */
 export function missingHistory(folder = project): string | undefined {
   const found = spawnSync('git', ['cat-file', '-e', `${oldCommit}^{commit}`], { cwd: folder });
   if (found.status === 0) return undefined;

@@ -1,5 +1,5 @@
 // The people and services that use an installation in these tests: applicants, intake applications, administrators, and
-// browsers that are signed in. Browsers keep cookies of the public addresses, and call the processes.
+// browsers that are signed in. In redirects, browsers replace the public addresses with those of the processes.
 import { call, roleToken } from '../support/platform.ts';
 import { createSiteBrowser, type SiteBrowser, type Visit } from '../support/site-browser.ts';
 import type { Facts } from './dump.ts';
@@ -21,7 +21,7 @@ export const definition = {
 
 export type Who = 'intake' | 'admin' | 'alice';
 
-/** Tokens of the realm demo, which are valid for a day. */
+/** Issues tokens of the realm demo that are valid for a day. */
 export async function createTokens({ access }: World): Promise<Record<Who, string>> {
   const exp = Math.floor(Date.now() / 1000) + 86_400;
   const make = (sub: string, roles: string[], realmRoles: string[] = []) =>
@@ -64,7 +64,7 @@ export interface Person {
   csrf: string;
 }
 
-/** `url` is that of the token handler to which the site's requests go. */
+/** `url` is the address of the token handler that serves the site's requests. */
 export async function signIn(world: World, url: string, email = 'alice@example.com'): Promise<Person> {
   const browser = createSiteBrowser();
   const real = (address: URL | string) => String(address).replace(accessPublicUrl, world.access.url).replace(site, url);

@@ -1,5 +1,6 @@
-// Restores a backup after a day of work, with the commands of docs/operations.md as they are written there. Forms that were
-// deleted after the backup are deleted again, ended sessions stay ended, and consumers recognise every repeated event.
+// Restores a backup after a day of work, with the commands of docs/operations.md as they are written there. Forms that
+// were deleted after the backup are deleted again, ended sessions stay ended, and consumers recognise every repeated
+// event.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -79,7 +80,7 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   const interrupted = await create('interrupted');
   const revoked = await signIn(world, handler.url);
   await drained(world);
-  // An event waits while the backup is made.
+  // Without the platform server, an event waits in the outbox while the backup is made.
   await platform.kill();
   await submit(interrupted);
   await documented('pg_dump', world.databaseUrls.forms);
@@ -103,7 +104,7 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   expect(readFileSync(join(folder, 'erasures.jsonl'), 'utf8')).not.toMatch(/example\.org|@/);
   const keysBefore = await keys(world);
 
-  // The next day.
+  // The next day: restore the backup.
   await Promise.all([forms.stop(), handler.stop()]);
   const url = await postgres.createDatabase(randomUUID());
   await documented('pg_restore', url);

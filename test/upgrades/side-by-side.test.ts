@@ -1,5 +1,6 @@
-// A rollout and its rollback, with traffic: pods of the old version and of this one serve the same stores, each other's
-// sessions and forms, and deliver each other's events. After the migrations of this version, the old one still serves.
+// Tests a rollout and its rollback under traffic. Pods of the old version and of this one use the same stores, serve
+// each other's sessions and forms, and deliver each other's events. The old version still works after the migrations of
+// this one.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,7 +21,7 @@ const phase = Number(process.env.UPGRADE_PHASE_SECONDS ?? '15') * 1_000;
 it('pods of both versions serve together, forwards and back, without a failed request', async () => {
   const world = await startWorld({ oldFolder: await checkOutOldVersion() });
   onTestFinished(() => world.close());
-  // Short, so that sessions are refreshed by pods of both versions.
+  // Access tokens are valid for 4 s only, so that pods of both versions refresh them.
   await world.access.addRealm('demo', { accessTokenLifetime: 4 });
   await world.start('platform-server', 'old');
   await configure(world);
@@ -38,7 +39,7 @@ it('pods of both versions serve together, forwards and back, without a failed re
   await Promise.all([world.reconcile('old'), world.reconcile('new')]);
   await removePods(pods, 'old');
   await sleep(phase);
-  // The rollback, to the schema of the new version.
+  // The rollback: the old version runs on the schema of the new one.
   await addPods(world, pods, 'old');
   await sleep(phase);
   await removePods(pods, 'new');

@@ -1,5 +1,5 @@
-// Traffic that never stops while versions are exchanged: each step of a form and each call of a session goes to another pod.
-// A failed request is recorded, and fails the test.
+// Traffic that never stops during a rollout: each step of a form and each call of a session goes to the next pod. A
+// failed request is recorded, and fails the test.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call } from '../support/platform.ts';

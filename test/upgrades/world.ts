@@ -1,6 +1,6 @@
 // An installation in which each process runs the old version or this one. It has four databases, Redis, an identity
-// provider and a mail server. It begins empty or with the stores of a dump, at the time of the dump. Public addresses are
-// fixed, because the stores contain them.
+// provider and a mail server. It begins empty or with the stores of a dump, at the time of the dump. Public addresses
+// are fixed, because the stores contain them.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -19,7 +19,8 @@ export interface Adversary {
   /** True for failures of honest users that are documented behaviour while this adversary works. */
   excuses?(failure: Failure): boolean;
   /**
-   * True if the adversary uses the database, so that it cannot run together with one that cuts database connections.
+   * True if the adversary uses the database. It then cannot run together with an adversary that cuts database
+   * connections.
    */
   needsDatabase?: boolean;
   /** Milliseconds after its end in which honest users may still be affected; by default 300. */
@@ -30,8 +31,8 @@ export interface Adversary {
 const platformKinds = ['create', 'send code', 'read', 'submit', 'read register', 'write register', 'sign-in'];
 
 /**
- * The loss of a store affects everyone: requests get 503 with Retry-After, or 502 if a platform service lost its store. No
- * one reads wrong data, and no one is signed out.
+ * True if a failure is documented behaviour while a store is lost: 503 with Retry-After, or 502 if a platform service
+ * has lost its store. Wrong data and lost sessions are never excused.
  */
 export function isStoreFault({ status, hasRetryAfter, isWrong, kind }: Failure): boolean {
   if (isWrong) return false;

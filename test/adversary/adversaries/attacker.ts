@@ -5,7 +5,7 @@ import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';
 
 export interface Order {
-  /** Names the order in reports. */
+  /** Identifies the order in its report. */
   id: number;
   name: string;
   seed: string;

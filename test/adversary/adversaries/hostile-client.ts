@@ -1,5 +1,5 @@
-// How adversaries send requests: concurrently, slowly, aborted, or as raw bytes. No function here throws if there is no
-// response.
+// Functions with which adversaries send requests: one at a time, concurrently, or as raw bytes. None of them throws if
+// there is no response.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -19,7 +19,7 @@ export interface Sending {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
   token?: string;
-  /** Sent as JSON, unless it is text. */
+  /** Sent as JSON, unless it is a string. */
   body?: unknown;
   signal?: AbortSignal;
 }

@@ -28,7 +28,7 @@ export const unreadDownloads: Adversary = {
     }),
 };
 
-/** One of the person's sessions. */
+/** Returns one of Mallory's sessions. */
 const person = ({ addresses, random }: Attack) => random.pick(addresses.mallory);
 
 async function hold({ addresses, signal }: Attack, begin: (socket: Socket) => void): Promise<void> {

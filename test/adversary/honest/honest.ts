@@ -18,7 +18,7 @@ export interface HonestUsers {
   stop(): Promise<void>;
 }
 
-/** Milliseconds; longer than a user waits for any response. */
+/** Milliseconds that `stop` waits for each user. Longer than a user waits for any response. */
 const patience = 30_000;
 
 export function startHonestUsers(world: World, random: Random): HonestUsers {

@@ -1,9 +1,9 @@
 // The saves that the form service has acknowledged. At the end of a run, each form must contain the data of its last
 // acknowledged save, or of a later save whose outcome is unknown.
 export interface Ledger {
-  /** The form exists, without any data yet. */
+  /** Records a new form, which has no data yet. */
   created(formId: string): void;
-  /** A save has begun: until `acknowledged`, the form may contain the old or the new data. */
+  /** Records that a save has begun. Until `acknowledged`, the form may contain the old or the new data. */
   attempt(formId: string, data: unknown): void;
   acknowledged(formId: string, data: unknown): void;
   /** Each form with the data that it may contain. */

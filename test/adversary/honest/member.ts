@@ -56,12 +56,13 @@ async function work(around: Surroundings, { send }: Sender, { email }: Person): 
 }
 
 /**
- * Milliseconds; much longer than the time between two events. Also the longest time from the cause of a stream's end to
- * that end: the token handler ends a stream whose session Redis has not confirmed for 4 s.
+ * Milliseconds without an event after which a stream counts as broken; an event arrives every second. Also the longest
+ * time between the end of a stream and its cause: the token handler ends a stream whose session Redis has not confirmed
+ * for 4 s.
  */
 const longestSilence = 5_000;
 
-/** Keeps an event stream open: reconnects when it ends. An end that nothing explains is a failure. */
+/** Keeps an event stream open, and reconnects when it ends. An unexplained end is a failure. */
 async function watchEvents(around: Surroundings, { email }: Person, headers: Record<string, string>): Promise<void> {
   const { recorder, signal, world } = around;
   const url = `${world.addresses.fronts['token-handler']}/token-handler/v1/targets/api/events`;

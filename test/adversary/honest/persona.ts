@@ -11,7 +11,7 @@ export interface Surroundings {
   ledger: Ledger;
   random: Random;
   signal: AbortSignal;
-  /** Called when the user has made what it needs, such as a session, and its rounds begin. */
+  /** Called when the user has created what the rounds need, such as a session, and the rounds begin. */
   begin(): void;
 }
 
@@ -24,7 +24,7 @@ export async function live(around: Surroundings, round: () => Promise<void>): Pr
   }
 }
 
-/** The time that a person, or the network, needs between two requests. */
+/** Waits as long as a person, or the network, needs between two requests. */
 export async function think({ random }: Pick<Surroundings, 'random'>): Promise<void> {
   await delay(random.integer(30, 100));
 }

@@ -44,11 +44,13 @@ export interface Recorder {
   failures: Failure[];
   /** Runs a step of a user and records its latency or its failure. Rejects after a failure. */
   measure<T>(kind: Kind, step: () => Promise<T>): Promise<T>;
-  /** Records a failure. `began` is the reading of `performance.now()` when the step began: now, if it is left out. */
+  /**
+   * Records a failure. `began` is the value of `performance.now()` when the step began; by default, the current value.
+   */
   fail(failure: Omit<Failure, 'phase'>, began?: number): void;
 }
 
-/** A failed step, which is recorded; the user begins a new round. */
+/** The error of a failed step. `measure` records the failure, and the user begins a new round. */
 export class Unserved extends Error {
   readonly status: number;
   readonly hasRetryAfter: boolean;

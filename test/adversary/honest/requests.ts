@@ -27,8 +27,8 @@ export interface Sender {
 const patience = 15_000;
 
 /**
- * Milliseconds for which a connection is used, as browsers and proxies limit it. Otherwise all connections would stay at the
- * replica that did not restart.
+ * Milliseconds after which a connection is replaced, as browsers and proxies do. Otherwise, all connections would stay
+ * at the replica that did not restart.
  */
 const connectionLife = 20_000;
 
@@ -64,7 +64,7 @@ export function createSender(own: Record<string, string>): Sender {
       }
       return { headers: response.headers, bytes, json: parseJson(bytes) };
     },
-    // Drop the rest of the response.
+    // Also drops responses that are not complete.
     close: () => void agent.destroy().catch(() => undefined),
   };
 }

@@ -9,7 +9,7 @@ export interface Databases {
   drop(): Promise<void>;
 }
 
-/** `prefix` begins their names. */
+/** The names of the databases begin with `prefix`. */
 export async function createDatabases(administratorUrl: string, prefix: string): Promise<Databases> {
   const suffix = randomBytes(6).toString('hex');
   const nameOf = (part: string) => `${prefix}_${suffix}_${part}`;

@@ -1,4 +1,5 @@
-// A thread for the fronts of all services and the honest upstream, so that the code of the run does not delay them.
+// Runs the fronts of all services and the honest upstream in a separate thread, so that the code of the run does not
+// delay them.
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Backend, startFront } from './front.ts';
 import type { Service } from './replica.ts';

@@ -12,7 +12,7 @@ export interface Surroundings {
   access: TestAccess;
   databases: Databases['urls'];
   edge: EdgePorts;
-  /** Leads the token handler to Redis. */
+  /** Settings with which the token handler finds Redis. */
   redisEnv: Environment;
   smtpUrl: string;
   seedFile: string;

@@ -1,5 +1,5 @@
-// A replica of a process, started from its main with an environment, as in a cluster. An unexpected exit is recorded
-// with the last error message, and the replica is restarted.
+// Runs one replica of a service as a process that only environment variables configure, as in a cluster. If the process
+// exits unexpectedly, the exit is recorded with the last error message, and the replica is restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,7 +40,7 @@ export interface Replica {
   /** True if it is ready and has written everything that it registers at the platform. */
   prepared(): Promise<boolean>;
   footprint(): Promise<Footprint>;
-  /** Replaces the process as a rollout does: SIGTERM, then a new one, with these changes of its environment. */
+  /** Replaces the process as a rollout does: SIGTERM, then a new process with these changes to its environment. */
   restart(changes?: Record<string, string>): Promise<void>;
   /** Sends SIGTERM, and SIGKILL after 8 s. */
   stop(): Promise<void>;

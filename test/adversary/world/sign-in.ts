@@ -28,7 +28,7 @@ export class SignInFailure extends Error {
 /** Runs a step at the token handler. */
 export type RunStep = (step: () => Promise<Visit>) => Promise<Visit>;
 
-/** Each password is the part of the address before the @. */
+/** Signs in a person whose password is the part of the address before the @. */
 export async function signIn(
   site: string,
   email: string,

@@ -33,14 +33,14 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** Number of an adversary's sessions. Each session has its own limit of requests. */
+/** Number of Mallory's sessions. Each session has its own rate limit. */
 const sessions = 6;
 
 const services: Service[] = ['platform-server', 'forms', 'token-handler'];
 
-/** What another suite changes: where the processes find the servers that they need. */
+/** What other suites can change: how the processes reach the servers that they need. */
 export interface Wiring {
-  /** Starts Redis. `env` leads the token handler to it. */
+  /** Starts Redis. `env` contains the settings with which the token handler finds it. */
   startRedis(): Promise<{ port: number; env: Record<string, string>; close(): Promise<unknown> }>;
   /** Returns the port at which the processes reach the server that listens on `port`. */
   reach(link: Link, port: number): Promise<number>;

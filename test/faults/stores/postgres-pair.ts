@@ -82,7 +82,7 @@ export async function startPostgresPair(): Promise<PostgresPair> {
     },
     async close() {
       await address.close();
-      // The primary is removed first, because without its standby it would wait for the confirmation of its last commits.
+      // The primary is removed first: without its standby, it would wait for the confirmation of its last commits.
       for (const node of [primary, standby]) await remove(node);
       await rm(folder, { recursive: true, force: true });
     },
@@ -146,7 +146,7 @@ async function waitForStandby({ server }: Node): Promise<void> {
   await query(server.url, "ALTER SYSTEM SET synchronous_standby_names = 'standby'", 'SELECT pg_reload_conf()');
 }
 
-/** Like a crash: no checkpoint, and open connections break. */
+/** Stops a server as a crash would: without a checkpoint, and with open connections. */
 async function kill(cluster: Cluster): Promise<void> {
   const flags = ['stop', `--pgdata=${cluster.data}`, '--mode=immediate', '--wait', '--timeout=15', '--silent'];
   const { code } = await run(cluster, cluster.binaries.pgCtl, flags);

@@ -144,7 +144,10 @@ interface Owner {
   id: string;
 }
 
-/** Like `redis-cli --cluster reshard`. The target learns first that a slot is its own, so that every slot has an owner. */
+/**
+ * Moves all slots that have keys, as `redis-cli --cluster reshard` does. The target is informed first that it owns a
+ * slot, so that every slot always has an owner.
+ */
 async function migrate(from: Owner, to: Owner, all: Owner[]): Promise<void> {
   const keys = (await from.primary.server.command('KEYS', '*')) as string[];
   const moving = new Set<string>();

@@ -1,5 +1,5 @@
 // Redis as the token handler may find it: one server, a group behind Sentinels, or a Cluster. The token handler, the
-// servers and the Sentinels reach each server through a proxy of its own.
+// servers and the Sentinels reach each server through that server's own proxy.
 
 import type { Random } from '../../adversary/random.ts';
 import type { TestRedis } from '../../support/redis.ts';
@@ -8,7 +8,7 @@ import type { FaultProxy } from '../fault-proxy.ts';
 export interface RedisStore {
   /** Port of one of the servers itself, not of its proxy. */
   port: number;
-  /** Leads the token handler to the store. */
+  /** Environment variables with which the token handler finds the store. */
   env: Record<string, string>;
   /** The proxy of each server. */
   proxies: FaultProxy[];

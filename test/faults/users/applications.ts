@@ -1,5 +1,5 @@
-// An intake application that repeats each request until it succeeds: creates drafts with an idempotency key, saves with
-// If-Match, reads back, and submits or deletes. It records what the stores must contain.
+// An intake application that repeats each request until it succeeds. It creates drafts with an idempotency key, saves
+// with If-Match, reads the data back, and submits or deletes. It records what the stores must contain.
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Random } from '../../adversary/random.ts';
@@ -13,7 +13,7 @@ export interface Application {
   possible: unknown[];
   /** What has certainly happened: `created`, then perhaps `submitted`, then perhaps `deleted`. */
   done: ('created' | 'submitted' | 'deleted')[];
-  /** A step that was begun but has no known outcome, because the run ended. */
+  /** A step that was begun, and whose outcome is unknown because the run ended. */
   begun: 'created' | 'submitted' | 'deleted' | undefined;
 }
 

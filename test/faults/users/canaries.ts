@@ -82,7 +82,10 @@ export interface Recovery {
   failing: string[];
 }
 
-/** Two replicas share the requests, and each has its own circuit breakers and connections. */
+/**
+ * A canary must succeed this often in a row, because two replicas share the requests, and each has its own circuit
+ * breakers and connections.
+ */
 const successesInRow = 3;
 
 /**

@@ -1,4 +1,5 @@
-// Requests of a client that does not know whether a failed attempt had an effect, and repeats it until it succeeds.
+// Sends requests like a client that does not know whether a failed attempt had an effect: it repeats each request until
+// that succeeds.
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 
@@ -20,7 +21,7 @@ export interface Outcome {
 const patience = 5_000;
 const pause = 150;
 
-/** One attempt. Undefined if there was no response in time: the outcome is unknown. */
+/** Sends the request once. Returns undefined if there was no response in time, so that the outcome is unknown. */
 export async function attempt({ method, url, headers, body }: Asked): Promise<Outcome | undefined> {
   try {
     const response = await request(url, {
@@ -39,7 +40,7 @@ export async function attempt({ method, url, headers, body }: Asked): Promise<Ou
 const isTransient = (status: number) => status === 502 || status === 503 || status === 504;
 
 /**
- * Repeats the request until its outcome is known. Returns undefined if the signal was aborted before. Throws for a
+ * Repeats the request until its outcome is known. Returns undefined if the signal was aborted before that. Throws for a
  * status that is neither expected nor transient.
  */
 export async function insist(asked: Asked, expected: number[], signal: AbortSignal): Promise<Outcome | undefined> {
