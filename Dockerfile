@@ -18,7 +18,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
  && find node_modules -depth -type d -empty -delete \
  && mkdir compile-cache
 
-# The pages, which only need files of their own at run time.
+# Builds the pages. At run time, they need no packages.
 FROM ${BUILD_IMAGE} AS pages
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json .npmrc ./

@@ -19,7 +19,7 @@ export interface ChildOptions {
   logFile: string;
   /** URL that responds with 200 when the child is ready. */
   readyUrl: string;
-  /** Called when the child has exited unexpectedly. It is restarted after `waitMs`. */
+  /** Called when the child has exited unexpectedly. The child is restarted after `waitMs`. */
   onDeath(reason: string, waitMs: number): void;
 }
 

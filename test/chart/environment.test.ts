@@ -68,7 +68,7 @@ test('the schema of values rejects exactly those settings in env that the chart 
   for (const file of valueSets())
     for (const { component, spec } of podTemplates(await render(helm, { files: [file] })))
       for (const { name } of spec.containers[0]?.env ?? []) {
-        // What the file itself gives.
+        // Skips variables that the values file itself sets.
         if (name in (parse(readFileSync(file, 'utf8'))[partOf[component] ?? '']?.env ?? {})) continue;
         seen[component] ??= new Set();
         seen[component].add(name);

@@ -25,7 +25,7 @@ async function succeed(program: string, args: string[]): Promise<string> {
 }
 
 describe.each(helms())('%s', (helm) => {
-  // The namespace of an earlier run may still be terminating.
+  // Each run has a new namespace, because that of an earlier run may still be terminating.
   const namespace = `formgate-release-${basename(helm)}-${randomBytes(3).toString('hex')}`;
   const kubectl = (...args: string[]) => succeed('kubectl', ['-n', namespace, ...args]);
   const release = (...args: string[]) => succeed(helm, ['-n', namespace, ...args]);

@@ -122,7 +122,7 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    // The services have one folder. Limited workers have another, because they run with other V8 flags.
+    // The services share one folder. Limited workers have another, because they run with other V8 flags.
     const folders = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
     const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);

@@ -65,7 +65,10 @@ async function testOn(cluster: Cluster, images: Images, starting: Promise<FoundK
   }
 }
 
-/** Starts while the images are built. Only the trial needs it, so a failure does not stop the other suites. */
+/**
+ * Finds or starts a Keycloak while the images are built. Only the trial needs it, so a failure does not stop the other
+ * suites.
+ */
 async function startKeycloak(): Promise<FoundKeycloak | undefined> {
   const named = process.argv.slice(2).filter((argument) => argument.endsWith('.ts'));
   if (named.length > 0 && !named.some((file) => file.includes('trial'))) return undefined;

@@ -1,4 +1,5 @@
-// Traffic of people: forms, codes, sign-ins and proxied requests, at a constant rate whether or not they succeed.
+// Sends requests as people do: forms, codes, sign-ins and proxied requests. The rate is constant, whether or not the
+// requests succeed.
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
 import { accessTokenLifetime, type World } from './world.ts';
 

@@ -40,7 +40,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Runs one file after the other, because each recreates its realms. Returns the exit code. */
+/** Runs the files one after another, because each recreates its realms. Returns the exit code. */
 function runTests({ url, username, password }: KeycloakServer): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
   const flags = ['--no-file-parallelism', '--testTimeout=60000', '--hookTimeout=120000'];
