@@ -33,7 +33,7 @@ const root = join(import.meta.dirname, '../..');
 const values = parse(readFileSync(join(root, 'charts/formgate/examples/trial.yaml'), 'utf8'));
 const keycloak = keycloakOfRun() as KeycloakServer;
 
-/** Released in the opposite order. */
+/** Functions that release what the test has opened. They are called in the reverse order. */
 const opened: (() => unknown)[] = [];
 let folder: string;
 beforeAll(async () => {

@@ -434,7 +434,7 @@ describe('a core client without a CoreClient', () => {
   });
 });
 
-/** A second namespace in the same cluster. */
+/** Creates a second namespace in the same cluster. */
 async function startElsewhere() {
   const { CoreV1Api } = await import('@kubernetes/client-node');
   const core = world.lab.admin.makeApiClient(CoreV1Api);

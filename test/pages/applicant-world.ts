@@ -72,10 +72,13 @@ async function createRegister({ forms }: TestApply): Promise<void> {
   await createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token });
 }
 
-/** Messages that are no faults: each status above 399, each lost connection, and that the test's service has no TLS. */
+/**
+ * Messages that do not indicate a fault. The browser reports every status above 399, every lost connection, and that
+ * the test's service has no TLS.
+ */
 const expected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/;
 
-/** A thrown error reaches the test as an error of the page. */
+/** Throws an error for each violation of the policy, because the test is notified of errors of the page. */
 const reportViolations = `addEventListener('securitypolicyviolation', (event) => setTimeout(() => {
   throw new Error('The policy forbids ' + event.violatedDirective + ' ' + event.blockedURI);
 }))`;

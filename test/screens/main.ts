@@ -13,7 +13,7 @@ const files = [
   'test/pages/all/other-screens.test.ts',
 ];
 
-// vitest provides the database, and the same file tests the pages.
+// The tests of the pages also take the pictures, because vitest provides their database.
 const child = spawn(process.execPath, [vitest, 'run', ...files, ...process.argv.slice(2)], {
   cwd: project,
   env: { ...process.env, FORMGATE_WRITE_SCREENS: '1', FORMGATE_ALL_PAGES: '1' },

@@ -46,7 +46,8 @@ describe('the trace of', () => {
 
   it('a token refresh, for which a proxied GET waits, is the documented one', async () => {
     const { handle } = world.person;
-    // Each recording uses the token of the refresh before it. A recording may be repeated.
+    // Each recording begins with the token that the previous recording's refresh has stored. A recording may be
+    // repeated.
     const tokens: string[] = [];
     const modules = await recordRequest(recording, get, async () => {
       tokens.push((await world.stored(handle)).tokens.accessToken);
