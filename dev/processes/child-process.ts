@@ -24,7 +24,10 @@ export interface ChildOptions {
 }
 
 export interface SupervisedChild {
-  /** Resolves when the child is first ready. Rejects with its last log line if it exits before that, or after 60 s. */
+  /**
+   * Resolves when the child is first ready, or is stopped. Rejects with the last line of its log if it exits before
+   * that, or is not ready after 60 s.
+   */
   ready: Promise<void>;
   isReady(): Promise<boolean>;
   /** Sends SIGTERM, and SIGKILL after 10 s. */

@@ -1,4 +1,5 @@
-// The process of each container accepts its environment: every variable is known, and the values are valid together.
+// Tests that the process of each container accepts its environment: every variable is known, and the values are valid
+// together.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// A release without pods in the cluster of KUBECONFIG: what install, upgrade, rollback and uninstall do to objects, in
-// particular to keys.
+// Tests a release without pods in the cluster of KUBECONFIG: what install, upgrade, rollback and uninstall do to
+// objects, in particular to keys.
 import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

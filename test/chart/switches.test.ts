@@ -1,4 +1,4 @@
-// The effects of single values on the rendered objects, and values that the chart rejects.
+// Tests the effects of single values on the rendered objects, and which values the chart rejects.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, render, template } from './helm.ts';

@@ -1,4 +1,5 @@
-// The content of the image. Each of its commands runs without a shell, as an unprivileged user, and writes no file.
+// Tests the content of the image. Each of its commands runs without a shell, as an unprivileged user, and writes no
+// file.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,7 +1,7 @@
-// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in
-// LAB, which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of
-// test/chart and test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. The
-// trial needs a Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other
+// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts
+// in LAB, which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of
+// test/chart and test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest.
+// The trial needs a Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other
 // clusters:
 //   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
 //   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik

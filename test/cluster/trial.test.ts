@@ -1,5 +1,6 @@
-// The trial of docs/operations.md from nothing: its commands run as they are written there, on a cluster and with a real
-// Keycloak. The values are those of the example, with the host names replaced, without TLS, and with the images of the tests.
+// Runs the commands of the trial of docs/operations.md as they are written there, on an empty namespace and with a real
+// Keycloak. The values are those of the example, with the host names replaced, without TLS, and with the images of the
+// tests.
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -8,7 +8,10 @@ import { variables } from './keycloak-of-run.ts';
 
 const project = join(import.meta.dirname, '../..');
 
-/** Sign-in, registration and update, refresh, logout and back-channel logout, a client's whole life, the setup, and the trial. */
+/**
+ * The suites of sign-in, registration and update, refresh, logout and back-channel logout, a client's whole life, the
+ * setup, and the trial.
+ */
 const suites = [
   'src/token-handler/sign-in/sign-in-flow.test.ts',
   'src/token-handler/sign-in/lost-client.test.ts',

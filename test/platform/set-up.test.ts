@@ -1,4 +1,4 @@
-// The steps of docs/platform.md, run as they are written there, against a platform that knows nothing of Formgate and
+// Runs the steps of docs/platform.md as they are written there, against a platform that knows nothing of Formgate and
 // behaves as the reference implementation does.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Lists the pictures of docs/screens, and writes their index. The index contains a digest of the pages, so that a change
-// of a page without new pictures is noticed.
+// Lists the pictures of docs/screens, and writes their index. The index contains a digest of the pages, so that a
+// change of a page without new pictures is noticed.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { type PageName, pageNames } from '../../src/token-handler/pages/catalogue.ts';

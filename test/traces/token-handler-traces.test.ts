@@ -1,5 +1,6 @@
-// The traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's tokens.
-// Recorded in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
+// Tests the traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's
+// tokens. It records them in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces
+// writes the recorded modules to the page.
 import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

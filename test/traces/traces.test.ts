@@ -1,6 +1,6 @@
-// The traces in docs/ARCHITECTURE.md list the modules that take part in each request. This test records them in real
-// processes with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes the
-// recorded modules to the page.
+// Tests that the traces in docs/ARCHITECTURE.md list the modules that take part in each request. It records these
+// modules in real processes with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces
+// writes the recorded modules to the page.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

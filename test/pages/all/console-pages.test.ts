@@ -1,5 +1,5 @@
-// Tests every page of the console in every view, and every action: the last test fails if a handler in the sources of the
-// console has not run.
+// Tests every page of the console in every view, and every action: the last test fails if a handler in the sources of
+// the console has not run.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
