@@ -139,7 +139,7 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
       const isEstablished = status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True');
       if (isEstablished && !metadata?.deletionTimestamp) return await waitForResources(admin);
     } catch (error) {
-      // An earlier definition is still being removed.
+      // With these statuses, an earlier definition is still being removed.
       if (!(error instanceof ApiException && [404, 409].includes(error.code))) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 100));

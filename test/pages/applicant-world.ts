@@ -1,5 +1,5 @@
-// A form service with the applicant's pages and the intake application, and a browser whose pages fail a test if they
-// break their policy, log an error or have a violation that axe finds.
+// Starts a form service with the applicant's pages and the intake application, and a browser whose pages fail a test if
+// they break their policy, log an error or have a violation that axe finds.
 
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { businessLicence } from '../../dev/demo-data/business-licence.ts';
