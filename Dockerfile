@@ -1,6 +1,6 @@
 # The image of all processes: docker build -t formgate .
-# Both base images are arguments, so that you can use mirrors or your own images. BUILD_IMAGE needs npm and a shell. RUN_IMAGE
-# needs /nodejs/bin/node, version 26 or newer, but neither a shell nor a package manager.
+# Both base images are arguments, so that you can use mirrors or your own images. BUILD_IMAGE needs npm and a shell.
+# RUN_IMAGE needs /nodejs/bin/node, version 26 or newer, but neither a shell nor a package manager.
 ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
 ARG RUN_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 
@@ -9,7 +9,8 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY web/package.json ./web/
 # To use another registry than npm's: --secret id=npmrc,src=$HOME/.npmrc
-# Deletes files of packages that are not needed at run time: types, source maps, documents and builds for other runtimes.
+# Deletes files of packages that are not needed at run time: types, source maps, documents, and builds for other
+# runtimes.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm ci --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
  && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' -o -name '*.md' -o -name '*.bare' \) -delete \
@@ -18,7 +19,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
  && find node_modules -depth -type d -empty -delete \
  && mkdir compile-cache
 
-# The pages, which only need files of their own at run time.
+# Builds the pages. At run time, they need no packages.
 FROM ${BUILD_IMAGE} AS pages
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json .npmrc ./

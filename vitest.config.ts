@@ -14,16 +14,16 @@ export default defineConfig({
   plugins: [endStalledRun(), listSecondTries()],
   test: {
     include: ['{src,reconciler,dev,test,web}/**/*.test.ts'],
-    // Those need a cluster (npm run test:kubernetes, npm run test:cluster) or time (npm run test:pages, npm run
-    // test:incidents).
+    // The excluded files need a cluster (npm run test:kubernetes, npm run test:cluster) or take long (npm run
+    // test:pages, npm run test:incidents).
     exclude: [
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...withoutSlowFiles(), ...leftOut()],
-      // CI runs its long form: npm run test:adversary.
+      // CI runs the long form of these tests: npm run test:adversary.
       ...(isFullRun() ? ['test/adversary/**'] : []),
-      // Run the code of an older version: npm run test:upgrades.
+      // These tests run the code of an older version: npm run test:upgrades.
       'test/upgrades/{make-dump,side-by-side,restore}.test.ts',
-      // Need a real Keycloak: npm run test:keycloak.
+      // These tests need a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],
     globalSetup: ['test/support/global-setup.ts'],
@@ -34,10 +34,10 @@ export default defineConfig({
     // The test files of a worker share the modules that they import. That is safe, because importing a module has no
     // side effects, and modules keep no state that affects the next file (decision 0027).
     isolate: false,
-    // Shared with the processes that tests start, which inherit it.
+    // The processes that tests start inherit this variable, and share the compile cache.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
-    // The other files of a run may keep a machine busy for longer than the default of a second. A long timeout costs
-    // nothing while the condition comes true.
+    // The other files of a run may keep a machine busy for longer than the default timeout of one second. A long
+    // timeout costs nothing if the condition becomes true.
     expect: { poll: { timeout: 60_000 } },
     // A test that needs a second try is a defect. CI lists it, and does not refuse an unrelated change for it.
     retry: isFullRun() ? 1 : 0,

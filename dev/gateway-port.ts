@@ -1,4 +1,4 @@
-// Opens the port of the gateway, and explains why it cannot be opened.
+// Opens the port of the gateway. If the port is in use, the error says how to continue.
 import { type Listening, listen } from './listen.ts';
 import { UsageError } from './options.ts';
 

@@ -50,7 +50,7 @@ export function createGateway(gateway: GatewayOptions): Gateway {
   return {
     app: createApp(gateway, tokenHandler),
     upgrade: (request, socket, head) => {
-      // The client has disconnected.
+      // An error means that the client has disconnected.
       socket.on('error', () => socket.destroy());
       const isOurs = isLocalHost(request.headers.host) && leadsTo(request.url ?? '', tokenHandlerPaths);
       if (isOurs) tokenHandler.upgrade(request as express.Request, socket as Socket, head);
@@ -111,7 +111,7 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
     xfwd: true,
     on: {
       error: (_error, req, res) => {
-        // For an upgrade, `res` is a socket. For a response that was cut off, the head was already sent.
+        // For an upgrade, `res` is a socket. If the response was cut off, its head was already sent.
         if (!('writeHead' in res) || res.headersSent) return void res.destroy();
         const body = {
           type: 'urn:formgate:problem:unavailable',

@@ -12,7 +12,8 @@ export interface Listening {
 /** Listens on 127.0.0.1. Port 0 means any free port. Rejects with `EADDRINUSE` if the port is taken. */
 export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
   const server = createServer(handle);
-  // Node closes idle connections after 5 s by default, just when a client may send its next request.
+  // By default, Node closes an idle connection after 5 s, possibly at the moment when the client sends its next
+  // request.
   server.keepAliveTimeout = 65_000;
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {

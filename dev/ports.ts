@@ -1,5 +1,6 @@
 // Ports for servers that a test or `npm start` closes and opens again, and for programs that need a port number. These
-// ports are below the range that systems use for outgoing connections, so that no such connection takes one meanwhile.
+// ports are below the range that systems use for outgoing connections, so that no outgoing connection takes a port
+// while it is free.
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -10,7 +11,7 @@ export interface PortServer {
   off(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** Milliseconds for which a process that ends may keep the port of its server. */
+/** Milliseconds to wait for a port, because a process that is ending may still use it. */
 const patience = 10_000;
 
 /** Listens on 127.0.0.1. Rejects with `EADDRINUSE` if the port is taken. */
@@ -21,7 +22,7 @@ export async function listenOnce(server: PortServer, port: number): Promise<void
   await promise.finally(() => server.off('error', reject));
 }
 
-/** Listens on a free port of 127.0.0.1, and returns it. */
+/** Listens on a free port of 127.0.0.1, and returns the port. */
 export async function listenOnLowPort(server: PortServer): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);

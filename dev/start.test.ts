@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterEach(async () => {
   await running?.end('SIGTERM');
   running = undefined;
-  // The logs of all processes.
+  // Checks the logs of all processes.
   const logs = join(directory, 'data/logs');
   for (const name of await readdir(logs).catch(() => []))
     expect(await checkLogFile(join(logs, name)), name).toEqual([]);
@@ -196,7 +196,7 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     process.kill(Number(backend), 'SIGKILL');
     await until(async () => isGone(Number(backend)), started.output, longestStart);
     await until(async () => (await ask('/health')).status === 200, started.output, longestStart);
-    // The health of a service says nothing of its database, which may still recover.
+    // A service's health does not cover its database, which may still be recovering.
     await until(async () => (await demo()).code === 0, started.output, longestStart);
     expect(await mail()).toBeGreaterThan(before);
     expect(exitsIn(started)).toEqual(restarts);

@@ -70,7 +70,8 @@ describe('the tour', () => {
     const subjects = [undefined, 'will soon be locked', 'is locked', 'is deleted'];
     expect(commands).toHaveLength(subjects.length);
     for (const [nth, command] of commands.entries()) {
-      // People read the mail before they go on. The expiry deletes a form at the earliest a second after its lock.
+      // Waits as a person does who reads the mail first. The expiry deletes a form at the earliest a second after its
+      // lock.
       await delay(1_000);
       expect(await inShell(command)).toMatchObject({ code: 0 });
       const subject = subjects[nth];

@@ -45,7 +45,7 @@ function demoRealm(urns: Urns): RealmDefinition {
 }
 
 function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefinition {
-  // A role on a service makes that service an audience of the token. The contracts require this (section 1).
+  // A role on a service makes that service an audience of the token, as the platform requires.
   const everyService = {
     'tenant-service': ['platform-service'],
     'configuration-service': ['configured-service'],

@@ -40,7 +40,8 @@ export function createProvider(options: ProviderOptions): Provider {
   const { library, realm } = options;
   const provider = new library.Provider(options.issuer, createConfiguration(options));
   addPasswordGrant({ library, provider, realm, resource: platformResource });
-  // Keycloak's token response states the lifetime of the refresh token; the library's does not.
+  // Keycloak's token response contains the lifetime of the refresh token and the session id; the library's response
+  // does not.
   provider.use(async (ctx, next) => {
     await next();
     const refreshToken = ctx.oidc?.entities.RefreshToken;

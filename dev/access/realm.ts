@@ -63,7 +63,10 @@ export interface Realm {
   client(clientId: string): RealmClient | undefined;
   serviceAccount(clientId: string): Account | undefined;
   account(id: string): Account | undefined;
-  /** Returns the account with this email address (case-insensitive), or undefined if the password is wrong. */
+  /**
+   * Returns the account with this email address (case-insensitive); undefined if there is none, or the password is
+   * wrong.
+   */
   authenticate(email: string, password: string): Account | undefined;
 }
 

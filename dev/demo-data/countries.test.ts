@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => forms.close());
 
-/** Returns a token that is valid by the clock of the test's form service, which is ahead. */
+/** Returns a token that is valid by the clock of the test's form service, which is ahead of real time. */
 function tokenOf(roles: Record<string, string[]>): Promise<string> {
   const claims = { exp: Math.floor(forms.now().getTime() / 1000) + 600 };
   return roleToken(forms.platform.access, roles, { realm: 'demo', claims });

@@ -1,5 +1,5 @@
-// A minimal browser for the demo. It keeps cookies, follows redirects and prints each of them. It runs no scripts, and
-// refuses redirects to another origin.
+// A minimal browser for the demo. It keeps cookies, follows redirects, and prints each redirect. It runs no scripts,
+// and refuses redirects to another origin.
 import { type Conversation, type Exchange, type Reply, Surprise } from './conversation.ts';
 
 export interface DemoBrowser {

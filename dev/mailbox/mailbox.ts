@@ -22,7 +22,7 @@ export interface MailboxOptions {
   directory?: string;
   /** SMTP port; without it, any free port. */
   port?: number;
-  /** Number of messages that are kept, instead of 1000. */
+  /** Maximum number of messages that are kept; by default 1000. */
   limit?: number;
 }
 

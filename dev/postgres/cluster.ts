@@ -61,7 +61,7 @@ export async function run(
 }
 
 export async function stopServer(cluster: Cluster): Promise<void> {
-  // During a recovery, a server may ignore `fast`. After `immediate`, it recovers at its next start.
+  // A server that is recovering may ignore `fast`. After `immediate`, it recovers at its next start.
   for (const mode of ['fast', 'immediate']) {
     const flags = ['stop', `--pgdata=${cluster.data}`, `--mode=${mode}`, '--wait', '--timeout=15', '--silent'];
     const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);

@@ -11,8 +11,8 @@ export interface EmbeddedPostgres {
   /** Creates the database if it does not exist, and returns its URL. */
   ensureDatabase(name: string): Promise<string>;
   /**
-   * Resolves when Postgres has ended unexpectedly. Does not resolve after `stop`, or during a recovery from a backend's
-   * crash.
+   * Resolves when Postgres has ended unexpectedly, or does not recover from a backend's crash within 60 s. Does not
+   * resolve after `stop`.
    */
   failed: Promise<void>;
   stop(): Promise<void>;

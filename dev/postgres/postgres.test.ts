@@ -34,7 +34,7 @@ afterAll(() => rm(created, { recursive: true, force: true }));
 beforeEach(async () => {
   folder = await createFolder();
   directory = join(folder, 'postgres');
-  // Keeps the owner of the files.
+  // `-a` keeps the owner of the files.
   await promisify(execFile)('cp', ['-a', join(created, 'postgres'), directory]);
 });
 afterEach(async () => {

@@ -19,12 +19,15 @@ export interface ChildOptions {
   logFile: string;
   /** URL that responds with 200 when the child is ready. */
   readyUrl: string;
-  /** Called when the child has exited unexpectedly. It is restarted after `waitMs`. */
+  /** Called when the child has exited unexpectedly. The child is restarted after `waitMs`. */
   onDeath(reason: string, waitMs: number): void;
 }
 
 export interface SupervisedChild {
-  /** Resolves when the child is first ready. Rejects with its last log line if it exits before that, or after 60 s. */
+  /**
+   * Resolves when the child is first ready, or is stopped. Rejects with the last line of its log if it exits before
+   * that, or is not ready after 60 s.
+   */
   ready: Promise<void>;
   isReady(): Promise<boolean>;
   /** Sends SIGTERM, and SIGKILL after 10 s. */

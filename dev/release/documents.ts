@@ -1,5 +1,5 @@
-// The documents of a release: bill of materials, licences, notes and provenance. Each is generated only from files of
-// the repository, so the same commit gives the same documents.
+// The documents of a release: bill of materials, licences, notes and provenance. Each is generated only from the commit
+// and its files, so the same commit gives the same documents.
 import type { Package } from './packages.ts';
 
 export interface Release {

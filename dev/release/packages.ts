@@ -40,7 +40,7 @@ export function imagePackages(lockFile: string): Package[] {
   return unique(installed.map(([path, entry]) => toPackage(path, entry)));
 }
 
-/** Builds the pages. Its own dependencies are not in them. */
+/** The package that builds the pages. The pages do not contain its dependencies. */
 const builder = 'vite';
 
 /** Packages of the samples, which are not in the image. */

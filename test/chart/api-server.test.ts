@@ -1,6 +1,6 @@
-// A real API server accepts every rendered object of every set of values, and stores it unchanged. The test uses the
-// cluster of KUBECONFIG, and a namespace with the Pod Security level restricted. It creates no pods. The cluster needs
-// the definitions of Traefik, Gateway API and Prometheus Operator.
+// Tests that a real API server accepts every rendered object of every set of values, and stores it unchanged. The test
+// uses the cluster of KUBECONFIG, and a namespace with the Pod Security level restricted. It creates no pods. The
+// cluster needs the definitions of Traefik, Gateway API and Prometheus Operator.
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// The hook that checks the configuration before an installation or upgrade: its objects, and what it may connect to.
+// Tests the hook that checks the configuration before an installation or upgrade: its objects, and what it may connect
+// to.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { settings as reconciler } from '../../reconciler/config.ts';

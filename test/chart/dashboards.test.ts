@@ -1,4 +1,4 @@
-// The ConfigMaps with the dashboards, which the sidecar of Grafana's chart loads.
+// Tests the ConfigMaps with the dashboards, which the sidecar of Grafana's chart loads.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// The process of each container accepts its environment: every variable is known, and the values are valid together.
+// Tests that the process of each container accepts its environment: every variable is known, and the values are valid
+// together.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -68,7 +69,7 @@ test('the schema of values rejects exactly those settings in env that the chart 
   for (const file of valueSets())
     for (const { component, spec } of podTemplates(await render(helm, { files: [file] })))
       for (const { name } of spec.containers[0]?.env ?? []) {
-        // What the file itself gives.
+        // Skips variables that the values file itself sets.
         if (name in (parse(readFileSync(file, 'utf8'))[partOf[component] ?? '']?.env ?? {})) continue;
         seen[component] ??= new Set();
         seen[component].add(name);

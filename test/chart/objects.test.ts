@@ -1,4 +1,4 @@
-// What the chart renders for every set of values in charts/formgate/ci, with every installed Helm.
+// Tests what the chart renders for every set of values in charts/formgate/ci, with every installed Helm.
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chart, helms, type KubeObject, podTemplates, render, run, valueSets } from './helm.ts';

@@ -1,4 +1,5 @@
-// The PrometheusRule holds the rules of files/alerts.yaml with the values of the release, as promtool tests them.
+// The PrometheusRule contains the rules of files/alerts.yaml with the values of the release. They are the rules that
+// the tests with promtool use.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';

@@ -1,5 +1,5 @@
-// A release without pods in the cluster of KUBECONFIG: what install, upgrade, rollback and uninstall do to objects, in
-// particular to keys.
+// Tests a release without pods in the cluster of KUBECONFIG: what install, upgrade, rollback and uninstall do to
+// objects, in particular to keys.
 import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ async function succeed(program: string, args: string[]): Promise<string> {
 }
 
 describe.each(helms())('%s', (helm) => {
-  // The namespace of an earlier run may still be terminating.
+  // Each run has a new namespace, because that of an earlier run may still be terminating.
   const namespace = `formgate-release-${basename(helm)}-${randomBytes(3).toString('hex')}`;
   const kubectl = (...args: string[]) => succeed('kubectl', ['-n', namespace, ...args]);
   const release = (...args: string[]) => succeed(helm, ['-n', namespace, ...args]);

@@ -1,4 +1,4 @@
-// The effects of single values on the rendered objects, and values that the chart rejects.
+// Tests the effects of single values on the rendered objects, and which values the chart rejects.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, render, template } from './helm.ts';
@@ -103,8 +103,8 @@ function rewrite(pattern: string, replacement: string, path: string): string {
 }
 
 /**
- * Paths that the browser requests, and the paths that the token handler gets. The gateway of `npm start` rewrites them
- * alike.
+ * Pairs of a path that the browser requests, and the path that the token handler gets. The gateway of `npm start`
+ * rewrites paths in the same way.
  */
 const rewrites = [
   ['/token-handler/sessions', '/token-handler/v1/sessions'],

@@ -1,5 +1,6 @@
-// `helm upgrade` of an installation of version 0.2.0 with the values that it was installed with. This chart accepts these
-// values, keeps the objects that hold data, and changes no immutable field. Runs the chart of 0.2.0 from the history.
+// Tests `helm upgrade` of an installation of version 0.2.0 with its original values. This chart must accept these
+// values, keep the objects that hold data, and change no immutable field. The chart of 0.2.0 comes from the Git
+// history.
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

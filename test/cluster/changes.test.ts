@@ -1,4 +1,4 @@
-// Changes of a running release: rollouts, drains, upgrades, mistakes, rollbacks and uninstallation.
+// Tests changes of a running release: rollouts, drains, upgrades, mistakes, rollbacks and uninstallation.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadUntil } from './load.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
 export interface RunOptions {
-  /** Written to its standard input. */
+  /** Text for the program's standard input. */
   input?: string;
   cwd?: string;
   env?: Record<string, string>;

@@ -1,4 +1,5 @@
-// The check before an upgrade, in a cluster: an upgrade whose settings are wrong changes nothing, and a correct one passes.
+// Tests the check before an upgrade in a cluster: an upgrade with wrong settings changes nothing, and one with correct
+// settings succeeds.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createWorld, fullname, newestHelm, release, type World } from './world.ts';
 
@@ -10,7 +11,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => world?.remove());
 
-/** The specifications and settings of the release, and its pods, without the objects of the check itself. */
+/** Returns the specifications and settings of the release, and its pods, without the objects of the check itself. */
 async function running(): Promise<string> {
   const kinds = 'deployments,statefulsets,cronjobs,secrets,configmaps,networkpolicies';
   const objects = await world.kubectl(

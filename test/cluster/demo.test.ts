@@ -1,5 +1,5 @@
-// The whole product in a cluster: installed by the chart, reached through the ingress by its host name, and protected
-// by NetworkPolicies and roles.
+// Tests the whole product in a cluster: installed by the chart, reached through the ingress by its host name, and
+// protected by NetworkPolicies and roles.
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';

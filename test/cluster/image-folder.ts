@@ -21,7 +21,7 @@ export interface ImageFolder {
   config: ImageConfig;
   /** Runs a command of the image until it ends. */
   command(args: string[], env?: Record<string, string>): Promise<Outcome>;
-  /** Returns the milliseconds that a Node process takes for a fixed piece of work, of the kinds that a start consists of. */
+  /** Returns the milliseconds that a Node process takes for a fixed piece of work that resembles a start. */
   timeOfWork(): Promise<number>;
   /** Starts a service, returns the milliseconds until it is ready, and ends it. */
   timeToReady(command: string, env: Record<string, string>): Promise<number>;
@@ -68,7 +68,7 @@ export async function openImage(image: string): Promise<ImageFolder> {
   };
 }
 
-/** Runs in a process of the image. */
+/** The work of `timeOfWork`. A process of the image runs the text of this function. */
 function work(): void {
   const items = Array.from({ length: 3_000 }, (_, n) => ({ n, name: `name ${n}`, list: [n, n + 1] }));
   const text = JSON.stringify(items);

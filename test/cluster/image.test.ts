@@ -1,4 +1,5 @@
-// The content of the image. Each of its commands runs without a shell, as an unprivileged user, and writes no file.
+// Tests the content of the image. Each of its commands runs without a shell, as an unprivileged user, and writes no
+// file.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -122,7 +123,7 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    // The services have one folder. Limited workers have another, because they run with other V8 flags.
+    // The services share one folder. Limited workers have another, because they run with other V8 flags.
     const folders = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
     const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);

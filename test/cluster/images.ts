@@ -106,8 +106,8 @@ function findPackage(name: string, from: string): string | undefined {
 }
 
 /**
- * Loads the images into the cluster: with `IMAGE_LOADER NAME` if that is set, with the lab's script, or into kind. Throws if
- * none of these is available.
+ * Loads the images into the cluster with the command `loader NAME` or, without a loader, into kind. Throws if there is
+ * no loader and the cluster is not a kind cluster.
  */
 export async function loadImages(images: Images, loader: string | undefined): Promise<void> {
   for (const name of new Set(Object.values(images))) {

@@ -1,4 +1,4 @@
-// How tests reach the cluster's ingress: by host names that are not in the DNS, at the address of INGRESS_URL. If the
+// Lets tests reach the cluster's ingress by host names that are not in the DNS, at the address of INGRESS_URL. If the
 // ingress is on this machine, tests can choose their client address.
 import { lookup as systemLookup } from 'node:dns';
 import { type AddressInfo, connect, createServer, type LookupFunction } from 'node:net';
@@ -17,7 +17,7 @@ export function ingressOrigin(host: string): string {
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`;
 }
 
-/** Where connections to the ingress go. */
+/** Returns the address to which connections to the ingress go. */
 export function ingressAddress(): { hostname: string; port: string } {
   const { hostname, port, protocol } = ingressUrl();
   return { hostname, port: port || (protocol === 'https:' ? '443' : '80') };
@@ -45,15 +45,18 @@ export interface Passage {
 }
 
 /**
- * Makes the ingress reachable for pods, which cannot use one that listens on loopback: at POD_INGRESS_URL, or at an
- * additional port on the address of the node, if the node is this machine.
+ * Makes the ingress reachable for pods, which cannot reach a server that listens on loopback. Pods use POD_INGRESS_URL
+ * or, without it, an additional port on the address of the node, which must be this machine.
  */
 export async function openPassage(nodeAddress: string): Promise<Passage> {
   if (process.env.POD_INGRESS_URL) return { url: process.env.POD_INGRESS_URL, close: async () => undefined };
   return passTo(ingressUrl(), nodeAddress);
 }
 
-/** Passes connections to a free port on the node's address on to a server of this machine. The URL's path is kept. */
+/**
+ * Listens on a free port of the node's address, and forwards connections to a server of this machine. The returned URL
+ * has the path of `target`.
+ */
 export async function passTo(target: URL, nodeAddress: string): Promise<Passage> {
   const server = createServer((socket) => {
     const inner = connect(Number(target.port || 80), target.hostname);

@@ -24,7 +24,7 @@ async function load({ url, host, headers = {}, seconds }: LoadOptions): Promise<
   return parseResult(await run('wrk', args, { timeout: (seconds + 60) * 1_000 }));
 }
 
-/** Generates load in periods of ten seconds until the signal, and returns the sum of their results. */
+/** Generates load in periods of ten seconds until `isOver` returns true. Returns the sum of the periods' results. */
 export async function loadUntil(isOver: () => boolean, options: Omit<LoadOptions, 'seconds'>): Promise<LoadResult> {
   const sum: LoadResult = { requests: 0, refused: 0, broken: 0 };
   do {

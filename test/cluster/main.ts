@@ -1,7 +1,7 @@
-// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in
-// LAB, which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of
-// test/chart and test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest. The
-// trial needs a Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other
+// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts
+// in LAB, which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of
+// test/chart and test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest.
+// The trial needs a Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other
 // clusters:
 //   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
 //   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
@@ -65,7 +65,10 @@ async function testOn(cluster: Cluster, images: Images, starting: Promise<FoundK
   }
 }
 
-/** Starts while the images are built. Only the trial needs it, so a failure does not stop the other suites. */
+/**
+ * Finds or starts a Keycloak while the images are built. Only the trial needs it, so a failure does not stop the other
+ * suites.
+ */
 async function startKeycloak(): Promise<FoundKeycloak | undefined> {
   const named = process.argv.slice(2).filter((argument) => argument.endsWith('.ts'));
   if (named.length > 0 && !named.some((file) => file.includes('trial'))) return undefined;

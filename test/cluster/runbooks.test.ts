@@ -1,5 +1,6 @@
-// The commands of the runbooks, run as they are written there: the diagnosis of an incident shows its cause, the fix ends
-// it, and the verification shows that. The incidents of other alerts are in test/incidents, where faults are easier to cause.
+// Runs the commands of the runbooks as they are written there: the diagnosis of an incident shows its cause, the fix
+// ends it, and the verification confirms this. The incidents of other alerts are in test/incidents, where faults are
+// easier to cause.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commandsOf, preludeOf, readRunbook, runbookNames, type Section } from '../monitoring/runbook-blocks.ts';
@@ -22,7 +23,7 @@ afterAll(async () => {
   await storage?.remove();
 }, 300_000);
 
-/** Runs the commands of a section in a shell of their own. */
+/** Runs the commands of a section in a new shell. */
 function follow(runbook: string, section: Section): Promise<Outcome> {
   const text = readRunbook(`${runbook}.md`);
   return runCommands(preludeOf(text, { namespace, release }) + commandsOf(text, section));

@@ -1,5 +1,5 @@
-// The volumes of the bundled stores in the tests: those of the cluster's default storage class, or folders of this
-// machine, if the cluster has no such class and this machine is its only node.
+// Provides the volumes of the bundled stores in the tests: those of the cluster's default storage class, or folders of
+// this machine, if the cluster has no such class and this machine is its only node.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// The trial of docs/operations.md from nothing: its commands run as they are written there, on a cluster and with a real
-// Keycloak. The values are those of the example, with the host names replaced, without TLS, and with the images of the tests.
+// Runs the commands of the trial of docs/operations.md as they are written there, on an empty namespace and with a real
+// Keycloak. The values are those of the example, with the host names replaced, without TLS, and with the images of the
+// tests.
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +22,7 @@ const ownLabel = 'formgate.dev/created-by=test-cluster';
 const host = 'trial.formgate.test';
 const site = ingressOrigin(host);
 
-/** Released in the opposite order. */
+/** Functions that release what the test has opened. They are called in the reverse order. */
 const opened: (() => unknown)[] = [];
 let folder: string;
 let mailbox: TestMailbox;
@@ -54,7 +55,9 @@ afterAll(async () => {
   for (const close of opened.reverse()) await close();
 }, 300_000);
 
-/** Removes the release and the namespace that an earlier test has created. Throws if the namespace is somebody else's. */
+/**
+ * Removes the release and the namespace that an earlier test has created. Throws if no test has created the namespace.
+ */
 async function removeTrial(): Promise<void> {
   const { code, stdout } = await attempt('kubectl', ['get', 'namespace', namespace, '--show-labels', '--no-headers']);
   if (code !== 0) return;
@@ -63,7 +66,7 @@ async function removeTrial(): Promise<void> {
   await run('kubectl', ['delete', 'namespace', namespace, '--timeout=180s']);
 }
 
-/** A folder that looks like the repository to the commands, with the edited values. */
+/** Creates a folder that looks like the repository to the commands, and contains the edited values. */
 function prepareFolder(): string {
   const made = mkdtempSync(join(tmpdir(), 'formgate-trial-'));
   for (const name of ['package.json', 'node_modules', 'src']) symlinkSync(join(project, name), join(made, name));
@@ -76,7 +79,7 @@ function prepareFolder(): string {
   return made;
 }
 
-/** What the page tells its reader to replace, and what this cluster needs. */
+/** Replaces the values that the page tells its reader to replace, and those that this cluster requires. */
 function editValues(text: string): object {
   const replaced = text
     .replaceAll('https://formgate.example.org', site)

@@ -1,5 +1,5 @@
-// A namespace with everything that a trial installation needs: identity provider, mailbox, the release, and the demo
-// data. Each suite creates its own namespace and removes it at the end.
+// Creates a namespace with everything that a trial installation needs: identity provider, mailbox, the release, and the
+// demo data. Each suite creates its own namespace and removes it at the end.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,8 +39,8 @@ export interface World {
 }
 
 /**
- * Creates a namespace in which identity provider and mailbox are ready, and no release is installed. `program` is the
- * Helm to use.
+ * Creates a namespace in which the identity provider and the mailbox are ready, and no release is installed. `program`
+ * is the command of Helm.
  */
 export async function createWorld(namespace: string, program = 'helm'): Promise<World> {
   const host = `${namespace}.formgate.test`;
@@ -49,7 +49,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
   const kubectl = (...args: string[]) => run('kubectl', ['-n', namespace, ...args]);
   const helm = (...args: string[]) => run(program, ['-n', namespace, ...args], { timeout: 900_000 });
   const remove = async (...flags: string[]) => {
-    // Removes what is outside the namespace. The pods end with the namespace.
+    // Uninstalling also removes the release's objects outside the namespace. Deleting the namespace ends the pods.
     await attempt(program, ['-n', namespace, 'uninstall', release]);
     await attempt('kubectl', ['delete', 'namespace', namespace, '--ignore-not-found', ...flags]);
   };
@@ -70,7 +70,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
       await installRelease(program, namespace, files, flags);
     },
     token: (clientId) => requestToken(url, clientId),
-    // The next suite has another namespace, and need not wait for the end of this one.
+    // The next suite uses another namespace, so it need not wait until this one is removed.
     async remove() {
       for (const line of (await readPodLogs(world)).split('\n')) noticeOutput(line);
       await remove('--wait=false');

@@ -223,7 +223,7 @@ function generate(form: RuleForm, schema: z.ZodObject): Case {
   }
   const { lower, upper, mayEqual } = form;
   const { text, value: usual } = defaultOf(schema, upper);
-  // The lower setting may have a smaller maximum.
+  // Half of the default, because the maximum of the lower setting may be smaller than that default.
   const value = usual / 2;
   const write = (number: number) => (text.startsWith('P') ? `PT${number / 1_000}S` : String(number));
   const step = text.startsWith('P') ? 1_000 : 1;

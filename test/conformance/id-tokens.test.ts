@@ -15,7 +15,7 @@ beforeEach(() => {
   browser = createSiteBrowser();
 });
 
-/** Returns how many failures of the identity provider were counted: of one kind, or of all. */
+/** Returns the counted failures of the identity provider, of one kind or of all kinds. */
 async function failures(kind?: string): Promise<number> {
   const text = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
   const counts = text.matchAll(

@@ -11,7 +11,7 @@ export interface ScriptedProvider {
   /** `http://127.0.0.1:<port>/auth` */
   url: string;
   addRealm(name: string): Promise<ScriptedRealm>;
-  /** Returns the same resource of this provider for a URL of the issuer's origin. */
+  /** Returns the URL with its origin replaced by that of this provider. */
   own(url: URL): URL;
   close(): Promise<void>;
 }
@@ -30,11 +30,11 @@ interface Answer {
   location?: string;
 }
 
-/** `publicUrl` is the address of the real provider, which the issuers of the scripted realms have too. */
+/** `publicUrl` is the address of the real provider. The issuers of the scripted realms begin with it. */
 export async function startScriptedProvider(publicUrl: string): Promise<ScriptedProvider> {
   const realms = new Map<string, ScriptedRealm>();
   const origin = new URL(publicUrl).origin;
-  // Generating a key takes longer than everything else that a module does.
+  // All realms begin with the same key, because generating a key takes longer than everything else that a module does.
   const key = await makeKey('RS256');
   const listening = await listen((request, response) => {
     handle(request, response).catch(() => response.destroy());

@@ -1,5 +1,5 @@
-// A realm of the scripted OpenID provider. By itself it behaves correctly; a script makes it misbehave as one module of
-// the conformance suite does. It records which rules a relying party breaks.
+// A realm of the scripted OpenID provider. Without a script, the realm behaves correctly. A script makes it misbehave
+// as one module of the conformance suite does. It records which rules a relying party breaks.
 import { createHash, randomUUID } from 'node:crypto';
 import {
   exportJWK,
@@ -86,7 +86,7 @@ export class ScriptedRealm {
     this.published = await Promise.all(keys.map(async (key) => ({ ...(await publicJwk(key)), ...members })));
   }
 
-  /** Replaces the key by a new one. */
+  /** Replaces the key with a new one. */
   async rotate(): Promise<void> {
     this.key = await makeKey('RS256');
     await this.publish([this.key]);

@@ -43,7 +43,10 @@ afterAll(async () => {
   await forms.close();
 });
 
-/** Starts a second form service on the same database: for `forms`, whose clock is ahead, tokens of people have expired. */
+/**
+ * Starts a second form service on the same database, with the real time. `forms` has a clock that is ahead, so it would
+ * reject people's tokens as expired.
+ */
 async function startFormsInRealTime(): Promise<RunningService> {
   const { access, directoryUrl } = forms.platform;
   const env = {

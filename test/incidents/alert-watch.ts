@@ -14,8 +14,8 @@ export interface ActiveAlert {
 export interface AlertWatch {
   active(): Promise<ActiveAlert[]>;
   /**
-   * Waits until the alert is in one of the states, or, if there are none, until it is inactive. Returns how many seconds
-   * this took. Throws after `seconds`.
+   * Waits until the alert is in one of `states` or, if the list is empty, until it is inactive. Returns the seconds
+   * that this took. Throws after `seconds`.
    */
   wait(alert: { alert: string; severity: string }, states: string[], seconds: number): Promise<number>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-// The faults of the scripted incidents. Each begins when it is called, and returns its fix.
+// The faults of the scripted incidents. Each function causes a fault, and returns a function that fixes it.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -135,7 +135,7 @@ export async function overwriteRegistration(world: World): Promise<() => Promise
   return async () => undefined;
 }
 
-/** The form service starts while the configuration service is down. */
+/** Restarts the form service while it cannot reach the platform. */
 export async function startWithoutPlatform(world: World): Promise<() => Promise<void>> {
   await world.stop('forms');
   await world.gates.platform.shut();
@@ -143,7 +143,7 @@ export async function startWithoutPlatform(world: World): Promise<() => Promise<
   return () => world.gates.platform.open();
 }
 
-/** Makes a draft due, and lets a trigger of the database refuse changes of this draft. */
+/** Makes a draft due, and refuses changes of this draft by a trigger in the database. */
 export async function poisonDraft(world: World, routine: Routine): Promise<() => Promise<void>> {
   const pool = new pg.Pool({ connectionString: world.databaseUrls.forms, max: 1 });
   const { rows } = await pool.query<{ id: string }>(

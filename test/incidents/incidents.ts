@@ -1,4 +1,4 @@
-// Scripted incidents. Each begins one fault in the running product, and says which alert it must raise.
+// Scripted incidents. Each causes one fault in the running product, and names the alert that must fire.
 import { join } from 'node:path';
 import {
   ageKey,

@@ -1,10 +1,11 @@
-// Traffic of people: forms, codes, sign-ins and proxied requests, at a constant rate whether or not they succeed.
+// Sends requests as people do: forms, codes, sign-ins and proxied requests. The rate is constant, whether or not the
+// requests succeed.
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
 import { accessTokenLifetime, type World } from './world.ts';
 
 const client = '/token-handler/clients/demo-console';
 const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
-/** Most requests in flight. When a fault holds back this many, no further requests are sent. */
+/** Maximum number of requests in flight. When a fault holds back this many, no further requests are sent. */
 const mostInFlight = 60;
 
 /** Number of older sessions. Each is used every 20 s, which is longer than half of the lifetime of its token. */

@@ -1,5 +1,5 @@
-// The product for incidents: the processes of `npm start`, with a gate before each dependency, so that a fault is the
-// same as in production: nothing listens, or nothing responds.
+// Runs the product for incidents: the processes of `npm start`, with a gate before each dependency. A gate causes the
+// same faults as in production: nothing listens, or nothing responds.
 import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

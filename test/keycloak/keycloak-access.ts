@@ -1,5 +1,5 @@
-// A test's identity provider on a real Keycloak, with the same realms, people, clients and roles as the embedded one.
-// It creates them through the admin API, and changes no realm that tests have not created.
+// Provides a test's identity provider on a real Keycloak, with the same realms, people, clients and roles as the
+// embedded one. It creates all of them through the admin API, and changes only realms that tests have created.
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { exportJWK, SignJWT } from 'jose';
 import { defaultRealms } from '../../dev/access/default-realms.ts';

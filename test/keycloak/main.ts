@@ -8,7 +8,10 @@ import { variables } from './keycloak-of-run.ts';
 
 const project = join(import.meta.dirname, '../..');
 
-/** Sign-in, registration and update, refresh, logout and back-channel logout, a client's whole life, the setup, and the trial. */
+/**
+ * The suites of sign-in, registration and update, refresh, logout and back-channel logout, a client's whole life, the
+ * setup, and the trial.
+ */
 const suites = [
   'src/token-handler/sign-in/sign-in-flow.test.ts',
   'src/token-handler/sign-in/lost-client.test.ts',
@@ -40,7 +43,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Runs one file after the other, because each recreates its realms. Returns the exit code. */
+/** Runs the files one after another, because each recreates its realms. Returns the exit code. */
 function runTests({ url, username, password }: KeycloakServer): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
   const flags = ['--no-file-parallelism', '--testTimeout=60000', '--hookTimeout=120000'];

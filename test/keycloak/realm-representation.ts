@@ -28,7 +28,7 @@ export function realmRepresentation(definition: RealmDefinition): object {
     },
     clients: [
       ...clients.map((client) => clientRepresentation(client, definition.audiences)),
-      // Clients that represent services. Other clients have roles there, and no one signs in to these clients.
+      // Clients that represent services. Accounts have roles on these clients, and no one signs in to them.
       ...roleHolders.map((clientId) => ({ clientId, standardFlowEnabled: false, fullScopeAllowed: false })),
     ],
     users: [...users.map(userRepresentation), ...clients.flatMap(serviceAccount)],

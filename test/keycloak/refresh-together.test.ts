@@ -1,6 +1,7 @@
-// 200 sessions of one person whose access tokens expire together, and a gateway that responds with 504 to some refreshes
-// after it has forwarded them. The realm revokes used refresh tokens, and a second use ends sessions of the same
-// sign-in. `npm run test:keycloak` uses a real Keycloak; `npm test` the embedded identity provider and fewer sessions.
+// Tests the refreshes of 200 sessions of one person whose access tokens expire together. A gateway responds to some of
+// them with 504 after it has forwarded them. The realm revokes used refresh tokens, and a second use ends the sessions
+// of the same sign-in. `npm run test:keycloak` uses a real Keycloak; `npm test` the embedded identity provider and
+// fewer sessions.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
@@ -11,7 +12,7 @@ import { createAdminApi } from './admin-api.ts';
 import { keycloakOfRun } from './keycloak-of-run.ts';
 
 const keycloak = keycloakOfRun();
-/** Sign-ins at the identity provider, and sessions of each. */
+/** Number of sign-ins at the identity provider, and of sessions for each sign-in. */
 const [signIns, sessionsOfEach] = keycloak ? [10, 20] : [3, 8];
 /** One in this many refreshes gets 504. */
 const failing = 10;
@@ -53,7 +54,7 @@ async function openSessionsOfSignIn(): Promise<SiteBrowser[]> {
   const { browser } = await world.signIn();
   const browsers = [browser];
   while (browsers.length < sessionsOfEach) {
-    // Keeps the sign-in at the identity provider, and opens another session here.
+    // The copy is still signed in at the identity provider, and opens another session at the token handler.
     const other = browser.copy();
     other.setCookie(world.site, cookieName, undefined);
     browsers.push((await world.signIn(other)).browser);

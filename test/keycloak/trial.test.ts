@@ -1,4 +1,4 @@
-// The steps of the trial in docs/operations.md, run as they are written there, with a real Keycloak. Processes of this
+// Runs the steps of the trial in docs/operations.md as they are written there, with a real Keycloak. Processes of this
 // machine stand in for the cluster: kubectl only keeps the Secret, and the last step runs the script of `helm test`.
 // test/cluster/trial.test.ts runs the same steps on a cluster.
 import { execFile } from 'node:child_process';
@@ -33,7 +33,7 @@ const root = join(import.meta.dirname, '../..');
 const values = parse(readFileSync(join(root, 'charts/formgate/examples/trial.yaml'), 'utf8'));
 const keycloak = keycloakOfRun() as KeycloakServer;
 
-/** Released in the opposite order. */
+/** Functions that release what the test has opened. They are called in the reverse order. */
 const opened: (() => unknown)[] = [];
 let folder: string;
 beforeAll(async () => {

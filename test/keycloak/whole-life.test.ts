@@ -1,5 +1,5 @@
-// The life of a client and its sessions, end to end. `npm test` uses the embedded identity provider, and
-// `npm run test:keycloak` a real Keycloak.
+// Tests the whole life of a client and its sessions. `npm test` uses the embedded identity provider, and `npm run
+// test:keycloak` a real Keycloak.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { findFreePort } from '../../dev/listen.ts';

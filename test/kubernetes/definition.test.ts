@@ -1,4 +1,4 @@
-// The CustomResourceDefinition of CoreClients on a real API server: what it accepts, what it rejects with which
+// Tests the CustomResourceDefinition of CoreClients on a real API server: what it accepts, what it rejects with which
 // message, and its defaults.
 import { ApiException, ApiextensionsV1Api } from '@kubernetes/client-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

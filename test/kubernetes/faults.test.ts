@@ -1,5 +1,5 @@
-// A sync while the API server or the configuration service fails: it reports one clear line, changes nothing on the
-// basis of data that it could not read, and still maintains builder-preview.
+// Tests a sync while the API server or the configuration service fails: it reports one clear line, changes nothing on
+// the basis of data that it could not read, and still maintains builder-preview.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiCall, ApiFault } from './api-proxy.ts';
 import { reconcilerRules } from './chart-parts.ts';
@@ -288,7 +288,8 @@ describe('an account that lacks a verb', () => {
     await world.sync();
     await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
     try {
-      // The authorizer needs a moment to read the Role. These changes make each attempt write a status and report a repair.
+      // The authorizer needs a moment to read the Role. These changes make each attempt write a status and report a
+      // repair.
       await expect
         .poll(async () => {
           await world.lab.patch('a', { spec: { description: String(Math.random()) } });

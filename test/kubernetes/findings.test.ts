@@ -1,5 +1,5 @@
-// What the status of a CoreClient says about tenants and targets, and the Event of the pruning guard, with a real API
-// server and a real configuration service.
+// Tests what the status of a CoreClient says about tenants and targets, and the Event of the pruning guard, with a real
+// API server and a real configuration service.
 import { EventsV1Api } from '@kubernetes/client-node';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Condition } from '../../reconciler/core-clients/resource.ts';

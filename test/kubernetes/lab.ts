@@ -1,5 +1,5 @@
-// A new namespace in the cluster of the run, with the CustomResourceDefinition of CoreClients and an account with the
-// chart's Role, behind a proxy that can break calls. Rejects a cluster that already contains other CoreClients.
+// Creates a namespace in the cluster of the run, with the CustomResourceDefinition of CoreClients and an account with
+// the chart's Role, behind a proxy that can break calls. Rejects a cluster that already contains other CoreClients.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -119,7 +119,7 @@ function createActions(admin: KubeConfig, namespace: string) {
       const { metadata }: CoreClientObject = await objects.getNamespacedCustomObject({ ...place, name });
       const fieldSelector = `regarding.uid=${metadata.uid}`;
       const { items } = await events.listNamespacedEvent({ namespace, fieldSelector });
-      // The library leaves this time as text.
+      // The library does not parse this time.
       const time = (item: (typeof items)[number]) => String(item.eventTime);
       return items.sort((a, b) => (time(a) < time(b) ? -1 : 1)).map(({ type, reason }) => `${type} ${reason}`);
     },
@@ -139,7 +139,7 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
       const isEstablished = status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True');
       if (isEstablished && !metadata?.deletionTimestamp) return await waitForResources(admin);
     } catch (error) {
-      // An earlier definition is still being removed.
+      // With these statuses, an earlier definition is still being removed.
       if (!(error instanceof ApiException && [404, 409].includes(error.code))) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 100));

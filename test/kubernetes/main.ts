@@ -60,7 +60,7 @@ async function isRunning(kubeconfig: string): Promise<boolean> {
   }
 }
 
-/** Runs one file after the other, because they share the definition of CoreClients, and one test removes it. */
+/** Runs the files one after another, because they share the definition of CoreClients, and one test removes it. */
 function runTests(kubeconfig: string): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
   const flags = ['--no-file-parallelism', '--testTimeout=120000', '--hookTimeout=120000'];

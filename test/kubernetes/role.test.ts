@@ -1,4 +1,4 @@
-// The chart's Role, checked by a real authorizer: it allows the reconciler exactly what a sync needs.
+// Tests with a real authorizer that the chart's Role allows the reconciler exactly what a sync needs.
 import { AuthorizationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Lab, startLab } from './lab.ts';

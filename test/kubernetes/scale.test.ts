@@ -1,4 +1,4 @@
-// The cost of a sync with a thousand CoreClients, of which none or one has changed.
+// Measures the cost of a sync with a thousand CoreClients, of which none or one has changed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SyncWorld, startSyncWorld } from './sync-world.ts';
 

@@ -1,5 +1,5 @@
-// Everything that a sync of core clients needs: a namespace in a real cluster, and a platform with the configuration
-// definitions of the token handler.
+// Prepares everything that a sync of core clients needs: a namespace in a real cluster, and a platform with the
+// configuration definitions of the token handler.
 import { findCluster } from '../../reconciler/core-clients/cluster.ts';
 import { recordName } from '../../reconciler/core-clients/document.ts';
 import { type ClientsOutcome, createClientSync } from '../../reconciler/core-clients/sync.ts';
@@ -87,7 +87,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     log: captureLog().log,
     env: {
       DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2`,
-      // The services of the examples. No test calls them.
+      // The services that the examples name. No test calls them.
       ...Object.fromEntries(knownUpstreams.map((name) => [name, 'http://upstream.example.org'])),
     },
   });

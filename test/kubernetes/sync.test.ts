@@ -1,4 +1,4 @@
-// The sync of CoreClients with a real API server and a real configuration service.
+// Tests the sync of CoreClients with a real API server and a real configuration service.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hashEntry } from '../../reconciler/core-clients/core-client.ts';
 import type { Condition } from '../../reconciler/core-clients/resource.ts';
@@ -434,7 +434,7 @@ describe('a core client without a CoreClient', () => {
   });
 });
 
-/** A second namespace in the same cluster. */
+/** Creates a second namespace in the same cluster. */
 async function startElsewhere() {
   const { CoreV1Api } = await import('@kubernetes/client-node');
   const core = world.lab.admin.makeApiClient(CoreV1Api);

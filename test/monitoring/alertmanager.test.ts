@@ -1,4 +1,4 @@
-// amtool accepts the example configuration of Alertmanager, and routes each severity to its receiver.
+// Tests that amtool accepts the example configuration of Alertmanager, and routes each severity to its receiver.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

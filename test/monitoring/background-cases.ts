@@ -1,5 +1,5 @@
-// Situations for the alerts about stores, the outbox, the reconciler and the quarantine: incidents, the normal case and near
-// misses.
+// Situations for the alerts about stores, the outbox, the reconciler and the quarantine: incidents, the normal case and
+// near misses.
 import { type AlertCase, critical, day, gauge, handler, plainGauge, series, warning } from './series.ts';
 
 const down: AlertCase[] = [

@@ -1,4 +1,4 @@
-// Ties the catalogue of metrics to the code, to its page, and to every text that names a metric.
+// Checks that the catalogue of metrics agrees with the code, with its page, and with every text that names a metric.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -34,7 +34,8 @@ it('names follow the conventions of Prometheus', () => {
     expect(name.endsWith('_total'), name).toBe(type === 'counter');
     expect(name, name).not.toMatch(/(milliseconds|minutes|hours|kilobytes|percent)/);
     expect(help, name).toMatch(/^[A-Z0-9][^"\n]*[^.]$/);
-    // The Prometheus Operator sets these labels of every series.
+    // The Prometheus Operator sets the first six of these labels on every series. Histograms and summaries use `le` and
+    // `quantile`.
     const taken = ['namespace', 'pod', 'job', 'instance', 'container', 'endpoint', 'le', 'quantile'];
     expect(
       labels.filter((label) => taken.includes(label)),
@@ -65,7 +66,7 @@ it('every metric that documents, the chart, its rules or tests name exists', () 
   const known = new Set([...catalogue.flatMap(seriesOf), ...rules().flatMap(({ record }) => record ?? [])]);
   // OpenMetrics names a counter without _total in its TYPE.
   for (const { name } of catalogue) known.add(name.replace(/_total$/, ''));
-  // The cookie of sessions, and a name that a test expects to be reported.
+  // Not metrics: the cookie of sessions, and a name that a test expects to be reported.
   for (const name of ['formgate_session', 'formgate_typo_total']) known.add(name);
   // A command may search for all metrics with a prefix.
   const isKnown = (name: string) => known.has(name) || [...known].some((one) => one.startsWith(`${name}_`));

@@ -1,5 +1,5 @@
-// Checks the JSON of every dashboard with Grafana's types: a member that Grafana does not know, a missing one, or a value
-// that is none of those allowed is an error of the TypeScript compiler.
+// Checks the JSON of every dashboard against Grafana's types. The TypeScript compiler reports a member that Grafana
+// does not know, a missing member, and a value that is not allowed.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { dashboardFolder, dashboardNames } from './dashboard-files.ts';
 
 const root = join(import.meta.dirname, '../..');
-/** Packages resolve from here. */
+/** Inside the project, so that the compiled files can import its packages. */
 const cache = join(root, 'node_modules/.cache');
 const options = ['--noEmit', '--strict', '--skipLibCheck', '--allowImportingTsExtensions', '--module', 'nodenext'];
 

@@ -1,5 +1,6 @@
 // The JSON of a dashboard as Grafana's types describe it. Grafana generates the types of its Foundation SDK from the
-// schemas of the server and of each panel. There, a panel may have any options; here, it has those of its type.
+// schemas of the server and of each panel. In the SDK's types, a panel may have any options. Here, it has only the
+// options of its type.
 import type * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
 import type * as prometheus from '@grafana/grafana-foundation-sdk/prometheus';
 import type * as stat from '@grafana/grafana-foundation-sdk/stat';

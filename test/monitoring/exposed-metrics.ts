@@ -5,7 +5,7 @@ import type { CatalogueEntry } from '../../dev/monitoring/catalogue.ts';
 export interface ExposedMetric {
   type: string;
   help: string;
-  /** Label sets of its samples, as written, with `le` left out. */
+  /** The names of the labels of each sample, in the written order, without `le`. */
   labelSets: string[][];
 }
 

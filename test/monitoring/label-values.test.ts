@@ -25,7 +25,10 @@ interface Selected {
 /** The metric without the suffix of a histogram's series. */
 const metricOf = (series: string) => series.replace(/_(?:bucket|sum|count)$/, '');
 
-/** Every matcher of a query. A value may contain braces only in `$__` variables, which no query of ours has. */
+/**
+ * Returns the label matchers of the queries in a text. Runbooks that search with `grep` have `.*` instead of an opening
+ * brace.
+ */
 function matchersOf(text: string): Selected[] {
   return [...text.matchAll(/([a-zA-Z_:][\w:]*)(?:\{|\.\*)((?:[^{}"]|"[^"]*")*)/g)].flatMap(
     ([, series = '', inside = '']) =>

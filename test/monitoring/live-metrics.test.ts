@@ -1,4 +1,5 @@
-// Starts everything as `npm start` does, sends real requests, and compares what each process exports with the catalogue.
+// Starts everything as `npm start` does, sends real requests, and compares what each process exports with the
+// catalogue.
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

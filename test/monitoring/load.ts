@@ -1,5 +1,5 @@
-// A short load of real requests against `npm start`, which touches everything that the dashboards show: forms, codes,
-// sign-ins, proxied requests, and refused and failing ones of each kind.
+// Sends a short load of real requests to `npm start`. It produces everything that the dashboards show: forms, codes,
+// sign-ins, proxied requests, and refused and failing requests of each kind.
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runConsoleDemo } from '../../dev/demo/console-steps.ts';
@@ -11,7 +11,7 @@ const client = '/token-handler/clients/demo-console';
 const demoTenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 const formService = '/token-handler/targets/form-service/form/v1';
 
-/** Runs the demo, which checks each response, and the requests that are refused. */
+/** Runs the demo, which checks each response, and then sends the requests that are refused. */
 export async function runLoad(publicUrl: string): Promise<void> {
   const talk = createConversation(publicUrl, () => undefined);
   await runDemo(talk, () => undefined);
@@ -66,7 +66,7 @@ async function proxiedRequests(publicUrl: string): Promise<void> {
   await browser.follow(await browser.submit(form, { username: 'admin@example.com', password: 'admin' }));
   const get = (path: string) => browser.request(`${publicUrl}${path}`);
   for (let count = 0; count < 20; count += 1) await get(`${formService}/forms?top=1`);
-  // Not found at the target, a path that is rejected, and a target that the client does not have.
+  // A form that does not exist, a path that is rejected, and a target that the client does not have.
   await get(`${formService}/forms/00000000-0000-7000-8000-000000000000`);
   await get(`${formService}/forms%2f..%2f`);
   await get('/token-handler/targets/other-service/');

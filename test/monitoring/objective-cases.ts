@@ -53,7 +53,7 @@ const indicators: Indicator[] = [
   {
     alert: 'FormgateTargetsLatency',
     sli: 'targets-latency',
-    // Prometheus 3 writes the bucket like this.
+    // Prometheus 3 writes the label `le` with a decimal point.
     series: durations('formgate_upstream_duration_seconds', '1.0', {}),
   },
 ];
@@ -71,7 +71,8 @@ function casesOf(indicator: Indicator): AlertCase[] {
   const { alert, sli } = indicator;
   const critical = { severity: 'critical', sli };
   const warning = { severity: 'warning', sli };
-  // With a history of minutes, the long windows of the warning hold nothing but the incident.
+  // Counts only critical alerts. The history of these cases is so short that the long windows of the warning would
+  // contain nothing but the incident.
   const one = (when: string, traffic: Traffic, at: number, firing: Record<string, string>[]): AlertCase => ({
     ...{ alert, when, at, firing, severity: 'critical' },
     series: indicator.series(traffic),

@@ -96,7 +96,10 @@ async function reconcile(): Promise<void> {
   await promisify(execFile)(process.execPath, [...args, '--accept-quarantine']);
 }
 
-/** Waits until each target has more than three samples from after the call, so that the rules were evaluated with them. */
+/**
+ * Waits until each target has more than three samples from after this call, so that the rules have been evaluated with
+ * new samples.
+ */
 async function untilScraped(): Promise<void> {
   const from = Date.now();
   for (const deadline = from + 60_000; Date.now() < deadline; await delay(250)) {
@@ -140,7 +143,7 @@ describe('the rules of the chart', () => {
     const isSignal = (name: string) => name.startsWith('formgate:sli_burning:');
     for (const name of recorded) {
       const samples = await prometheus.query(name);
-      // This series exists only while an objective burns its budget, which does not happen here.
+      // These series exist only while an error budget burns too fast, which does not happen here.
       if (!isSignal(name))
         expect(
           samples.flatMap(({ values }) => values),
@@ -156,7 +159,7 @@ it('every panel that may be empty exists', () => {
 });
 
 describe.each(dashboardFiles().map((file) => [file.title, file]))('%s', (_title, dashboard) => {
-  /** Replaces Grafana's variables by what a reader would have chosen. */
+  /** Replaces Grafana's variables with values that a reader would choose. */
   async function chosen(expr: string): Promise<string> {
     const variables: Record<string, string> = { ...project, __rate_interval: '30s', __range: `${shown}s`, pod: '.*' };
     const [jobs] = variableQueriesOf(dashboard).filter(({ name }) => name === 'job');

@@ -1,5 +1,5 @@
-// Bounds the series of a pod with default settings: 200 targets, many tenants with ten paths each (SERIES_TENANTS), and
-// every route with every method.
+// Tests the upper limit of the number of series of a pod with default settings: 200 targets, many tenants with ten
+// paths each (SERIES_TENANTS), and every route with every method.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
@@ -29,7 +29,7 @@ async function repeat(count: number, work: (index: number) => Promise<unknown>):
   await Promise.all(Array.from({ length: 32 }, run));
 }
 
-/** Adds tenants with realms and names of their own. Returns their ids. */
+/** Adds tenants, each with a different realm and name. Returns their ids. */
 async function addTenants(databaseUrl: string): Promise<string[]> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
   const { rows } = await pool.query<{ id: string }>(
@@ -41,7 +41,7 @@ async function addTenants(databaseUrl: string): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Sends every method to every route, with an id of its own. */
+/** Sends every method to every route. Each request has a new id in its path. */
 async function callEveryRoute(url: string, routes: readonly { path: string }[], headers: Record<string, string>) {
   const patterns = [...new Set(routes.map(({ path }) => path))];
   expect(patterns.length).toBeGreaterThan(10);

@@ -11,7 +11,7 @@ export function series(name: string, labels: Record<string, string> = {}): strin
   return `${name}{${all.join(',')}}`;
 }
 
-/** Part of a series: an increase per sample, a gap in the scrapes, or a restart of the process. */
+/** Part of a series: an increase per minute, a gap in the scrapes, or a restart of the process. */
 export type Part = { minutes: number; perMinute: number } | { minutes: number; gap: true } | { restart: true };
 
 /** The values of a counter that begins at 0. */
@@ -94,5 +94,5 @@ export const handler = { job: 'token-handler', pod: 'token-handler-1' };
 
 export const flow = (minutes: number, perMinute: number): Part => ({ minutes, perMinute });
 
-/** A gauge without labels of its own. */
+/** Returns a gauge with only the labels of a pod of the form service. */
 export const plainGauge = (name: string, ...parts: Parameters<typeof gauge>) => ({ [series(name)]: gauge(...parts) });

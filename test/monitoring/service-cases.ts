@@ -1,5 +1,5 @@
-// Situations for the alerts about refreshes, registrations, keys, sign-ins, codes and the event loop: incidents, the normal
-// case and near misses.
+// Situations for the alerts about refreshes, registrations, keys, sign-ins, codes and the event loop: incidents, the
+// normal case and near misses.
 import {
   type AlertCase,
   counter,

@@ -1,5 +1,5 @@
-// `npm run mutation -- <shard>|all|report [--fresh]`: changes the security-critical modules one expression at a time with
-// Stryker, runs the tests of the shard against each change, stores the result in test/mutation/results and writes
+// `npm run mutation -- <shard>|all|report [--fresh]`: changes the security-critical modules one expression at a time
+// with Stryker, runs the tests of the shard against each change, stores the result in test/mutation/results and writes
 // docs/mutation.md. Results of unchanged code and tests are reused, except survivors; `--fresh` reuses nothing.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

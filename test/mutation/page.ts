@@ -93,7 +93,7 @@ function survivorsOf({ file, survivors }: ModuleResult): string {
   return `### ${file}\n\n${[...new Set(lines)].join('\n')}\n`;
 }
 
-/** Longer code is cut. */
+/** Maximum number of characters; longer code is cut. */
 const longest = 110;
 
 function code(text: string): string {

@@ -90,7 +90,7 @@ function survivor(
 ): Survivor {
   const lines = source.split('\n').slice(start.line - 1, end.line);
   const text = lines[0] ?? '';
-  // From the end, because the first line may also be the last.
+  // Cuts the last line first, because it may also be the first line.
   lines[lines.length - 1] = (lines.at(-1) ?? '').slice(0, end.column - 1);
   lines[0] = (lines[0] ?? '').slice(start.column - 1);
   return {

@@ -1,5 +1,5 @@
-// A form service with the applicant's pages and the intake application, and a browser whose pages fail a test if they
-// break their policy, log an error or have a violation that axe finds.
+// Starts a form service with the applicant's pages and the intake application, and a browser whose pages fail a test if
+// they break their policy, log an error or have a violation that axe finds.
 
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { businessLicence } from '../../dev/demo-data/business-licence.ts';
@@ -72,10 +72,13 @@ async function createRegister({ forms }: TestApply): Promise<void> {
   await createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token });
 }
 
-/** Messages that are no faults: each status above 399, each lost connection, and that the test's service has no TLS. */
+/**
+ * Messages that do not indicate a fault. The browser reports every status above 399, every lost connection, and that
+ * the test's service has no TLS.
+ */
 const expected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/;
 
-/** A thrown error reaches the test as an error of the page. */
+/** Throws an error for each violation of the policy, because the test is notified of errors of the page. */
 const reportViolations = `addEventListener('securitypolicyviolation', (event) => setTimeout(() => {
   throw new Error('The policy forbids ' + event.violatedDirective + ' ' + event.blockedURI);
 }))`;

@@ -1,5 +1,5 @@
-// Lists every action of the console: the event handlers in its sources that run because of something that a person has
-// done. Finds out from the browser's coverage data which of them ran.
+// Lists every action of the console, which is an event handler in its sources that a person triggers. Finds out from
+// the browser's coverage data which actions ran.
 import { readdirSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface ConsoleAction {
 }
 
 const sources = join(import.meta.dirname, '../../web/console');
-/** Events that no person causes, or that change nothing but what is shown. */
+/** Events that no person causes, or that change only what is shown. */
 const passive = new Set(['onScroll', 'onDragOver']);
 
 /** Throws if a handler is neither a function nor the name of one, because its calls could not be counted. */
@@ -79,7 +79,9 @@ function handlerOf(node: Node): { event: string; value: unknown } | undefined {
   return node.type === 'Property' && !isFunction(value) ? undefined : { event, value };
 }
 
-/** Undefined for a handler that a component only passes on. It is listed where it is defined. */
+/**
+ * Returns undefined for a handler that a component only passes on, because the handler is listed where it is defined.
+ */
 function functionOf(value: unknown, functions: Map<string, Node>): unknown {
   if (!isNode(value)) return value;
   // `change('name')` creates a handler. The function that it returns is the action.

@@ -1,4 +1,4 @@
-// Tests that a definition survives the editor, and that problems find their place.
+// Tests that the editor changes only what was edited in a definition, and shows each problem at its control and line.
 import { expect, it } from 'vitest';
 import {
   definitionOf,

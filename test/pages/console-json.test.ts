@@ -1,4 +1,4 @@
-// Tests the reader of JSON with places against `JSON.parse`, and the places themselves.
+// Compares the console's JSON reader with `JSON.parse`, and tests the positions that the reader records.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { lineOf, parseJson, placeOf } from '../../web/console/definitions/editor/json-places.ts';
@@ -35,7 +35,8 @@ describe('the reader', () => {
             }
           })();
           const { fault } = parseJson(broken);
-          // JSON.parse accepts a name that appears twice. The reader reports it, because it is a mistake of a person.
+          // JSON.parse accepts a name that appears twice. The reader reports such a name, because it is probably a
+          // mistake.
           if (!fault?.detail.includes('twice')) expect([broken, fault === undefined]).toEqual([broken, isValid]);
         },
       ),

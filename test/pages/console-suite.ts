@@ -1,9 +1,9 @@
-// One running `npm start` and one signed-in browser for the tests of a file.
+// Starts `npm start` and a signed-in browser once for all tests of a file.
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest';
 import { type ConsoleWorld, settled, startConsoleWorld } from './console-world.ts';
 
-/** Usable within tests. */
+/** Its members can be used only while tests run. */
 export interface ConsoleSuite {
   readonly world: ConsoleWorld;
   readonly context: BrowserContext;
@@ -19,7 +19,10 @@ interface Options {
   onContext?(context: BrowserContext): void;
 }
 
-/** Registers what starts before the first test, what ends after the last, and what is checked after each. */
+/**
+ * Registers hooks that start everything before the first test, stop it after the last test, and check the complaints
+ * after each test.
+ */
 export function useConsole({ isSignedIn = true, onContext }: Options = {}): ConsoleSuite {
   let world: ConsoleWorld;
   let context: BrowserContext;

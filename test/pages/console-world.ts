@@ -1,5 +1,5 @@
-// A running `npm start` and a browser, for tests of the console. Every page that it opens is watched for violations of
-// the content security policy, errors of scripts, and tokens in anything that the page can read.
+// Starts `npm start` and a browser for tests of the console. Every page that the browser opens is watched for
+// violations of the content security policy, errors of scripts, and tokens in anything that the page can read.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -148,7 +148,7 @@ async function createForm(api: ConsoleWorld['api'], data: object): Promise<strin
   return id;
 }
 
-/** What no page may be able to read: a JSON web token, or a member that has a token. */
+/** Matches what no page may be able to read: a JSON Web Token, or a member that contains a token. */
 const tokenPattern = /eyJ[\w-]{10,}\.eyJ|"(?:access|refresh|id)_token"/;
 
 async function openContext(browser: Browser, complaints: string[], options: BrowserContextOptions = {}) {

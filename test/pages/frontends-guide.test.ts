@@ -54,7 +54,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Signs in through a development server of Vite, which Angular's development server is made of. */
+/** Signs in through a development server of Vite. Angular's development server is based on Vite. */
 async function signInThrough(proxy: Proxy): Promise<void> {
   const entries = Object.entries(proxy).map(([path, { pathRewrite, ...entry }]) => {
     expect(entry.target).toBe('http://localhost:8080');

@@ -1,5 +1,5 @@
-// `npm run test:pages -- [files]`: tests every page and state in the system's Chromium, also those that `npm test` leaves
-// out. `files` are parts of paths of test files; default: all of them.
+// `npm run test:pages -- [files]`: tests every page and state in the system's Chromium, including those that `npm test`
+// leaves out. `files` are parts of the paths of test files; by default, all files run.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 

@@ -10,7 +10,9 @@ import { english } from '../../web/apply/texts/en.ts';
 import { french } from '../../web/apply/texts/fr.ts';
 import { countsOf, englishGrade, frenchEase, type Language, sentencesOf, syllablesOf, wordsOf } from './readability.ts';
 
-/** All texts of a tree. A text that is made by a function gets a short label or a number. */
+/**
+ * Returns all texts of a tree. A function that makes a text gets short arguments: a label and a number, or a number.
+ */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value === 'function') return [value.length > 1 ? value('Name', 3) : value('3')];

@@ -3,10 +3,11 @@
 // English: the grade of Flesch and Kincaid (Kincaid, Fishburne, Rogers and Chissom, "Derivation of new readability
 // formulas", Research Branch Report 8-75, Naval Technical Training, 1975). Grade 7 is for people of twelve years.
 // French: the reading ease of Flesch as adapted by Kandel and Moles ("Application de l'indice de Flesch à la langue
-// française", Cahiers Études de Radio-Télévision 19, 1958). 70 and more is "fairly easy", the seventh grade.
+// française", Cahiers Études de Radio-Télévision 19, 1958). A value of 70 or more is "fairly easy", the seventh grade.
 //
-// Both only count words and syllables, and syllables are estimated by their vowels. They know nothing of rare words, of
-// order or of sense, and say little about fewer than a hundred words. A text that passes may still be hard to understand.
+// Both measures count only sentences, words and syllables, and syllables are estimated from vowels. They ignore rare
+// words, the order of words and the meaning, and are unreliable for fewer than a hundred words. A text that passes may
+// still be hard to understand.
 
 export interface Counts {
   sentences: number;
@@ -16,7 +17,10 @@ export interface Counts {
 
 export type Language = 'en' | 'fr';
 
-/** Splits at stops only, not at colons and semicolons, and at the end of a title or label, which has none. */
+/**
+ * Splits at full stops and similar marks, but not at colons and semicolons. A title or label ends a sentence, although
+ * it has no full stop.
+ */
 export function sentencesOf(texts: readonly string[]): string[] {
   return texts
     .flatMap((text) => text.split(/(?<=[.!?…])\s+|\n+/u))
@@ -24,7 +28,7 @@ export function sentencesOf(texts: readonly string[]): string[] {
     .filter((sentence) => /\p{L}/u.test(sentence));
 }
 
-/** An apostrophe ends a word in French, as in `l’adresse`. Numbers are no words. */
+/** An apostrophe ends a word in French, as in `l’adresse`. Numbers do not count as words. */
 export function wordsOf(sentence: string, language: Language): string[] {
   return sentence.match(language === 'fr' ? /\p{L}+(?:-\p{L}+)*/gu : /\p{L}+(?:[’'-]\p{L}+)*/gu) ?? [];
 }

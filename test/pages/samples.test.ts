@@ -1,5 +1,5 @@
-// Tests the samples for frontend developers in Chromium, with a real token handler and identity provider, under a strict
-// policy. Angular's packages are large, so only the full test of the pages tests its sample.
+// Tests the samples for frontend developers in Chromium, with a real token handler and identity provider, under a
+// strict policy. Angular's packages are large, so only the full test of the pages tests its sample.
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -94,7 +94,7 @@ it.each(tested)(
     world.upstream.answer = async (request, response) => {
       const text = (await request.toArray()).join('');
       if (request.method === 'POST') created.push(JSON.parse(text).definitionId);
-      // Like the form service, which lists the forms of others only for administrators.
+      // Imitates the form service, which lists other people's forms only for administrators.
       const isRefused = request.method === 'GET' && !request.url?.endsWith('?mine=true');
       if (isRefused) return void response.writeHead(403).end();
       const results = created.map((definitionId) => ({ id: definitionId, definitionId, status: 'Draft' }));

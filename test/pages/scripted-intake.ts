@@ -1,4 +1,4 @@
-// A counterpart of the intake application inside the browser's network, for states that a real one reaches only after
+// Imitates the intake application by intercepting the browser's requests, for states that a real one reaches only after
 // days, and for many definitions at once. Its responses are like those of `/apply/api`.
 import type { Page, Route } from 'playwright-core';
 

@@ -123,7 +123,7 @@ describe('fetch', () => {
   });
 });
 
-/** An administrator ends the session of the page. */
+/** Ends the session of the page, as an administrator would. */
 async function endElsewhere(page: Page): Promise<void> {
   const id = await page.evaluate<string>('client.session.id');
   const ended = await frontend.world.handler.api(`/sessions/${id}`, {

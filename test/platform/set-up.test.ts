@@ -1,4 +1,4 @@
-// The steps of docs/platform.md, run as they are written there, against a platform that knows nothing of Formgate and
+// Runs the steps of docs/platform.md as they are written there, against a platform that knows nothing of Formgate and
 // behaves as the reference implementation does.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,10 @@ const blocks = [...page.matchAll(/^ {3}```(?<language>\w+)\n(?<text>[\s\S]*?)^ {
   text: (groups?.text ?? '').replaceAll(/^ {3}/gm, ''),
 }));
 const commands = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
-/** Milliseconds. The real services cache for ten hours, but access tokens would expire in that time. */
+/**
+ * Milliseconds for which the services cache. The real services cache for ten hours, but access tokens would expire in
+ * that time.
+ */
 const cache = 2 * 60_000;
 
 async function startFormService({ access, directoryUrl }: TestPlatform) {

@@ -1,6 +1,6 @@
 // `npm run test:reference`: runs the suites again on a platform server that behaves like the reference implementation
-// (docs/platform.md). Only suites that start a platform server can notice a difference, and the token handler uses
-// nothing of the platform but its configuration. Arguments are passed to vitest.
+// (docs/platform.md). Only suites that start a platform server can notice a difference, and the token handler uses only
+// the platform's configuration. Arguments are passed to vitest.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { testsThatImport } from '../support/system-parts.ts';

@@ -1,6 +1,6 @@
-// `npm run test:registers`: runs the register suites against a configuration service that they reach by URL alone: the
-// one that REGISTER_SUITE_… names (test/support/registers.ts), or else this repository's platform server in a process of
-// its own, with the behaviour of the reference implementation. Arguments are passed to vitest.
+// `npm run test:registers`: runs the register suites against a configuration service that they know only by its URL. It
+// is the service that REGISTER_SUITE_… names (test/support/registers.ts) or, by default, this repository's platform
+// server in a separate process, with the behaviour of the reference implementation. Arguments are passed to vitest.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -70,7 +70,7 @@ async function startStandIn(): Promise<Service> {
   };
 }
 
-/** Runs one file after the other, because they share the registers of one tenant. Returns the exit code. */
+/** Runs the files one after another, because they share the registers of one tenant. Returns the exit code. */
 function runTests(env: Record<string, string>): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
   const suites = process.argv.length > 2 ? process.argv.slice(2) : ['src/forms/registers'];

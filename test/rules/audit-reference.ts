@@ -85,7 +85,7 @@ function actionTable(routes: readonly Route[]): string {
   return ['| action | object | meaning | by |', '| --- | --- | --- | --- |', ...rows].join('\n');
 }
 
-/** The token handler serves each route under a second path. */
+/** False for the second path of a route: the token handler also serves each route without the version. */
 const isFirst = (name: string) => !/`\w+ \/token-handler\/(?!v1)/.test(name);
 
 const nameOf = ({ method, path }: Route) => `\`${method === 'all' ? 'any' : method.toUpperCase()} ${path}\``;

@@ -124,7 +124,7 @@ test('the default values are valid', () => {
   expect(isValid.errors).toBeNull();
 });
 
-/** Objects of Kubernetes and of the Prometheus Operator that the chart copies. Their API servers check them. */
+/** Objects of Kubernetes and of the Prometheus Operator that the chart copies. The API server checks them. */
 const copied = /\/(?:extraEnv|extraVolumes|extraVolumeMounts|sidecars|relabelings|metricRelabelings)\/items/;
 
 test('every object in the schema restricts its keys and values', () => {
@@ -171,7 +171,8 @@ test('the schema requires every group of values, because `helm upgrade --reuse-v
     const properties = (node.properties ?? {}) as Record<string, Json>;
     for (const [key, child] of Object.entries(properties)) {
       const group = value[key];
-      // Groups of a definition are as old as the group itself; people may remove resources with null.
+      // Skips `resources`, which people may remove with null. Groups within a shared definition are as old as the group
+      // that refers to it, so they need not be required.
       if (!isObject(group) || key === 'resources' || !resolved(child).properties) continue;
       if (Object.keys(group).length === 0) continue;
       if (!(node.required as string[] | undefined)?.includes(key)) missing.push(`${path}${key}`);

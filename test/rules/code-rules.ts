@@ -1,4 +1,4 @@
-// Rules about names and contents of source files for which the linter has no rule. It reads files line by line;
+// Rules about names and contents of source files for which the linter has no rule. Most rules read files line by line;
 // import-rules.ts checks imports.
 import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
@@ -106,7 +106,8 @@ const rules: CodeRule[] = [
   vagueName,
   refuse('exports-have-names', /^export default\b|^export \{.*\bas default\b/),
   refuse('tests-run', skip, { applies: isTest }),
-  // These give up after a second, which is too short on a busy machine. `expect.poll` has the timeout of vitest.config.ts.
+  // These give up after a second, which is too short on a busy machine. `expect.poll` has the timeout of
+  // vitest.config.ts.
   refuse('waits-are-patient', /\bvi\.waitFor\(|\bvi\.waitUntil\(/, { applies: isTest }),
   // Node's own function may leave the connection open: src/service/http/reset-socket.ts.
   refuse('connections-are-reset-in-one-place', /\.resetAndDestroy\(/, {
@@ -123,7 +124,7 @@ const rules: CodeRule[] = [
 /** The names of all code rules; each has a fixture of the same name. */
 export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
-/** Returns every place under src, reconciler, dev and test that breaks a code rule. */
+/** Returns every place in the source folders that breaks a code rule. */
 export function findCodeProblems(root: string): CodeFinding[] {
   const files = ['.ts', '.tsx', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
   return files.flatMap((file) =>

@@ -14,7 +14,7 @@ export interface ConfiguredProcess {
   /** What the process is, and how it is started. */
   about: string;
   schema: z.ZodObject;
-  /** Rules between its settings. */
+  /** Rules about combinations of its settings. */
   rules?: readonly SettingsRule[];
 }
 

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '../..');
 const page = readFileSync(join(root, 'docs/glossary.md'), 'utf8');
 const glossary = parseGlossary(page);
 
-// Decision records quote terms of their time; the specifications have their own.
+// Decision records use the terms of their time, and the specifications have their own terms.
 const exempt = /^docs\/(?:glossary|specification.*)\.md$|^docs\/decisions\//;
 
 const documents = [

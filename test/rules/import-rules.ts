@@ -158,11 +158,11 @@ const ruleSet: IFlattenedRuleSet = { forbidden: forbidden.map((rule) => ({ ...ru
 export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? '');
 
 /**
- * Checks every file of code under the folders with code of a tree.
+ * Checks the imports of all code of a tree.
  *
  * dependency-cruiser cannot use TypeScript 7, which has no parser API: it would skip all TypeScript files and report
- * nothing. Therefore the parser is swc, and the report lists the modules that it saw, so that the caller can compare them
- * with the files on disk.
+ * nothing. Therefore the parser is swc, and the report lists the modules that it saw, so that the caller can compare
+ * them with the files on disk.
  */
 export async function checkImports(root: string): Promise<ImportReport> {
   const files = listFiles(root, sourceFolders, codeEndings);

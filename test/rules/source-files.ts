@@ -17,7 +17,10 @@ export const sourceFolders = ['src', 'reconciler', 'dev', 'test', 'web'];
 
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage', 'dist']);
 
-/** The sample has packages of its own, which are not installed here. */
+/**
+ * Folders that are left out. The fixtures break rules intentionally, and the packages of the sample are not installed
+ * here.
+ */
 const leftOut = ['test/fixtures/', 'web/samples/angular/'];
 
 /**

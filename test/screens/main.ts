@@ -1,5 +1,6 @@
-// `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their indexes. The pages of
-// failed sign-ins come from a real token handler whose sign-ins really fail, and those of the console from `npm start`.
+// `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their indexes. The pages
+// of failed sign-ins come from a real token handler whose sign-ins really fail, and those of the console from `npm
+// start`.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -13,7 +14,7 @@ const files = [
   'test/pages/all/other-screens.test.ts',
 ];
 
-// vitest provides the database, and the same file tests the pages.
+// The tests of the pages also take the pictures, because vitest provides their database.
 const child = spawn(process.execPath, [vitest, 'run', ...files, ...process.argv.slice(2)], {
   cwd: project,
   env: { ...process.env, FORMGATE_WRITE_SCREENS: '1', FORMGATE_ALL_PAGES: '1' },

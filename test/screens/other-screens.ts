@@ -26,7 +26,7 @@ const pressButton = async (page: Page) => {
   await shown(page);
 };
 
-/** axe takes up to 15 s for the page of an API. */
+/** axe takes up to 15 s for the page of an API, so only one test runs it there. */
 const longPage = { checkedIn: 'src/service/openapi/docs-page.test.ts' };
 
 export const otherScreens: readonly OtherScreen[] = [

@@ -1,4 +1,5 @@
-// Tests that docs/screens has a picture of every page, in every view, of the pages as they are now. Needs no browser.
+// Tests that docs/screens has a picture of every page in every view, and that the pages have not changed since the
+// pictures were taken. Needs no browser.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

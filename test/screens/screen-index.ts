@@ -1,5 +1,5 @@
-// Lists the pictures of docs/screens, and writes their index. The index contains a digest of the pages, so that a change
-// of a page without new pictures is noticed.
+// Lists the pictures of docs/screens, and writes their index. The index contains a digest of the pages, so that a
+// change of a page without new pictures is noticed.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { type PageName, pageNames } from '../../src/token-handler/pages/catalogue.ts';
@@ -34,7 +34,7 @@ export const fileOf = (page: PageName | 'operator', { name }: View): string => `
 const star =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48"><circle cx="24" cy="24" r="24" fill="#9b1c4d"/><path fill="#fff" d="m24 8 4.7 10.5L40 20l-8.3 7.7L34 39l-10-5.8L14 39l2.3-11.3L8 20l11.3-1.5z"/></svg>';
 
-/** The settings of an operator, as an example: every kind of setting is used. */
+/** Example settings of an operator, which use every kind of setting. */
 export const operatorExample = {
   name: { en: 'Example Town', fr: 'Ville d’Exemple' },
   support: {

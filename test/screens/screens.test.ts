@@ -29,7 +29,7 @@ afterAll(async () => {
   await failed?.close();
 });
 
-/** Everything that could differ between two runs is fixed. */
+/** Fixes everything that could make the pictures of two runs differ. */
 const fixed = {
   reducedMotion: 'reduce',
   deviceScaleFactor: 1,

@@ -1,6 +1,6 @@
-// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colours. The others, on the edges of
-// letters, become the nearest of these. Reads only what Chromium writes: 8 bits per channel, RGB or RGBA, not interlaced
-// (PNG specification, third edition).
+// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colours. Every other colour, which
+// occurs on the edges of letters, becomes the nearest one of the palette. Reads only what Chromium writes: 8 bits per
+// channel, RGB or RGBA, not interlaced (PNG specification, third edition).
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 const signatureLength = 8;
@@ -69,7 +69,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, named, sum]);
 }
 
-/** Section 9: each byte is stored as its difference from its neighbours. */
+/** Reverses the filters of section 9, which store each byte as its difference from its neighbours. */
 function unfilter(data: Buffer, { width, height, size }: { width: number; height: number; size: number }): Buffer {
   const line = width * size;
   const pixels = Buffer.alloc(line * height);

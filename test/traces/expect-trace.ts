@@ -10,8 +10,8 @@ const root = join(import.meta.dirname, '../..');
 const pagePath = join(root, 'docs/ARCHITECTURE.md');
 
 /**
- * Limits of a trace: its modules outside of the shared ones and of src/service/http, its modules of src/service/http,
- * and the lines of each of the latter.
+ * Limits of a trace. `own` and `http` are numbers of modules in these groups (trace-page.ts). `lines` is the number of
+ * lines of each module in `http`.
  */
 const most = { own: 6, http: 8, lines: 250 };
 /** Modules that timers and connections run, independently of requests. */
@@ -62,7 +62,7 @@ export function expectTrace(name: string, modules: string[]): void {
   const documented = documentedModules(readFileSync(pagePath, 'utf8'), name);
   const [{ shared, ...recorded }, { shared: known, ...listed }] = [groupsOf(modules), groupsOf(documented.toSorted())];
   expect(listed, 'FORMGATE_WRITE_TRACES=1 writes the lists').toEqual(recorded);
-  // Some shared modules run only now and then, such as those that fill a cache.
+  // The page may list more shared modules, because some run only occasionally, such as those that fill a cache.
   expect(known).toEqual(expect.arrayContaining(shared));
   const { http } = recorded;
   expect(http.length).toBeLessThanOrEqual(most.http);

@@ -1,6 +1,6 @@
 // Loaded into a process with `--import`: records which modules of this repository run functions between two commands on
-// a Unix socket (TRACE_SOCKET). V8 counts the calls. It counts neither the evaluation of modules, so imports alone
-// leave no trace, nor functions that were called before the recording and continue after an await.
+// a Unix socket (TRACE_SOCKET). V8 counts the calls. It does not count the evaluation of modules, so imports alone
+// leave no trace. Nor does it count functions that were called before the recording and continue after an await.
 import { Session } from 'node:inspector';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

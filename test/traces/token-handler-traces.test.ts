@@ -1,5 +1,6 @@
-// The traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's tokens.
-// Recorded in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
+// Tests the traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's
+// tokens. It records them in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces
+// writes the recorded modules to the page.
 import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,7 +47,8 @@ describe('the trace of', () => {
 
   it('a token refresh, for which a proxied GET waits, is the documented one', async () => {
     const { handle } = world.person;
-    // Each recording uses the token of the refresh before it. A recording may be repeated.
+    // Each recording begins with the token that the previous recording's refresh has stored. A recording may be
+    // repeated.
     const tokens: string[] = [];
     const modules = await recordRequest(recording, get, async () => {
       tokens.push((await world.stored(handle)).tokens.accessToken);

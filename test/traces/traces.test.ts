@@ -1,6 +1,6 @@
-// The traces in docs/ARCHITECTURE.md list the modules that take part in each request. This test records them in real
-// processes with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes the
-// recorded modules to the page.
+// Tests that the traces in docs/ARCHITECTURE.md list the modules that take part in each request. It records these
+// modules in real processes with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces
+// writes the recorded modules to the page.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -79,8 +79,8 @@ describe('ARCHITECTURE documents the modules of', () => {
 });
 
 /**
- * Locks three drafts in batches of one, and delivers their events. The recording in the reconciler begins during the first
- * batch and ends before the next stage: at these points the run waits for table locks of the test.
+ * Locks three drafts in batches of one, and delivers their events. The recording in the reconciler begins during the
+ * first batch and ends before the next stage. At both points, the run waits for a table lock that the test holds.
  */
 async function recordLock(): Promise<string[]> {
   const recorded = createRecording();
@@ -101,7 +101,7 @@ async function recordLock(): Promise<string[]> {
   const delivered = await recording.take();
   expect((await run.ended).code, run.output()).toBe(0);
   recorded.discard();
-  // Modules of src/service/operations, such as the log, also run by timers.
+  // Timers also run modules of src/service/operations, such as the log.
   const isTimed = (path: string) =>
     [...watchers, registration].includes(path) || path.startsWith('src/service/operations/');
   return [...new Set([...locked, ...delivered])].filter((path) => !isTimed(path)).sort();

@@ -1,6 +1,6 @@
-// Follows one request of a browser through all processes of `npm start`, by the spans that they send to a collector: the
-// token handler, the form service and its calls, the delivery of the outbox row, the jobs of the platform server, and a
-// run of the reconciler.
+// Follows one request of a browser through all processes of `npm start`, by the spans that they send to a collector:
+// the token handler, the form service and its calls, the delivery of the outbox row, the jobs of the platform server,
+// and a run of the reconciler.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Lists the modules that each process loads: none of OpenTelemetry's SDK unless a collector is configured.
+// Tests which modules each process loads: those of OpenTelemetry's SDK only if a collector is configured.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -39,7 +39,7 @@ async function modulesOf(main: string, env: Record<string, string> = {}): Promis
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => {
     said += chunk.toString();
-    // A service would wait for the database without end, and load nothing more.
+    // Ends the process here, because a service would wait for the database forever, and load nothing more.
     if (said.includes('waiting for the database')) child.kill('SIGKILL');
   });
   await ended;

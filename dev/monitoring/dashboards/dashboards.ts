@@ -130,7 +130,10 @@ function firingAlerts(): grafana.AnnotationQueryBuilder {
     .textFormat('{{severity}} {{job}}');
 }
 
-/** Each query may use the variables before it: Grafana resolves a variable after those that its query names. */
+/**
+ * The query of a variable may use the variables above it, because Grafana first resolves the variables that a query
+ * names.
+ */
 function variables({ exportedBy }: DashboardText) {
   const query = (name: string, label: string, expr: string) =>
     new grafana.QueryVariableBuilder(name)

@@ -1,5 +1,5 @@
-// The dashboard to open first: are the objectives kept, which alerts fire, and which service or dependency is the
-// cause.
+// The dashboard to open first. It shows whether the objectives are met, which alerts fire, and which service or
+// dependency is the cause.
 import type { RowText } from './panels.ts';
 import { runningPods } from './pods.ts';
 import { ofRelease, type Queries, recorded } from './queries.ts';

@@ -40,7 +40,8 @@ const targetLabels = ['namespace', 'release', 'job', 'pod'];
 const window = '$__rate_interval';
 
 /**
- * A query of series that recording rules or Prometheus itself write. See `ofRelease` for the labels of recorded series.
+ * Returns a query of series that Prometheus or its recording rules write. See `ofRelease` for the labels of recorded
+ * series.
  */
 export function recorded(expr: string, unit: Unit, { by = [], legend, quiet }: Omit<Selection, 'where'> = {}): Query {
   return finish(expr, unit, { by, quiet: quiet ?? false, ...(legend !== undefined && { legend }) }, expr);
@@ -75,7 +76,7 @@ export function createQueries(metrics: readonly MetricFacts[]) {
     /** Events per minute, for events that are rarer than requests. */
     perMinute: (name: string, selection: Selection = {}) =>
       finish(`60 * ${rateOf(name, selection)}`, 'cpm', selection, name),
-    /** Growth per second of a counter of seconds or bytes: processors in use, for example. */
+    /** Growth per second of a counter of seconds or bytes. For CPU seconds, this is the number of processors in use. */
     growth: (name: string, selection: Selection = {}) => finish(rateOf(name, selection), 'short', selection, name),
     /** The durations that a histogram recorded, as a share of the time that passed. */
     busy: (name: string, selection: Selection = {}) => {

@@ -26,7 +26,7 @@ for (const realm of defaultRealms({ urns: createUrns('urn:example'), serviceSecr
   await access.addRealm(realm);
 const mailbox = await openMailbox({ clock: systemClock });
 
-// The mailbox listens on loopback only.
+// Forwards mail from other pods to the mailbox, which listens on loopback only.
 createTcpServer((socket) => {
   const inner = connect(mailbox.port, '127.0.0.1');
   socket.on('error', () => inner.destroy());

@@ -1,5 +1,5 @@
-// Tests with a real service that nothing is lost if two browsers change the same draft. The person sees both answers side
-// by side and chooses.
+// Tests with a real service that nothing is lost if two browsers change the same draft. The person sees both values
+// side by side, and chooses one.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ApplicantWorld, startApplicantWorld } from '../applicant-world.ts';
 

@@ -1,5 +1,5 @@
-// Every state of the applicant's pages: axe finds no violation, and the page fits the screen. `npm run screens` also takes
-// a picture of each.
+// Tests every state of the applicant's pages: axe finds no violation, and the page fits the screen. `npm run screens`
+// also takes a picture of each.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';

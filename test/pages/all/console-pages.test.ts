@@ -1,5 +1,5 @@
-// Tests every page of the console in every view, and every action: the last test fails if a handler in the sources of the
-// console has not run.
+// Tests every page of the console in every view, and every action: the last test fails if a handler in the sources of
+// the console has not run.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
-  // The counts of a document are lost when the page leaves it, so read them before.
+  // The counts of a document are lost when the page leaves it, so they are read before.
   const { goto, reload } = page;
   page.goto = (...args) => collect().then(() => goto.apply(page, args));
   page.reload = (...args) => collect().then(() => reload.apply(page, args));

@@ -1,5 +1,5 @@
-// The pages that belong neither to the applicant's pages nor to the areas of the console: axe finds no violation, and each
-// page fits the screen. `npm run screens` also takes a picture of each.
+// Tests the pages that belong neither to the applicant's pages nor to the areas of the console: axe finds no violation,
+// and each page fits the screen. `npm run screens` also takes a picture of each.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
