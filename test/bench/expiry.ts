@@ -1,5 +1,5 @@
-// The expiry bench. The reconciler locks due drafts, the outbox dispatcher delivers their events, and applicants save
-// at the same time. The report shows the goal beside each figure.
+// The expiry bench. Measures how fast the reconciler locks due drafts, how fast the outbox dispatcher delivers their
+// events, and how much both slow down the saves of applicants. The report shows the goal beside each figure.
 import { setTimeout as delay } from 'node:timers/promises';
 import { permit } from '../support/forms.ts';
 import { fillDrafts } from './expiry-drafts.ts';

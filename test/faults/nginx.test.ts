@@ -77,7 +77,7 @@ describe('the nginx of docs/frontends.md', () => {
 });
 
 describe('the preset nginx of the chart', () => {
-  /** The location as ingress-nginx writes it for `use-regex` and `rewrite-target`, with the other annotations. */
+  /** Returns the location block that ingress-nginx generates from the annotations of the preset. */
   function location(): string {
     const annotation = (name: string) => {
       const [, value = ''] = new RegExp(`"nginx\\.ingress\\.kubernetes\\.io/${name}" "([^"]*)"`).exec(template) ?? [];

@@ -1,4 +1,5 @@
-// Finds a real Keycloak for a suite: the one at KEYCLOAK_URL, or one that the script in LAB starts on a free port.
+// Finds a real Keycloak for a suite: the one at KEYCLOAK_URL, or one that the script keycloak.sh in the folder LAB
+// starts on a free port.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';

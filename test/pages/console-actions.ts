@@ -142,7 +142,7 @@ export class ConsoleCoverage {
   }
 }
 
-/** Line and column count from 0. */
+/** `line` and `column` are counted from 0. */
 function offsetOf(file: string, line: number, column: number): number {
   const before = readFileSync(join(sources, file), 'utf8').split('\n').slice(0, line);
   return before.reduce((sum, { length }) => sum + length + 1, column);

@@ -25,8 +25,8 @@ export interface TestAccessOptions {
   /** Seconds for which tokens of `core` are valid, for a test that moves the clock of a service. */
   coreTokenLifetime?: number;
   /**
-   * Public address, ending in `/auth`; by default the address to call. Set it for tokens that must stay valid when a
-   * later provider listens on another port.
+   * Public address, ending in `/auth`; by default the address to call. Set it if tokens must stay valid after the test
+   * has replaced this provider by one on another port.
    */
   publicUrl?: string;
   /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */

@@ -13,8 +13,8 @@ import { createHttpServer } from './http-server.ts';
  * - `half an answer`: the service processed the call, but its response stops halfway
  * - `late answer`: the response arrives a second late
  * - `lost answer`: the service processed the call, but the connection breaks before its response
- * - `lost in silence`, `lost as 502`, `lost as 504`: the service processed the call, but the client gets no response,
- *   or that of a gateway
+ * - `lost in silence`: the service processed the call, but the client gets no response
+ * - `lost as 502`, `lost as 504`: the service processed the call, but the client gets this error from a gateway
  * - a number: a response with that status and a platform error as its body; the service never received the call
  */
 export type Fault =

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { listenOnLowPort } from '../../dev/ports.ts';
 import { call, roleToken, type TestPlatform } from './platform.ts';
 
-/** A mail server that stores messages. A test may set another reply to a message. */
+/** A mail server that stores messages. With `behave`, a test can make the server delay or reject messages. */
 export interface MailServer {
   port: number;
   received: ParsedMail[];

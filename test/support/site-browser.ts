@@ -39,7 +39,10 @@ interface Cookie {
 /** Milliseconds after which a person gives up waiting for a page. Longer than Formgate waits for any service. */
 const patience = 25_000;
 
-/** Set `keepsConnections` to false in a test that strands connections: a real browser would then open new ones. */
+/**
+ * If `keepsConnections` is false, each request opens a new connection. Use this in a test that makes open connections
+ * hang, because a real browser would replace them.
+ */
 export function createSiteBrowser(initial: Cookie[] = [], { keepsConnections = true } = {}): SiteBrowser {
   let jar = [...initial];
   const matching = (url: URL) =>

@@ -151,7 +151,7 @@ function variables({ exportedBy }: DashboardText) {
     new grafana.DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'),
     query('namespace', 'Namespace', 'label_values(formgate_build_info, namespace)'),
     query('release', 'Release', 'label_values(formgate_build_info{namespace="$namespace"}, release)'),
-    // "All" stands for the services of this dashboard only.
+    // The option "All" selects only the services of this dashboard.
     many('job', 'Service', `label_values(${exportedBy}{${ofRelease}}, job)`),
     // "All" is `.*`, so that it includes pods that ended in the time range: they have data, but are not in the list.
     many('pod', 'Pod', `label_values(${exportedBy}{${ofRelease}, job=~"$job"}, pod)`).allValue('.*'),

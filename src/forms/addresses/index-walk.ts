@@ -22,8 +22,8 @@ export interface AddressWalkPace {
   /** Maximum number of forms in a batch. */
   limit: number;
   /**
-   * Time between two walks, even if different pods perform them. Later walks find the forms that were created by pods
-   * of an older version or with another key.
+   * Time between two walks, even if different pods perform them. Walks repeat because a pod of an older version, or a
+   * pod with a different key, may create forms that are then missing from the index.
    */
   interval: number;
   /** A walk repeats the forms that were younger than this when the previous walk ended. */

@@ -82,8 +82,9 @@ export function createApplyStore(pool: SharedPool) {
       try {
         await pool.transaction(claimOf(tenantId, 'apply'), async (client) => {
           const { rows } = await client.query<{ name: string }>(countSql, [...columns, start]);
-          // A concurrent create may have reached the limit after this statement began. Without the rollback, one
-          // person's refused drafts would use up the limits that all applicants share.
+          // If a concurrent create reached a limit after the statement began, the statement has counted this draft
+          // beyond the limit. The error rolls that count back. Otherwise, one person's refused drafts would use up the
+          // limits that all applicants share.
           if (rows[0]) throw new LimitReached(rows[0].name);
         });
         return undefined;

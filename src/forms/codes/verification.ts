@@ -93,8 +93,9 @@ export function createVerification(options: VerificationOptions) {
     },
 
     /**
-     * Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. For a form without a
-     * subscriber, also throws what {@link SubscribeNow} throws: `gone` or `unavailable`.
+     * Sends a code to the applicant. Throws `no-channel`, `too-many-requests`, `gone` if the form was deleted, or
+     * PlatformError. For a form without a subscriber, also throws `unavailable` if another process is still subscribing
+     * the applicant (see {@link SubscribeNow}).
      */
     async send(request: CodeRequest): Promise<{ channel: Channel['channel']; expires: Date }> {
       const { form } = request;

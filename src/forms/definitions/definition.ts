@@ -70,7 +70,7 @@ export function parseDefinition(id: string, configured: unknown): FormDefinition
   return { ...data, id, name: data.name ?? id, schemaKey, schemaText };
 }
 
-/** `errors` have pointers into the definition. */
+/** Returns Problem `definition-invalid`. The pointers in `errors` refer to the definition, not to the request. */
 export function unusable(id: string, reason: string, options: Pick<ProblemOptions, 'errors' | 'cause'> = {}): Problem {
   return new Problem('definition-invalid', `The form definition “${id}” cannot be used. ${reason}`, options);
 }

@@ -52,7 +52,8 @@ export function createFormAccess(options: {
   return {
     /**
      * Returns the form and the caller's role. Throws Problem `not-found` (also for another tenant's form), `gone` for a
-     * deleted form, `forbidden`, or the conflict if the status does not allow the action.
+     * deleted form, or `forbidden`. If only the form's status prevents the action, throws `form-locked`,
+     * `form-not-draft` or, for `read-data`, `forbidden`.
      */
     async authorize(action: Action, request: FormRequest): Promise<Authorized> {
       const { caller, tenantId } = request;

@@ -35,7 +35,8 @@ export interface OperationsOptions {
 
 const day = 86_400_000;
 /**
- * Runs start at most a few hours apart. A form that is overdue for less than this therefore does not indicate a fault.
+ * A form that is overdue by less than this does not indicate a fault, because the reconciler may run only every few
+ * hours.
  */
 const lockGrace = day / 4;
 const shownRuns = 10;

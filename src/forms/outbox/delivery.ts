@@ -134,10 +134,10 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
 const mostSubscribers = 10;
 
 /**
- * Removes the form's subscriber, then looks for others by requesting a subscription without a channel. The service
- * either finds a subscriber by the user id, and returns it with its addresses, or creates one without addresses, which
- * shows that no subscriber was left. No other request of the contract finds a subscriber by its user id without the
- * role subscription-admin.
+ * Removes the form's subscriber, then any other subscriber with the same user id (the form's URN). To find one,
+ * requests a subscription without a channel. If a subscriber exists, the notification service returns it with its
+ * addresses. Otherwise, the service rejects the request, or creates a subscriber without addresses, which is removed
+ * too. The service offers no other lookup by user id to callers without the role subscription-admin.
  */
 async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { notifications, urns } = options;

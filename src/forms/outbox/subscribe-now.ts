@@ -30,7 +30,7 @@ const retry = 1_000;
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
   const { store, clock, callTimeout } = options;
   return async (formId) => {
-    // Leaves the other process enough time for one call and for settling its row.
+    // If another process has claimed the row, this leaves it enough time for one call and for recording the result.
     const deadline = performance.now() + callTimeout + 2_000;
     for (let look = 1; performance.now() < deadline; look += 1) {
       const known = await store.findSubscriber(formId);

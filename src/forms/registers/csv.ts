@@ -79,7 +79,7 @@ const reasons: Record<string, string> = {
   CSV_RECORD_INCONSISTENT_FIELDS_LENGTH: 'has another number of cells than the header',
 };
 
-// Leaves out the parser's message, which quotes cells.
+// Leaves out the parser's message, because it contains the values of cells.
 function malformed(error: CsvError & { lines?: number }) {
   return bodyProblem(
     'invalid-request',

@@ -61,7 +61,7 @@ export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, lo
 
 type Params = Record<string, unknown> | undefined;
 
-/** Adds facts that only the handler knows to the request's audit event. */
+/** Adds `facts` to the request's audit event. Called by handlers, for facts that only they know. */
 export function noteAudit({ locals }: { locals: Express.Locals }, facts: Partial<RequestAudit>): void {
   if (locals.audit) Object.assign(locals.audit, facts);
 }

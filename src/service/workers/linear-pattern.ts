@@ -134,7 +134,8 @@ function readClass(source: string, start: number, isUnicode: boolean): Fragment 
       const last = readAtom(source, at + 1, isUnicode, true);
       const from = only(first.set);
       const to = last && only(last.set);
-      // `[\w-x]` is allowed only in the older syntax.
+      // A range that begins or ends with a set, such as `[\w-x]`, is valid only in the syntax of Annex B. The native
+      // engine runs such a pattern.
       if (from === undefined || to === undefined) return undefined;
       set.push([from, to]);
       at = last?.end ?? at;

@@ -36,7 +36,7 @@ export interface SignedIn {
   landing: Landing;
 }
 
-/** Maximum number of landings in the record of a session. */
+/** Maximum number of sign-ins for which a session's record keeps the page to which the callback redirected. */
 const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {

@@ -1,5 +1,6 @@
 // Ends bodies that a client sends or reads more slowly than the minimum rate. Counts only time spent waiting for the
-// client. One timer checks all bodies, at least once a second, so a short body costs only an entry in an array.
+// client. One timer checks all bodies, at least once a second. A body that is complete before the next check costs only
+// an entry in an array.
 
 /** A body between a client and an upstream. */
 export interface PacedBody {

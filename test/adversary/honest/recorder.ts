@@ -50,7 +50,7 @@ export interface Recorder {
   fail(failure: Omit<Failure, 'phase'>, began?: number): void;
 }
 
-/** The error of a failed step. `measure` records the failure, and the user begins a new round. */
+/** The error of a failed step. `measure` records and throws it. It ends the user's current round (see persona.ts). */
 export class Unserved extends Error {
   readonly status: number;
   readonly hasRetryAfter: boolean;
