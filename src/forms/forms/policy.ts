@@ -26,7 +26,8 @@ export function needsDefinition(action: Action, caller: Caller, form: Form | Tom
 
 /**
  * Returns the role in which the caller performs the action. Throws Problem `forbidden` if the caller has no role for
- * the action, and the conflict (`form-locked`, `form-not-draft`) if only the status is wrong.
+ * the action. If only the status is wrong, throws the conflict `form-locked` or `form-not-draft`; for `read-data`, throws
+ * `forbidden` instead of `form-not-draft`.
  */
 export function decide(action: Action, caller: Caller, form: Form, definition: DefinitionRoles | undefined): FormRole {
   const roles = rolesOf(caller, form, definition);
