@@ -30,6 +30,8 @@ let statuses: Map<string, CoreClientStatus>;
 let generations: Record<string, number>;
 let calls: string[];
 let refused: { clients: string[]; statuses: string[] };
+/** True while the API server fails for every status. */
+let clusterFails: boolean;
 beforeEach(async () => {
   await pool.query('TRUNCATE quarantine');
   documents = {};
@@ -37,6 +39,7 @@ beforeEach(async () => {
   generations = { one: 1, bad: 1, two: 1 };
   calls = [];
   refused = { clients: [], statuses: [] };
+  clusterFails = false;
 });
 
 const resourceOf = (name: string): CoreClientResource => ({
@@ -50,6 +53,7 @@ const cluster: Cluster = {
   namespace: 'formgate',
   list: async () => Object.keys(generations).map(resourceOf),
   async applyStatus({ name }, status) {
+    if (clusterFails) throw new ClusterError('failed', 'apply a status', { status: 500 });
     calls.push(`status ${name}`);
     if (refused.statuses.includes(name)) throw new ClusterError('refused', 'apply a status', { status: 422 });
     statuses.set(name, status);
@@ -81,7 +85,8 @@ const configuration = {
   },
 } as unknown as Configuration;
 
-function sync() {
+/** `isOff`: resources are not read. */
+function sync({ isOff = false, signal }: { isOff?: boolean; signal?: AbortSignal } = {}) {
   const clock = () => new Date('2026-11-22T10:00:00Z');
   const { log } = captureLog();
   calls = [];
@@ -94,8 +99,9 @@ function sync() {
       maintained: [],
       redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     },
-    ...{ findCluster: async () => cluster, openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
-  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined });
+    findCluster: isOff ? undefined : async () => cluster,
+    ...{ openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
+  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined, signal });
 }
 const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;
 const readyOf = (name: string) => statuses.get(name)?.conditions.find(({ type }) => type === 'Ready')?.status;
@@ -147,4 +153,29 @@ it('a refused status is quarantined, and the statuses of the others are written'
   expect([readyOf('one'), readyOf('bad'), readyOf('two')]).toEqual(['True', undefined, 'True']);
   expect(await sync()).toMatchObject({ quarantined: 0 });
   expect(calls).toEqual([]);
+});
+
+it('a refused status is not tried again because a run ended before it reached that status', async () => {
+  refused.statuses = ['bad'];
+  await sync();
+  expect(await sync({ signal: AbortSignal.abort() })).toMatchObject({ failures: [] });
+  expect(await entries()).toHaveLength(1);
+  expect(await sync()).toMatchObject({ quarantined: 0 });
+  expect(calls).toEqual([]);
+});
+
+it('a sync that does not read the resources keeps the quarantine of their clients', async () => {
+  refused.clients = ['bad'];
+  await sync();
+  await sync({ isOff: true });
+  expect(await entries()).toHaveLength(1);
+});
+
+it('a client that was refused in a failed run is not tried again', async () => {
+  refused.clients = ['bad'];
+  clusterFails = true;
+  expect(await sync()).toMatchObject({ failures: [expect.any(String)], quarantined: 1 });
+  clusterFails = false;
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 0 });
+  expect(calls).not.toContain('write bad');
 });
