@@ -2,8 +2,9 @@
 // others, and runs do not retry them. The cluster and the configuration service are scripted; the quarantine is in
 // Postgres.
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
+import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
@@ -86,7 +87,8 @@ const configuration = {
 } as unknown as Configuration;
 
 /** `isOff`: resources are not read. */
-function sync({ isOff = false, signal }: { isOff?: boolean; signal?: AbortSignal } = {}) {
+function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; signal?: AbortSignal } = {}) {
+  const { maintained = [], isOff = false, signal } = options;
   const clock = () => new Date('2026-11-22T10:00:00Z');
   const { log } = captureLog();
   calls = [];
@@ -96,7 +98,7 @@ function sync({ isOff = false, signal }: { isOff?: boolean; signal?: AbortSignal
       tenants: { all: async () => [] },
       directory: { resolve: async () => 'http://upstream.example.org' },
       urns: createUrns('urn:example'),
-      maintained: [],
+      maintained,
       redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     },
     findCluster: isOff ? undefined : async () => cluster,
@@ -162,6 +164,35 @@ it('a refused status is not tried again because a run ended before it reached th
   expect(await entries()).toHaveLength(1);
   expect(await sync()).toMatchObject({ quarantined: 0 });
   expect(calls).toEqual([]);
+});
+
+describe.each([{ isOff: false }, { isOff: true }])('a refused client of Formgate itself, with %j', (options) => {
+  const preview = (redirectUri: string): ClientEntry => ({
+    ...{ id: 'builder-preview', name: 'Preview', redirectUris: [redirectUri], targets: [], keycloakLogout: false },
+  });
+  const first = { ...options, maintained: [preview('https://builder.example.org/first')] };
+  const second = { ...options, maintained: [preview('https://builder.example.org/second')] };
+  const tries = () => calls.filter((call) => call === 'write builder-preview').length;
+
+  it('is quarantined once, and is tried again only when it is released', async () => {
+    refused.clients = ['builder-preview'];
+    expect(await sync(first)).toMatchObject({ failures: [], quarantined: 1 });
+    expect(tries()).toBe(1);
+    expect(await sync(first)).toMatchObject({ failures: [], quarantined: 0 });
+    expect(tries()).toBe(0);
+    await pool.query('UPDATE quarantine SET released = true');
+    expect(await sync(first)).toMatchObject({ quarantined: 1 });
+    expect(await entries()).toMatchObject([{ item: expect.stringMatching(/^builder-preview@/), attempts: 2 }]);
+  });
+
+  it('is tried again when its settings change, and leaves the quarantine when it is written', async () => {
+    refused.clients = ['builder-preview'];
+    await sync(first);
+    refused.clients = [];
+    expect(await sync(second)).toMatchObject({ quarantined: 0 });
+    expect(tries()).toBe(1);
+    expect(await entries()).toEqual([]);
+  });
 });
 
 it('a sync that does not read the resources keeps the quarantine of their clients', async () => {
