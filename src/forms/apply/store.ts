@@ -3,7 +3,7 @@
 // its own database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
-/** A limit of created drafts for one key, such as a client network. */
+/** A limit of created drafts for one key, such as a client network or one request. */
 export interface DraftLimit {
   name: string;
   /** An HMAC. */
@@ -74,8 +74,8 @@ export function createApplyStore(pool: SharedPool) {
 
   return {
     /**
-     * Counts a draft towards all limits. Returns the name of a limit that is reached, or undefined. A refused draft
-     * counts towards none. `start` is the beginning of the window, which is the same in all pods.
+     * Counts a draft towards all limits. Returns the name of the first limit that is reached, or undefined. A draft that
+     * reaches a limit counts towards none. `start` is the beginning of the window, which is the same in all pods.
      */
     async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
       const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
@@ -84,7 +84,8 @@ export function createApplyStore(pool: SharedPool) {
           const { rows } = await client.query<{ name: string }>(countSql, [...columns, start]);
           // A concurrent create may have reached the limit after this statement began. Without the rollback, one
           // person's refused drafts would use up the limits that all applicants share.
-          if (rows[0]) throw new LimitReached(rows[0].name);
+          const reached = limits.find(({ name }) => rows.some((row) => row.name === name));
+          if (reached) throw new LimitReached(reached.name);
         });
         return undefined;
       } catch (error) {
