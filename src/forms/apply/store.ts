@@ -58,8 +58,9 @@ UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.
 
 const claimCodeSql = `
 WITH removed AS (${removeOld('apply_codes', 'used', '$5::timestamptz')}), claimed AS (
-  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (form_id, code_hash) DO UPDATE SET used = c.used WHERE c.browser_hash = excluded.browser_hash
+  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used, accepted) VALUES ($1, $2, $3, $4, $6)
+  ON CONFLICT (form_id, code_hash) DO UPDATE SET accepted = c.accepted OR excluded.accepted
+  WHERE c.browser_hash = excluded.browser_hash
   RETURNING c.form_id
 )
 SELECT form_id FROM claimed`;
@@ -94,18 +95,21 @@ export function createApplyStore(pool: SharedPool) {
       }
     },
 
-    /** Reserves a code for a browser. Returns false if another browser has entered it. */
-    async claimCode(tenantId: string, { formId, codeHash, browserHash, now }: CodeUse): Promise<boolean> {
-      const values = [formId, codeHash, browserHash, now, new Date(now.getTime() - kept)];
+    /**
+     * Reserves a code for a browser. With `isAccepted`, the browser keeps the code. Returns false if another browser has
+     * reserved it.
+     */
+    async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
+      const { formId, codeHash, browserHash, now } = use;
+      const values = [formId, codeHash, browserHash, now, new Date(now.getTime() - kept), isAccepted];
       return (await pool.query(claimOf(tenantId, formId), claimCodeSql, values)).rowCount === 1;
     },
 
-    /** Keeps the code for this browser if it was correct, or releases it. */
-    async settleCode(tenantId: string, { formId, codeHash }: CodeUse, isRight: boolean): Promise<void> {
-      const sql = isRight
-        ? 'UPDATE apply_codes SET accepted = true WHERE form_id = $1 AND code_hash = $2'
-        : 'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND NOT accepted';
-      await pool.query(claimOf(tenantId, formId), sql, [formId, codeHash]);
+    /** Releases a code that this browser has reserved, unless it was accepted. */
+    async releaseCode(tenantId: string, { formId, codeHash, browserHash }: CodeUse): Promise<void> {
+      const sql =
+        'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND browser_hash = $3 AND NOT accepted';
+      await pool.query(claimOf(tenantId, formId), sql, [formId, codeHash, browserHash]);
     },
 
     async keepSave(tenantId: string, { formId, saveHash, etag, now }: LastSave): Promise<void> {
