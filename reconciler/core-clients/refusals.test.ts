@@ -2,8 +2,9 @@
 // others, and runs do not retry them. The cluster and the configuration service are scripted; the quarantine is in
 // Postgres.
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
+import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
@@ -30,6 +31,8 @@ let statuses: Map<string, CoreClientStatus>;
 let generations: Record<string, number>;
 let calls: string[];
 let refused: { clients: string[]; statuses: string[] };
+/** True while the API server fails for every status. */
+let clusterFails: boolean;
 beforeEach(async () => {
   await pool.query('TRUNCATE quarantine');
   documents = {};
@@ -37,6 +40,7 @@ beforeEach(async () => {
   generations = { one: 1, bad: 1, two: 1 };
   calls = [];
   refused = { clients: [], statuses: [] };
+  clusterFails = false;
 });
 
 const resourceOf = (name: string): CoreClientResource => ({
@@ -50,6 +54,7 @@ const cluster: Cluster = {
   namespace: 'formgate',
   list: async () => Object.keys(generations).map(resourceOf),
   async applyStatus({ name }, status) {
+    if (clusterFails) throw new ClusterError('failed', 'apply a status', { status: 500 });
     calls.push(`status ${name}`);
     if (refused.statuses.includes(name)) throw new ClusterError('refused', 'apply a status', { status: 422 });
     statuses.set(name, status);
@@ -81,7 +86,9 @@ const configuration = {
   },
 } as unknown as Configuration;
 
-function sync() {
+/** `isOff`: resources are not read. */
+function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; signal?: AbortSignal } = {}) {
+  const { maintained = [], isOff = false, signal } = options;
   const clock = () => new Date('2026-11-22T10:00:00Z');
   const { log } = captureLog();
   calls = [];
@@ -91,11 +98,12 @@ function sync() {
       tenants: { all: async () => [] },
       directory: { resolve: async () => 'http://upstream.example.org' },
       urns: createUrns('urn:example'),
-      maintained: [],
+      maintained,
       redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
     },
-    ...{ findCluster: async () => cluster, openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
-  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined });
+    findCluster: isOff ? undefined : async () => cluster,
+    ...{ openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
+  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined, signal });
 }
 const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;
 const readyOf = (name: string) => statuses.get(name)?.conditions.find(({ type }) => type === 'Ready')?.status;
@@ -147,4 +155,58 @@ it('a refused status is quarantined, and the statuses of the others are written'
   expect([readyOf('one'), readyOf('bad'), readyOf('two')]).toEqual(['True', undefined, 'True']);
   expect(await sync()).toMatchObject({ quarantined: 0 });
   expect(calls).toEqual([]);
+});
+
+it('a refused status is not tried again because a run ended before it reached that status', async () => {
+  refused.statuses = ['bad'];
+  await sync();
+  expect(await sync({ signal: AbortSignal.abort() })).toMatchObject({ failures: [] });
+  expect(await entries()).toHaveLength(1);
+  expect(await sync()).toMatchObject({ quarantined: 0 });
+  expect(calls).toEqual([]);
+});
+
+describe.each([{ isOff: false }, { isOff: true }])('a refused client of Formgate itself, with %j', (options) => {
+  const preview = (redirectUri: string): ClientEntry => ({
+    ...{ id: 'builder-preview', name: 'Preview', redirectUris: [redirectUri], targets: [], keycloakLogout: false },
+  });
+  const first = { ...options, maintained: [preview('https://builder.example.org/first')] };
+  const second = { ...options, maintained: [preview('https://builder.example.org/second')] };
+  const tries = () => calls.filter((call) => call === 'write builder-preview').length;
+
+  it('is quarantined once, and is tried again only when it is released', async () => {
+    refused.clients = ['builder-preview'];
+    expect(await sync(first)).toMatchObject({ failures: [], quarantined: 1 });
+    expect(tries()).toBe(1);
+    expect(await sync(first)).toMatchObject({ failures: [], quarantined: 0 });
+    expect(tries()).toBe(0);
+    await pool.query('UPDATE quarantine SET released = true');
+    expect(await sync(first)).toMatchObject({ quarantined: 1 });
+    expect(await entries()).toMatchObject([{ item: expect.stringMatching(/^builder-preview@/), attempts: 2 }]);
+  });
+
+  it('is tried again when its settings change, and leaves the quarantine when it is written', async () => {
+    refused.clients = ['builder-preview'];
+    await sync(first);
+    refused.clients = [];
+    expect(await sync(second)).toMatchObject({ quarantined: 0 });
+    expect(tries()).toBe(1);
+    expect(await entries()).toEqual([]);
+  });
+});
+
+it('a sync that does not read the resources keeps the quarantine of their clients', async () => {
+  refused.clients = ['bad'];
+  await sync();
+  await sync({ isOff: true });
+  expect(await entries()).toHaveLength(1);
+});
+
+it('a client that was refused in a failed run is not tried again', async () => {
+  refused.clients = ['bad'];
+  clusterFails = true;
+  expect(await sync()).toMatchObject({ failures: [expect.any(String)], quarantined: 1 });
+  clusterFails = false;
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 0 });
+  expect(calls).not.toContain('write bad');
 });

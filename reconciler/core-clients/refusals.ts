@@ -23,8 +23,11 @@ export interface Refusals {
   /** True if an earlier sync recorded this refusal. Callers must not try such an item, which counts as refused. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
-  /** Quarantines new refusals, and removes the entries of settled refusals. Returns the number of new refusals. */
-  settle(): Promise<number>;
+  /**
+   * Quarantines new refusals, and removes the entries of settled refusals: of all, or of `clients` only. Returns the
+   * number of new refusals.
+   */
+  settle(clients?: readonly string[]): Promise<number>;
 }
 
 const kinds: readonly Refusal['kind'][] = ['core-client', 'core-client-status'];
@@ -32,7 +35,9 @@ const itemOf = ({ subject, version }: Pick<Refusal, 'subject' | 'version'>) => `
 
 const knownSql = `
 SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND version = $2`;
-const tidySql = `DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)`;
+const tidySql = `
+DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)
+  AND ($3::text[] IS NULL OR about ->> 'clientId' = ANY ($3))`;
 
 export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: Logger }): Promise<Refusals> {
   const { pool, clock, log } = options;
@@ -51,9 +56,9 @@ export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: 
       const cause = { reason: 'service-refused', detail } as const;
       added.push({ kind: what.kind, item: itemOf(what), tenantId: null, about, ...cause });
     },
-    async settle() {
+    async settle(clients) {
       const names = [...known, ...added.map(({ kind, item }) => `${kind} ${item}`)];
-      await pool.query(tidySql, [kinds, names]);
+      await pool.query(tidySql, [kinds, names, clients]);
       await putInQuarantine(pool, added, clock());
       for (const { kind, about, reason, detail } of added)
         log.warn({ kind, ...about, reason, detail }, 'item quarantined');

@@ -116,12 +116,14 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
 
 /** True if the status in the cluster equals the next one. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
-  return isDeepStrictEqual(comparable(present), comparable(next));
+  // A cluster with an older CRD drops shadowedTenants. Comparing a dropped list would write the status in every run. A
+  // first list needs no comparison, because it changes the condition Shadows too.
+  const { shadowedTenants } = present;
+  const isSameList = shadowedTenants === undefined || isDeepStrictEqual(shadowedTenants, next.shadowedTenants);
+  return isSameList && isDeepStrictEqual(comparable(present), comparable(next));
 }
 
 function comparable(status: Partial<CoreClientStatus>) {
-  // Ignores shadowedTenants, because a cluster with an older CRD drops this field. The message of Shadows changes with
-  // the first tenants of the list, and with the number of tenants.
   const { observedGeneration, clientId, revision, syncedHash, conditions = [] } = status;
   const byType = Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
   return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };

@@ -90,6 +90,7 @@ describe('a sync without Kubernetes', () => {
       counts: {},
       conditions: {},
       failures: [],
+      quarantined: 0,
       skipped: expect.stringContaining('no Kubernetes'),
     });
     expect(await clients()).toEqual({ other: { name: 'Other' } });

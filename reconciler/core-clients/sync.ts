@@ -32,7 +32,7 @@ export interface ClientsOutcome {
   conditions: Record<string, number>;
   /** Failures of the infrastructure, in one short line each. If there are any, the sync has failed. */
   failures: string[];
-  /** Number of clients and statuses that were quarantined; absent if the quarantine was not updated. */
+  /** Number of clients and statuses that were quarantined; absent in a dry run. */
   quarantined?: number;
   /** The reason why resources were not read. */
   skipped?: string;
@@ -86,13 +86,24 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
       const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
       const refusals = await options.openRefusals();
       await syncAll({ ...options, ...syncOptions, outcome, refusals });
-      // Settles only if resources were read. Otherwise it would remove the quarantine entries of resources that were
-      // not read.
-      if (!syncOptions.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
-        outcome.quarantined = await refusals.settle();
+      if (!syncOptions.dryRun)
+        outcome.quarantined = await refusals.settle(settledClients(options, syncOptions, outcome));
       return outcome;
     },
   };
+}
+
+/**
+ * Returns the clients whose settled quarantine entries may be removed; undefined for all entries. The entries of
+ * resources and statuses that the sync did not reach must stay, or the next sync would retry them.
+ */
+function settledClients(
+  { maintained }: ClientSyncOptions,
+  { signal }: SyncOptions,
+  { failures, skipped }: ClientsOutcome,
+): string[] | undefined {
+  if (failures.length > 0 || signal?.aborted) return [];
+  return skipped === undefined ? undefined : maintained.map(({ id }) => id);
 }
 
 async function syncAll(sync: Sync): Promise<void> {

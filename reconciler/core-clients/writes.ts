@@ -47,13 +47,13 @@ export async function writePlan(plan: Plan, options: WriteOptions): Promise<Writ
 
 async function writeInOrder(plan: Plan, options: WriteOptions, written: Written): Promise<void> {
   const { store, document, renewLease } = options;
-  for (const { after } of plan.maintained) await writeSome([after], options, written);
+  const isKnown = (entry: ClientEntry) => options.refusals.isKnown(writeOf(entry));
+  for (const { after } of plan.maintained) if (!isKnown(after)) await writeSome([after], options, written);
   if (plan.claim !== document.owned) {
     await renewLease();
     await store.record(plan.claim);
   }
   const entries = plan.verdicts.flatMap(({ change, entry }) => (entry && change !== 'none' ? [entry] : []));
-  const isKnown = (entry: ClientEntry) => options.refusals.isKnown(writeOf(entry));
   for (const { id } of entries.filter(isKnown)) written.results.set(id, { kind: 'refused' });
   const untried = entries.filter(({ id }) => !written.results.has(id));
   for (const some of inUpdates(untried)) await writeSome(some, options, written);

@@ -2,6 +2,9 @@
 // causes. Without a script, it responds only to discovery.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createTenantIssuers } from '../../src/service/auth/tenant-issuers.ts';
+import type { Metrics } from '../../src/service/operations/metrics.ts';
+import { createProviderAddresses, type ProviderAddresses } from '../../src/token-handler/provider-addresses.ts';
 
 export interface ProviderCall {
   /** Such as `POST /auth/realms/demo/token`. */
@@ -26,6 +29,14 @@ export interface ScriptedProvider {
    * Replies by `line` of the call. A list has one reply for each call; its last reply is also for all further calls.
    */
   script: Record<string, ProviderReply | ProviderReply[]>;
+  /** The operations that the traces name. */
+  operations: string[];
+  /** The addresses of this provider. An issuer other than an empty string is mapped to the tenant of the realm `demo`. */
+  addresses(issuer: string): ProviderAddresses;
+  /** The lines of the calls. */
+  lines(): string[];
+  /** Forgets calls, operations, metadata and script. */
+  reset(): void;
   close(): void;
 }
 
@@ -51,7 +62,20 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
   }
 
   const provider: ScriptedProvider = {
-    ...{ url, calls: [], metadata: {}, script: {} },
+    ...{ url, calls: [], metadata: {}, script: {}, operations: [] },
+    addresses(issuer) {
+      const tenantIssuers = createTenantIssuers(issuer === '' ? [] : [['demo', issuer]]);
+      const addresses = createProviderAddresses({ accessUrl: url, tenantIssuers });
+      return {
+        ...addresses,
+        fetch(to, init, operation) {
+          provider.operations.push(operation);
+          return addresses.fetch(to, init, operation);
+        },
+      };
+    },
+    lines: () => provider.calls.map(({ line }) => line),
+    reset: () => void Object.assign(provider, { calls: [], metadata: {}, script: {}, operations: [] }),
     close() {
       server.closeAllConnections();
       server.close();
@@ -66,4 +90,10 @@ function reply(response: ServerResponse, given: ProviderReply): void {
   const { status, body, headers } = given;
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+/** Returns the counted failures of dependencies. */
+export async function failuresOf(metrics: Pick<Metrics, 'dependencyFailures'>) {
+  const { values } = await metrics.dependencyFailures.get();
+  return values.map(({ labels, value }) => ({ ...labels, value }));
 }

@@ -49,11 +49,8 @@ export interface FormApiOptions {
   timeoutMs: number;
 }
 
-/** Bytes. By default, form data has at most 1 MiB, and so do registers. */
-const largestAnswer = 16 * 1_048_576;
-
 export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
-  const agent = new HttpAgent({ maxResponse: largestAnswer });
+  const agent = new HttpAgent();
 
   function fail(kind: string, slug: ProblemSlug, detail: string, cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });

@@ -79,7 +79,7 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
     async handle({ params: { formId }, body: { code } }, request, response) {
       const { id: tenantId } = tenantOf(response);
       const browser = cookies.browserOf(request, response);
-      await useCode(options, { formId, tenantId, context: response }, { code, browser }, () =>
+      await useCode(options, { formId, tenantId }, { code, browser }, () =>
         api.call({
           method: 'GET',
           path: `/forms/${formId}/data`,
@@ -100,8 +100,8 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
  * that does not exist.
  */
 export async function useCode(
-  { store, hashes, wrongCodes, clock }: ApplyRoutesOptions,
-  { formId, tenantId }: FormOfTenant,
+  { store, hashes, wrongCodes, clock }: Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'wrongCodes' | 'clock'>,
+  { formId, tenantId }: Pick<FormOfTenant, 'formId' | 'tenantId'>,
   { code, browser }: { code: string; browser: string },
   call: () => Promise<unknown>,
 ): Promise<void> {
@@ -114,10 +114,13 @@ export async function useCode(
   try {
     await call();
   } catch (error) {
-    await store.settleCode(tenantId, use, false);
+    // Also after a timeout, when the form service may have accepted the code: this browser was not let in, and the
+    // applicant may have no other code.
+    await store.releaseCode(tenantId, use);
     const isWrong = error instanceof Problem && (error.slug === 'invalid-code' || hidden.has(error.slug));
     if (!isWrong) throw error;
     return refuse();
   }
-  await store.settleCode(tenantId, use, true);
+  // A concurrent attempt of this browser may have failed and released the code, and another browser may have used it.
+  if (!(await store.claimCode(tenantId, use, true))) return refuse();
 }

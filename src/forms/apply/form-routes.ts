@@ -48,19 +48,21 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
       const { id: tenantId } = tenantOf(response);
       const key = requiredKey(request);
       const browser = cookies.browserOf(request, response);
-      await countDraft(options, body.email, response);
       const applicant = {
         ...(body.name !== undefined && body.name.trim() !== '' && { addressAs: body.name }),
         channels: [{ channel: 'email', address: body.email }],
         language: body.language,
       };
+      const draft = JSON.stringify({ definitionId: params.definition, applicant });
+      const idempotencyKey = hashes.idempotencyKey(browser, key);
+      await countDraft(options, { email: body.email, request: `${idempotencyKey}\0${draft}` }, response);
       const answer = await api
         .call({
           method: 'POST',
           path: '/forms',
           tenantId,
-          body: JSON.stringify({ definitionId: params.definition, applicant }),
-          headers: { 'idempotency-key': hashes.idempotencyKey(browser, key) },
+          body: draft,
+          headers: { 'idempotency-key': idempotencyKey },
           context: response,
         })
         .catch(inTermsOfThePage);
@@ -78,16 +80,21 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
  */
 const firstTag = entityTag('1');
 
-/** Throws Problem `too-many-requests` if a limit of an address is reached, and `busy` if a shared limit is reached. */
+/**
+ * Counts a draft, unless the same request was counted before in this window: the form service answers such a retry with
+ * the same draft. `request` identifies the request. Throws Problem `too-many-requests` if a limit of an address is
+ * reached, and `busy` if a shared limit is reached.
+ */
 async function countDraft(
   { store, hashes, draftLimits, metrics, clock }: ApplyRoutesOptions,
-  email: string,
+  { email, request }: { email: string; request: string },
   response: Response,
 ): Promise<void> {
   const { perAddress, perTenant, total, window } = draftLimits;
   const { id: tenantId } = tenantOf(response);
   const limit = (name: string, key: string, most: number) => ({ name, key: hashes.limit(name, key), most });
   const limits = [
+    limit(retryLimit, `${tenantId}\0${request}`, 1),
     limit('apply-drafts-address', networkOf(response.locals.forwarded.address), perAddress),
     limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, perAddress),
     limit('apply-drafts-tenant', tenantId, perTenant),
@@ -95,13 +102,16 @@ async function countDraft(
   ];
   const { index, secondsLeft } = windowAt(clock().getTime(), window);
   const reached = await store.countDraft(tenantId, limits, new Date(index * window));
-  if (reached === undefined) return;
+  if (reached === undefined || reached === retryLimit) return;
   metrics.rateLimited.inc({ limit: reached });
   const headers = { 'Retry-After': String(secondsLeft) };
   const isShared = reached === 'apply-drafts-tenant' || reached === 'apply-drafts-total';
   if (isShared) throw new Problem('busy', 'Too many drafts are being created at the moment.', { headers });
   throw new Problem('too-many-requests', 'Too many drafts were created from here or for this address.', { headers });
 }
+
+/** The limit that only a retry of a counted request reaches. */
+const retryLimit = 'apply-drafts-retry';
 
 function requiredKey(request: Request): string {
   const key = request.get('idempotency-key') ?? '';

@@ -122,3 +122,40 @@ it('while the form service cannot be reached, requests get 502 with a log line a
   await gate.open();
   expect((await ask()).status).toBe(200);
 });
+
+it('a retry of a start gets the same draft, also at the limit, and counts only once', async () => {
+  apply.forms.advance(60 * 60_000);
+  const page = apply.browser();
+  const key = randomUUID();
+  const email = `${randomUUID()}@example.org`;
+  const attempt = (body: object = { email, language: 'en' }) =>
+    page.ask('POST', '/definitions/permit/forms', {
+      body,
+      headers: { 'idempotency-key': key, 'x-forwarded-for': '203.0.113.210' },
+    });
+  const first = await attempt();
+  expect(first.status).toBe(201);
+  const retries = await Promise.all([1, 2, 3, 4, 5].map(() => attempt()));
+  expect(retries.map(({ status, body }) => [status, body.id])).toEqual(retries.map(() => [201, first.body.id]));
+  expect((await start('203.0.113.210')).status).toBe(201);
+  expect((await start('203.0.113.210')).status).toBe(201);
+  expect((await start('203.0.113.210')).status).toBe(429);
+  expect(await attempt()).toMatchObject({ status: 201, body: { id: first.body.id } });
+  // Only the same request is a retry.
+  expect((await attempt({ email: 'other@example.org', language: 'en' })).status).toBe(429);
+});
+
+it('concurrent requests of one start count once', async () => {
+  apply.forms.advance(60 * 60_000);
+  const page = apply.browser();
+  await page.ask('POST', `/forms/${randomUUID()}/code-checks`, { body: { code: 'ABCDEF' } });
+  const email = `${randomUUID()}@example.org`;
+  const headers = { 'idempotency-key': randomUUID(), 'x-forwarded-for': '203.0.113.211' };
+  const attempt = () => page.ask('POST', '/definitions/permit/forms', { body: { email, language: 'en' }, headers });
+  const answers = await Promise.all([1, 2, 3, 4, 5].map(attempt));
+  expect(new Set(answers.map(({ status, body }) => `${status} ${body.id}`)).size).toBe(1);
+  expect(answers[0]?.status).toBe(201);
+  expect((await start('203.0.113.211')).status).toBe(201);
+  expect((await start('203.0.113.211')).status).toBe(201);
+  expect((await start('203.0.113.211')).status).toBe(429);
+});

@@ -3,7 +3,7 @@
 // its own database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
-/** A limit of created drafts for one key, such as a client network. */
+/** A limit of created drafts for one key, such as a client network or one request. */
 export interface DraftLimit {
   name: string;
   /** An HMAC. */
@@ -58,8 +58,9 @@ UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.
 
 const claimCodeSql = `
 WITH removed AS (${removeOld('apply_codes', 'used', '$5::timestamptz')}), claimed AS (
-  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (form_id, code_hash) DO UPDATE SET used = c.used WHERE c.browser_hash = excluded.browser_hash
+  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used, accepted) VALUES ($1, $2, $3, $4, $6)
+  ON CONFLICT (form_id, code_hash) DO UPDATE SET accepted = c.accepted OR excluded.accepted
+  WHERE c.browser_hash = excluded.browser_hash
   RETURNING c.form_id
 )
 SELECT form_id FROM claimed`;
@@ -74,8 +75,8 @@ export function createApplyStore(pool: SharedPool) {
 
   return {
     /**
-     * Counts a draft towards all limits. Returns the name of a limit that is reached, or undefined. A refused draft
-     * counts towards none. `start` is the beginning of the window, which is the same in all pods.
+     * Counts a draft towards all limits. Returns the name of the first limit that is reached, or undefined. A draft that
+     * reaches a limit counts towards none. `start` is the beginning of the window, which is the same in all pods.
      */
     async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
       const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
@@ -85,7 +86,8 @@ export function createApplyStore(pool: SharedPool) {
           // If a concurrent create reached a limit after the statement began, the statement has counted this draft
           // beyond the limit. The error rolls that count back. Otherwise, one person's refused drafts would use up the
           // limits that all applicants share.
-          if (rows[0]) throw new LimitReached(rows[0].name);
+          const reached = limits.find(({ name }) => rows.some((row) => row.name === name));
+          if (reached) throw new LimitReached(reached.name);
         });
         return undefined;
       } catch (error) {
@@ -94,18 +96,21 @@ export function createApplyStore(pool: SharedPool) {
       }
     },
 
-    /** Reserves a code for a browser. Returns false if another browser has entered it. */
-    async claimCode(tenantId: string, { formId, codeHash, browserHash, now }: CodeUse): Promise<boolean> {
-      const values = [formId, codeHash, browserHash, now, new Date(now.getTime() - kept)];
+    /**
+     * Reserves a code for a browser. With `isAccepted`, the browser keeps the code. Returns false if another browser has
+     * reserved it.
+     */
+    async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
+      const { formId, codeHash, browserHash, now } = use;
+      const values = [formId, codeHash, browserHash, now, new Date(now.getTime() - kept), isAccepted];
       return (await pool.query(claimOf(tenantId, formId), claimCodeSql, values)).rowCount === 1;
     },
 
-    /** Keeps the code for this browser if it was correct, or releases it. */
-    async settleCode(tenantId: string, { formId, codeHash }: CodeUse, isRight: boolean): Promise<void> {
-      const sql = isRight
-        ? 'UPDATE apply_codes SET accepted = true WHERE form_id = $1 AND code_hash = $2'
-        : 'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND NOT accepted';
-      await pool.query(claimOf(tenantId, formId), sql, [formId, codeHash]);
+    /** Releases a code that this browser has reserved, unless it was accepted. */
+    async releaseCode(tenantId: string, { formId, codeHash, browserHash }: CodeUse): Promise<void> {
+      const sql =
+        'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND browser_hash = $3 AND NOT accepted';
+      await pool.query(claimOf(tenantId, formId), sql, [formId, codeHash, browserHash]);
     },
 
     async keepSave(tenantId: string, { formId, saveHash, etag, now }: LastSave): Promise<void> {

@@ -123,12 +123,14 @@ describe('an import', () => {
     await expect(load('value,label\na,b\n', ['Banff'])).rejects.toMatchObject({ slug: 'invalid-request' });
   });
 
-  it('is refused if a row has the key of two entries', async () => {
+  it('is refused if a row has the key of several entries', async () => {
     const twice = [
       { value: 'a', label: '1' },
       { value: 'a', label: '2' },
     ];
     await expect(load('value,label\na,3\n', twice)).rejects.toMatchObject({ slug: 'conflict' });
+    const thrice = [...twice, { value: 'a', label: '3' }];
+    await expect(load('value,label\na,3\n', thrice)).rejects.toMatchObject({ slug: 'conflict' });
     expect(await load('value,label\nb,3\n', twice)).toHaveLength(3);
   });
 });

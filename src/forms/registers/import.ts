@@ -28,13 +28,13 @@ export function importTable(table: Table, existing: readonly unknown[], options:
   if (!isText && !hasObjects && existing.length > 0 && options.mode === 'upsert')
     throw bodyProblem('invalid-request', 'has several columns, but the entries of the register are strings');
   const keyField = isText ? (table.columns[0] as string) : options.keyField;
-  const stored = storedByKey(existing, keyField);
+  const stored = Map.groupBy(existing, (entry) => keyOf(entry, keyField));
   const toEntry = isText
     ? ({ cells }: Row) => textOf(cells[0] ?? '')
     : createObjectReader(table, existing, stored, keyField);
   const entries = imported(table, toEntry, keyField);
   for (const key of entries.keys())
-    if (stored.get(key)?.length === 2) throw new Problem('conflict', 'Several entries have the key of a row.');
+    if ((stored.get(key)?.length ?? 0) > 1) throw new Problem('conflict', 'Several entries have the key of a row.');
   if (options.mode === 'replace') return [...entries.values()];
   const kept = existing.map((entry) => {
     const key = keyOf(entry, keyField) ?? '';
@@ -43,18 +43,6 @@ export function importTable(table: Table, existing: readonly unknown[], options:
     return changed ?? entry;
   });
   return [...kept, ...entries.values()];
-}
-
-/** Returns the entry of each key. If several entries have the key, returns the first and the last of them. */
-function storedByKey(existing: readonly unknown[], keyField: string): Map<string, unknown[]> {
-  const byKey = new Map<string, unknown[]>();
-  for (const entry of existing) {
-    const key = keyOf(entry, keyField);
-    const known = key === undefined ? undefined : byKey.get(key);
-    if (known) known[1] = entry;
-    else if (key !== undefined) byKey.set(key, [entry]);
-  }
-  return byKey;
 }
 
 function imported(table: Table, toEntry: (row: Row) => unknown, keyField: string): Map<string, unknown> {
@@ -72,7 +60,7 @@ function imported(table: Table, toEntry: (row: Row) => unknown, keyField: string
 function createObjectReader(
   { columns }: Table,
   existing: readonly unknown[],
-  stored: Map<string, unknown[]>,
+  stored: ReadonlyMap<string | undefined, unknown[]>,
   keyField: string,
 ) {
   const keyColumn = columns.indexOf(keyField);

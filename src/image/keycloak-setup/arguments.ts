@@ -28,7 +28,9 @@ export interface SetupCommand {
 }
 
 export const help = `Creates in Keycloak what Formgate needs: the realm core with the services' accounts, and for each tenant a realm with
-roles, audiences, and optionally an administrator, accounts and a token to register clients. It adds what is missing, and changes and deletes nothing else, so it can be repeated. docs/keycloak.md describes what it creates.
+roles, audiences, and optionally an administrator, accounts and a token to register clients. It adds what is missing
+and deletes nothing, so it can be repeated. It changes an existing object in one case only: a client that needs a service
+account and has none becomes a confidential client with one. docs/keycloak.md describes what it creates.
 
 Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --tenant REALM [--tenant REALM]…
 

@@ -1,5 +1,5 @@
 // Creates the objects of one realm in Keycloak. Each method adds what is missing. The only change of an existing object
-// enables the service account of a client.
+// makes a client confidential and enables its service account.
 import type { AdminApi } from './admin-api.ts';
 
 /** Roles by client id. */

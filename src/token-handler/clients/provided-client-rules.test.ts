@@ -2,13 +2,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
+  failuresOf,
   type ProviderReply,
   type ScriptedProvider,
   startScriptedProvider,
 } from '../../../test/support/scripted-provider.ts';
-import { createTenantIssuers } from '../../service/auth/tenant-issuers.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
-import { createProviderAddresses } from '../provider-addresses.ts';
 import { createProviderDiscovery } from '../provider-discovery.ts';
 import { parseClient } from './client.ts';
 import { createProvidedClients } from './provided-clients.ts';
@@ -20,32 +19,19 @@ let provider: ScriptedProvider;
 let metrics: Metrics;
 /** Calls to the store and to `changed`. */
 let stored: unknown[];
-/** The operations that the traces name. */
-let operations: string[];
 
 beforeAll(async () => {
   provider = await startScriptedProvider();
 });
 afterAll(() => provider.close());
 beforeEach(() => {
-  provider.calls = [];
-  provider.metadata = {};
-  provider.script = {};
+  provider.reset();
   metrics = createMetrics();
   stored = [];
-  operations = [];
 });
 
 function register({ redirectUris = ['https://permits.example.org/cb'], issuer = '', timeout = 5_000 } = {}) {
-  const tenantIssuers = createTenantIssuers(issuer === '' ? [] : [['demo', issuer]]);
-  const real = createProviderAddresses({ accessUrl: provider.url, tenantIssuers });
-  const addresses: typeof real = {
-    ...real,
-    fetch(url, init, operation) {
-      operations.push(operation);
-      return real.fetch(url, init, operation);
-    },
-  };
+  const addresses = provider.addresses(issuer);
   const provided = createProvidedClients({
     ...{ addresses, metrics, timeout, clock: () => now },
     discover: createProviderDiscovery({ addresses, log: captureLog().log, timeout }),
@@ -63,11 +49,8 @@ function register({ redirectUris = ['https://permits.example.org/cb'], issuer = 
   return provided.register({ tenant, client, clientId: 'town-web', clientSecret: 'a secret:%', by });
 }
 const formOf = (index: number) => Object.fromEntries(new URLSearchParams(provider.calls[index]?.body));
-const lines = () => provider.calls.map(({ line }) => line);
-const failures = async () => {
-  const { values } = await metrics.dependencyFailures.get();
-  return values.map(({ labels, value }) => ({ ...labels, value }));
-};
+const lines = () => provider.lines();
+const failures = () => failuresOf(metrics);
 const invalidGrant = { status: 400, body: { error: 'invalid_grant' } };
 
 describe('a provided client', () => {
@@ -75,7 +58,7 @@ describe('a provided client', () => {
     provider.script = { [token]: invalidGrant };
     await register();
     expect(lines().at(-1)).toBe(token);
-    expect(operations).toEqual(['discovery', 'check client']);
+    expect(provider.operations).toEqual(['discovery', 'check client']);
     const basic = Buffer.from('town%2Dweb:a+secret%3A%25').toString('base64');
     expect(provider.calls.at(-1)?.headers.authorization).toBe(`Basic ${basic}`);
     expect(formOf(provider.calls.length - 1)).toEqual({

@@ -3,14 +3,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import {
+  failuresOf,
   type ProviderReply,
   type ScriptedProvider,
   startScriptedProvider,
 } from '../../../test/support/scripted-provider.ts';
 import { HttpAgent } from '../../platform/http-agent.ts';
-import { createTenantIssuers } from '../../service/auth/tenant-issuers.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
-import { createProviderAddresses } from '../provider-addresses.ts';
 import { createProviderDiscovery } from '../provider-discovery.ts';
 import { clientMetadata } from './client-metadata.ts';
 import { createProviderRegistration, type ProviderRegistration } from './provider-registration.ts';
@@ -24,8 +23,6 @@ let provider: ScriptedProvider;
 let log: CapturedLog;
 let metrics: Metrics;
 let registration: ProviderRegistration;
-/** The operations that the traces name. */
-let operations: string[];
 const post = 'POST /auth/realms/demo/clients';
 const discovery = 'GET /auth/realms/demo/.well-known/openid-configuration';
 
@@ -37,33 +34,19 @@ afterAll(async () => {
   await agent.destroy();
 });
 beforeEach(() => {
-  provider.calls = [];
-  provider.metadata = {};
-  provider.script = {};
-  operations = [];
+  provider.reset();
   log = captureLog();
   metrics = createMetrics();
   registration = create();
 });
 
 function create({ timeout = 5_000, issuer = '' } = {}): ProviderRegistration {
-  const tenantIssuers = createTenantIssuers(issuer === '' ? [] : [['demo', issuer]]);
-  const real = createProviderAddresses({ accessUrl: provider.url, tenantIssuers });
-  const addresses: typeof real = {
-    ...real,
-    fetch(url, init, operation) {
-      operations.push(operation);
-      return real.fetch(url, init, operation);
-    },
-  };
+  const addresses = provider.addresses(issuer);
   const discover = createProviderDiscovery({ addresses, log: log.log, timeout });
   return createProviderRegistration({ ...{ addresses, discover, log: log.log, agent, metrics, timeout } });
 }
-const lines = () => provider.calls.map(({ line }) => line);
-const failures = async () => {
-  const { values } = await metrics.dependencyFailures.get();
-  return values.map(({ labels, value }) => ({ ...labels, value }));
-};
+const lines = () => provider.lines();
+const failures = () => failuresOf(metrics);
 const counted = [{ dependency: 'identity-provider', kind: 'registration', value: 1 }];
 
 describe('a registration', () => {
@@ -95,7 +78,7 @@ describe('a registration', () => {
       },
     });
     expect(lines()).toEqual([discovery, post]);
-    expect(operations).toEqual(['discovery', 'registration']);
+    expect(provider.operations).toEqual(['discovery', 'registration']);
     expect(provider.calls[1]?.headers.authorization).toBe('Bearer initial');
     expect(JSON.parse(provider.calls[1]?.body ?? '')).toEqual(metadata);
     expect([log.lines(), await failures()]).toEqual([[], []]);
