@@ -170,6 +170,22 @@ describe('the URL of the keys', () => {
     expect([await urlOf('town'), asked.length]).toEqual([`${issuer}/keys`, 2]);
   });
 
+  it('of a mapped issuer that moved is discovered after an hour, although its keys are fetched more often', async () => {
+    const urlOf = create();
+    const began = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(began);
+    await urlOf('town');
+    respond = (response) => void response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/moved` }));
+    const found: string[] = [];
+    for (const minutes of [25, 50, 75]) {
+      clock.mockReturnValue(began + minutes * 60_000);
+      // The cache reads the clock at most once a millisecond.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      found.push(await urlOf('town'));
+    }
+    expect(found).toEqual([`${issuer}/keys`, `${issuer}/keys`, `${issuer}/moved`]);
+  });
+
   it('of an issuer that ends with a slash is discovered below this issuer', async () => {
     respond = (response) =>
       void response.end(JSON.stringify({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys`, more: true }));

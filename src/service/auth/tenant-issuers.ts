@@ -96,7 +96,9 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
   return async (realm: string): Promise<string> => {
     const issuer = mapped.issuerOf(realm);
     if (issuer === undefined) return `${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`;
-    const url = found.get(issuer) ?? (await discoverKeys(issuer));
+    const known = found.get(issuer);
+    if (known !== undefined) return known;
+    const url = await discoverKeys(issuer);
     found.set(issuer, url);
     return url;
   };
