@@ -3,7 +3,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pino from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { createHttpServer } from '../../../test/support/http-server.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
@@ -184,6 +184,20 @@ describe('the URL of the keys', () => {
       found.push(await urlOf('town'));
     }
     expect(found).toEqual([`${issuer}/keys`, `${issuer}/keys`, `${issuer}/moved`]);
+  });
+
+  it('of a mapped issuer is discovered over a new connection each time', async () => {
+    const connections = vi.fn();
+    server.on('connection', connections);
+    onTestFinished(() => void server.off('connection', connections));
+    for (let nth = 0; nth < 3; nth += 1) await create()('town');
+    expect([asked.length, connections.mock.calls.length]).toEqual([3, 3]);
+  });
+
+  it('of a mapped issuer is unknown if its discovery document is larger than a mebibyte', async () => {
+    const document = JSON.stringify({ issuer, jwks_uri: `${issuer}/keys`, more: 'x'.repeat(1_048_576) });
+    respond = (response) => void response.end(document);
+    await expect(create()('town')).rejects.toThrow();
   });
 
   it('of an issuer that ends with a slash is discovered below this issuer', async () => {
