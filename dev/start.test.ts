@@ -1,6 +1,7 @@
 // Tests `npm start` and `npm run demo`: the first start, a restart, a start after a kill, and a start with `--fresh`.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -220,7 +221,15 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
   });
 
   it('forgets everything with --fresh', async () => {
-    await start(['--fresh']);
+    const file = join(directory, 'data/prometheus-targets.json');
+    await mkdir(join(directory, 'data'), { recursive: true });
+    await writeFile(file, 'from a run that was killed');
+    const starting = start(['--fresh']);
+    // The start writes the file again only when the services have their addresses.
+    const isSettled = () => !existsSync(file) || running?.output().includes('Formgate is ready') === true;
+    await until(isSettled, () => 'npm start has not begun', longestStart);
+    expect(existsSync(file)).toBe(false);
+    await starting;
     expect(await mail()).toBe(0);
     expect((await demo()).code).toBe(0);
   });

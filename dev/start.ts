@@ -13,7 +13,7 @@ import { createGateway, type Gateway, type Targets } from './gateway.ts';
 import { listenAt } from './gateway-port.ts';
 import { findFreePort } from './listen.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
-import { writeScrapeTargets } from './monitoring/scrape-targets.ts';
+import { scrapeTargetsFile, writeScrapeTargets } from './monitoring/scrape-targets.ts';
 import type { StartOptions } from './options.ts';
 import type { EmbeddedPostgres } from './postgres/ownership.ts';
 import { removePostgres, startPostgres } from './postgres/postgres.ts';
@@ -142,7 +142,7 @@ async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> 
       () => 'lost',
     );
     await removePostgres({ directory: join(directory, 'postgres'), password });
-    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json'])
+    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json', scrapeTargetsFile])
       await rm(join(directory, name), { recursive: true, force: true });
   }
   await mkdir(join(directory, 'logs'), { recursive: true });

@@ -61,6 +61,23 @@ it('every licence must be permitted; of alternative licences, one must be', () =
   expect(unpermitted(licences.map(of)).map(({ name }) => name)).toEqual(['GPL-3.0', 'MIT AND GPL-3.0', 'undefined']);
 });
 
+it.each([
+  ['(MIT OR GPL-3.0) AND GPL-3.0', false],
+  ['(MIT OR GPL-3.0) AND ISC', true],
+  ['GPL-3.0 OR (MIT AND (ISC OR GPL-3.0))', true],
+  ['(GPL-3.0 OR (MIT AND GPL-3.0))', false],
+  ['MIT OR GPL-3.0 AND GPL-2.0', true],
+  ['GPL-3.0 OR MIT AND GPL-2.0', false],
+  ['Apache-2.0 WITH LLVM-exception', false],
+  ['(MIT', false],
+  ['MIT)', false],
+  ['()', false],
+  ['SEE LICENSE IN LICENSE', false],
+])('%s is permitted: %s', (licence, isPermitted) => {
+  const found = unpermitted([{ name: 'a', version: '1', licence, sha512: '' }]);
+  expect(found).toHaveLength(isPermitted ? 0 : 1);
+});
+
 it('the bill of materials names each package with its checksum', () => {
   const packages = [{ name: '@b/c', version: '2.0.0', licence: 'ISC', sha512: '01' }];
   expect(billOfMaterials(release, packages)).toMatchObject({

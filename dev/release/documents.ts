@@ -56,12 +56,19 @@ const permittedLicences: ReadonlySet<string> = new Set([
   ...['Python-2.0', 'PSF-2.0', 'CC0-1.0'],
 ]);
 
-/** Returns the packages whose licence is missing or not permitted. An SPDX `OR` needs one permitted licence. */
+/** Returns the packages whose licence is missing or not permitted. */
 export function unpermitted(packages: Package[]): Package[] {
-  return packages.filter(({ licence = '' }) => {
-    const choices = licence.replace(/[()]/g, '').split(' OR ');
-    return !choices.some((choice) => choice.split(' AND ').every((one) => permittedLicences.has(one)));
-  });
+  return packages.filter(({ licence = '' }) => !isPermitted(licence));
+}
+
+/**
+ * True if the SPDX expression is permitted: `OR` needs one permitted licence, and `AND` binds more strongly. Parentheses
+ * are evaluated first and replaced by `MIT`, which is permitted, or by `NONE`.
+ */
+function isPermitted(expression: string): boolean {
+  const inner = /\(([^()]*)\)/.exec(expression);
+  if (inner) return isPermitted(expression.replace(inner[0], isPermitted(inner[1] ?? '') ? 'MIT' : 'NONE'));
+  return expression.split(' OR ').some((choice) => choice.split(' AND ').every((one) => permittedLicences.has(one)));
 }
 
 /** Returns a page that lists the packages by licence. */

@@ -63,7 +63,11 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
   // Nodemailer is loaded when the first mail is sent, because loading it would take a tenth of the startup time.
   const open = async () => (await import('nodemailer')).createTransport(settings);
   const send = async (message: object) => {
-    opened ??= open();
+    opened ??= open().catch((error: unknown) => {
+      // The next mail tries again.
+      opened = undefined;
+      throw error;
+    });
     await (await opened).sendMail(message);
   };
   const { mails: sent } = createMailMetrics(options.metrics);
@@ -90,7 +94,11 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
         throw failure;
       }
     },
-    close: () => void opened?.then((transport) => transport.close()),
+    close: () =>
+      void opened?.then(
+        (transport) => transport.close(),
+        () => undefined,
+      ),
   };
 }
 

@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { migrationsDirectory } from './start.ts';
@@ -23,8 +25,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-const start = (tasks: Record<string, () => Promise<void>> = {}): Promise<JobWorker> =>
-  startWorker({ pool, tasks, log, concurrency: 2, staleAfter: 300, upkeep: () => Promise.resolve() });
+const start = (tasks: Record<string, () => Promise<void>> = {}, to: Logger = log): Promise<JobWorker> =>
+  startWorker({ pool, tasks, log: to, concurrency: 2, staleAfter: 300, upkeep: () => Promise.resolve() });
 
 /** Adds a job that has failed `attempts` times and waits for six hours. */
 async function addFailedJob(key: string, attempts: number): Promise<void> {
@@ -88,11 +90,12 @@ describe('the job worker', () => {
     expect(runs).toBe(1);
   });
 
-  it('runs a job that Postgres has locked for it although the response was lost', async () => {
+  it('runs a job that Postgres has locked for it although the response was lost, and warns once', async () => {
     let runs = 0;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let isDone = false;
-    const worker = await start({
+    const captured = captureLog();
+    const tasks = {
       slow: async () => {
         runs += 1;
         await released;
@@ -100,7 +103,8 @@ describe('the job worker', () => {
       unheard: async () => {
         isDone = true;
       },
-    });
+    };
+    const worker = await start(tasks, captured.log);
     onTestFinished(() => worker.close());
     onTestFinished(() => release());
     await pool.query("SELECT graphile_worker.add_job('slow', job_key => 'slow')");
@@ -117,6 +121,9 @@ describe('the job worker', () => {
     release();
     await expect.poll(() => isDone).toBe(true);
     expect(runs).toBe(1);
+    // There were several heartbeats in the second in which the pool waited for its running job.
+    const warnings = captured.lines().filter(({ msg }) => String(msg).startsWith('a job is locked'));
+    expect(warnings).toHaveLength(1);
   });
 
   it('runs its upkeep immediately, and continues when that fails', async () => {

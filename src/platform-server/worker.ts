@@ -55,6 +55,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   const stopping = new AbortController();
   const connections = createJobConnections(pool);
   let runner: Runner | undefined;
+  /** The runner that was stopped because a job was locked for it that it did not run. */
+  let stopped: Runner | undefined;
 
   async function start(): Promise<Runner> {
     return run({
@@ -90,9 +92,12 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
     for (let beat = 0; !stopping.signal.aborted; beat += 1) {
       try {
         await beatHeart(pool, [...alive], options.staleAfter);
-        if (await hasUnknownJob(pool, { pools: [...alive], current: [...current], staleAfter: options.staleAfter })) {
+        const holdings = { pools: [...alive], current: [...current], staleAfter: options.staleAfter };
+        // A runner that was stopped holds the lock until its running jobs have ended.
+        if (runner !== stopped && (await hasUnknownJob(pool, holdings))) {
           log.warn('a job is locked, but its worker does not know it: the workers restart');
-          // `stop` rejects if it has been called before. After the pool has ended, other workers free its locks.
+          stopped = runner;
+          // `stop` rejects if the service is closing. After the pool has ended, other workers free its locks.
           runner?.stop().catch(() => undefined);
         }
         if (beat % 12 === 0) await hastenRetries(pool);

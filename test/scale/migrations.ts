@@ -11,8 +11,8 @@ export interface MigrationResult {
   version: number;
   /** Seconds that the migration took. */
   seconds: number;
-  /** Saves and lists together: their number, their latencies in milliseconds, and the number of failures. */
-  saves: { count: number; p99: number; slowest: number; failed: number };
+  /** Saves, and one list for nine saves: their number, latencies in milliseconds, and the number of failures. */
+  statements: { count: number; p99: number; slowest: number; failed: number };
   /** Longest time for which a save or a list waited for a lock, in milliseconds. `pg_locks` is read every 20 ms. */
   longestLockWait: number;
 }
@@ -24,7 +24,7 @@ const listSql = 'SELECT id FROM forms WHERE tenant_id = $1 ORDER BY created DESC
 const waitSql = `
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)) * 1000, 0)::float8 AS wait
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE NOT l.granted AND a.application_name = 'scale saves'`;
+WHERE NOT l.granted AND a.application_name = 'scale statements'`;
 
 /** Statements per second; `connections` is the number of connections that send them. */
 const rate = 50;
@@ -36,7 +36,7 @@ export async function measureMigrations(database: ScaleDatabase, tenant: string)
   const pending = files.map((file) => Number.parseInt(file, 10)).filter((version) => version > rows[0].version);
   const results: MigrationResult[] = [];
   if (pending.length === 0) return results;
-  const load = await startSaves(database, tenant);
+  const load = await startStatements(database, tenant);
   await load.measure(() => delay(2_000));
   for (const version of pending.sort((a, b) => a - b)) {
     const started = performance.now();
@@ -51,8 +51,8 @@ export async function measureMigrations(database: ScaleDatabase, tenant: string)
   return results;
 }
 
-async function startSaves({ forms, pool: observer }: ScaleDatabase, tenant: string) {
-  const pool = new pg.Pool({ connectionString: forms, max: connections, application_name: 'scale saves' });
+async function startStatements({ forms, pool: observer }: ScaleDatabase, tenant: string) {
+  const pool = new pg.Pool({ connectionString: forms, max: connections, application_name: 'scale statements' });
   const { rows } = await observer.query<{ id: string }>(
     "SELECT id FROM forms TABLESAMPLE SYSTEM (0.5) WHERE status = 'Draft' LIMIT 2000",
   );
@@ -77,20 +77,20 @@ async function startSaves({ forms, pool: observer }: ScaleDatabase, tenant: stri
       await delay(milliseconds, undefined, { signal: controller.signal }).catch(() => undefined);
     }
   };
-  const saving = repeat(1_000 / rate, (index) => void one(index));
+  const sending = repeat(1_000 / rate, (index) => void one(index));
   const watching = repeat(20, async () => {
     wait = Math.max(wait, (await observer.query<{ wait: number }>(waitSql)).rows[0]?.wait ?? 0);
   });
   return {
-    async measure(work: () => Promise<unknown>): Promise<Pick<MigrationResult, 'saves' | 'longestLockWait'>> {
+    async measure(work: () => Promise<unknown>): Promise<Pick<MigrationResult, 'statements' | 'longestLockWait'>> {
       [times, failed, wait] = [[], 0, 0];
       await work();
-      const saves = { count: times.length, p99: quantile(times, 0.99), slowest: Math.max(...times), failed };
-      return { saves, longestLockWait: wait };
+      const statements = { count: times.length, p99: quantile(times, 0.99), slowest: Math.max(...times), failed };
+      return { statements, longestLockWait: wait };
     },
     async stop() {
       controller.abort();
-      await Promise.all([saving, watching]);
+      await Promise.all([sending, watching]);
       await pool.end();
     },
   };

@@ -67,8 +67,6 @@ export interface TestTokenHandlerOptions extends ReplicaOptions {
   directoryUrl?: string;
   /** `DIR_…` addresses that override the directory, such as a proxy that breaks calls to one service. */
   directory?: Record<string, string>;
-  /** URL of a Redis for the sessions; without it, they are kept in memory. */
-  redis?: string;
 }
 
 export async function startTestTokenHandler(options: TestTokenHandlerOptions = {}): Promise<TestTokenHandler> {
@@ -92,7 +90,6 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     PLATFORM_CACHE_TTL: cacheLifetime,
     KEY_RING: `test:${randomBytes(32).toString('base64')}`,
     DRAIN_DEADLINE: 'PT2S',
-    ...(options.redis === undefined ? { SESSION_STORE: 'memory' } : { REDIS_URL: options.redis }),
     SESSION_STORE: options.env?.REDIS_URL === undefined ? 'memory' : 'redis',
     ...options.env,
   };

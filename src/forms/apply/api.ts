@@ -54,8 +54,8 @@ export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: For
 
   function fail(kind: string, slug: ProblemSlug, detail: string, cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
-    log.warn({ kind, code }, 'intake application call failed');
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+    log.warn({ kind, reason }, 'intake application call failed');
     return new Problem(slug, detail, { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause });
   }
 

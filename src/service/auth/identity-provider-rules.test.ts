@@ -109,11 +109,11 @@ describe('the settings of the identity provider', () => {
   it('are proven wrong by a host that does not exist', async () => {
     const error = await problemOf({ ACCESS_SERVICE_URL: `http://${'x'.repeat(64)}.example/auth` });
     expect(error).toBeInstanceOf(WrongSetting);
-    expect(error).toMatchObject({ message: expect.stringContaining('host'), facts: { code: 'ENOTFOUND' } });
+    expect(error).toMatchObject({ message: expect.stringContaining('host'), facts: { reason: 'ENOTFOUND' } });
   });
 
   it('are proven wrong by a certificate that is not trusted, or by no TLS', async () => {
-    for (const [accessUrl, code] of [
+    for (const [accessUrl, reason] of [
       [secureUrl, /^DEPTH_ZERO_/],
       [url.replace('http:', 'https:'), /^ERR_SSL_/],
     ] as const) {
@@ -121,7 +121,7 @@ describe('the settings of the identity provider', () => {
       expect(error).toBeInstanceOf(WrongSetting);
       expect(error).toMatchObject({
         message: expect.stringContaining('TLS'),
-        facts: { code: expect.stringMatching(code) },
+        facts: { reason: expect.stringMatching(reason) },
       });
     }
   });

@@ -64,10 +64,10 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
     const code = codeOf(error);
     // Only ENOTFOUND proves that the setting is wrong. EAI_AGAIN means that the name server is down.
     if (code === 'ENOTFOUND')
-      throw new WrongSetting('the host of ACCESS_SERVICE_URL does not exist; check it', { code });
+      throw new WrongSetting('the host of ACCESS_SERVICE_URL does not exist; check it', { reason: code });
     if (untrusted.test(code))
       throw new WrongSetting('the identity provider has no trusted TLS; check ACCESS_SERVICE_URL and the CAs', {
-        code,
+        reason: code,
       });
     throw error;
   }

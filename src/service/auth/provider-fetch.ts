@@ -7,8 +7,11 @@ import { Agent, fetch, type RequestInit } from 'undici';
 /** Largest response in bytes. Keycloak's responses have at most 10 KiB. */
 const longestResponse = 1_048_576;
 
-/** `pipelining: 0` closes each connection after its response. */
-const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
+/** Returns an agent that closes each connection after its response, because of `pipelining: 0`. */
+export const createProviderAgent = () =>
+  new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
+
+const agent = createProviderAgent();
 
 export type ProviderRequest = Pick<RequestInit, 'method' | 'headers' | 'body' | 'signal'>;
 

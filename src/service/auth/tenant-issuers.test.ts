@@ -3,7 +3,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pino from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { createHttpServer } from '../../../test/support/http-server.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
@@ -168,6 +168,36 @@ describe('the URL of the keys', () => {
     // The cache reads the clock at most once a millisecond.
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect([await urlOf('town'), asked.length]).toEqual([`${issuer}/keys`, 2]);
+  });
+
+  it('of a mapped issuer that moved is discovered after an hour, although its keys are fetched more often', async () => {
+    const urlOf = create();
+    const began = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(began);
+    await urlOf('town');
+    respond = (response) => void response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/moved` }));
+    const found: string[] = [];
+    for (const minutes of [25, 50, 75]) {
+      clock.mockReturnValue(began + minutes * 60_000);
+      // The cache reads the clock at most once a millisecond.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      found.push(await urlOf('town'));
+    }
+    expect(found).toEqual([`${issuer}/keys`, `${issuer}/keys`, `${issuer}/moved`]);
+  });
+
+  it('of a mapped issuer is discovered over a new connection each time', async () => {
+    const connections = vi.fn();
+    server.on('connection', connections);
+    onTestFinished(() => void server.off('connection', connections));
+    for (let nth = 0; nth < 3; nth += 1) await create()('town');
+    expect([asked.length, connections.mock.calls.length]).toEqual([3, 3]);
+  });
+
+  it('of a mapped issuer is unknown if its discovery document is larger than a mebibyte', async () => {
+    const document = JSON.stringify({ issuer, jwks_uri: `${issuer}/keys`, more: 'x'.repeat(1_048_576) });
+    respond = (response) => void response.end(document);
+    await expect(create()('town')).rejects.toThrow();
   });
 
   it('of an issuer that ends with a slash is discovered below this issuer', async () => {

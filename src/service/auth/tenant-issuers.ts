@@ -3,8 +3,8 @@
 // people.
 
 import { LRUCache } from 'lru-cache';
-import { fetch } from 'undici';
 import { z } from 'zod';
+import { fetchFromProvider } from './provider-fetch.ts';
 
 export interface TenantIssuers {
   /** Returns the issuer of the tenant with this realm, exactly as its tokens state it. */
@@ -96,7 +96,9 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
   return async (realm: string): Promise<string> => {
     const issuer = mapped.issuerOf(realm);
     if (issuer === undefined) return `${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`;
-    const url = found.get(issuer) ?? (await discoverKeys(issuer));
+    const known = found.get(issuer);
+    if (known !== undefined) return known;
+    const url = await discoverKeys(issuer);
     found.set(issuer, url);
     return url;
   };
@@ -105,8 +107,11 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
 /** Throws if the discovery document is not the issuer's (OpenID Connect Discovery 1.0, section 4.3). */
 async function discoverKeys(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout) });
-  if (response.status !== 200) throw new Error(`the identity provider responded with ${response.status}`);
+  const response = await fetchFromProvider(url, { signal: AbortSignal.timeout(timeout) });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`the identity provider responded with ${response.status}`);
+  }
   const document = discoverySchema.parse(await response.json());
   if (document.issuer !== issuer) throw new Error("the identity provider's discovery document names another issuer");
   if (new URL(document.jwks_uri).origin !== new URL(issuer).origin)

@@ -193,6 +193,15 @@ describe('a log line', () => {
     });
   });
 
+  it('masks a member with the name of a secret whatever its value is', () => {
+    const { log, lines } = captureLog();
+    log.info({ data: { name: 'canary' }, address: ['canary'], code: new Error('canary'), request: { data: {} } }, 'x');
+    expect(lines()[0]).toMatchObject({
+      ...{ data: '[redacted]', address: '[redacted]', code: '[redacted]' },
+      request: { data: '[redacted]' },
+    });
+  });
+
   it('keeps the code of an error, which tells what failed', () => {
     const { log, lines } = captureLog();
     log.warn({ err: Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' }) }, 'x');

@@ -102,14 +102,14 @@ function maskMembers(line: Record<string, unknown>): Record<string, unknown> {
   let masked: Record<string, unknown> | undefined;
   for (const name of Object.keys(line)) {
     const value = line[name];
-    if (typeof value === 'object' && value !== null && !(value instanceof Error)) {
+    if (secretNames.has(name)) {
+      masked ??= { ...line };
+      masked[name] = mask;
+    } else if (typeof value === 'object' && value !== null && !(value instanceof Error)) {
       if (Object.keys(value).some((key) => secretNames.has(key))) {
         masked ??= { ...line };
         masked[name] = maskNames(value);
       }
-    } else if (secretNames.has(name)) {
-      masked ??= { ...line };
-      masked[name] = mask;
     }
   }
   return masked ?? line;

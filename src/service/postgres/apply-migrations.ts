@@ -27,21 +27,29 @@ const pauses = { other: 200, locks: 1_000 };
 
 /** If a file fails, the files before it stay applied. */
 export async function applyPending(options: ApplyOptions): Promise<void> {
-  for (const began = performance.now(), state = { attempt: 1 }; ; ) {
+  /** Milliseconds. Each wait is limited separately: another process may have migrated for minutes before. */
+  const waited = { other: 0, locks: 0 };
+  for (let attempt = 1; ; ) {
+    const began = performance.now();
+    let obstacle: keyof typeof patience;
     try {
-      const step = await applyNext(options, state.attempt);
+      const step = await applyNext(options, attempt);
       if (step === 'done') return;
-      const waited = performance.now() - began;
-      if (step === 'busy' && waited > patience.other) throw new Error('another process is still migrating it');
-      if (step === 'busy') await sleep(pauses.other);
-      else for (const file of step) options.log.info({ migration: file }, 'migration applied');
-      state.attempt = 1;
+      attempt = 1;
+      if (step !== 'busy') {
+        for (const file of step) options.log.info({ migration: file }, 'migration applied');
+        continue;
+      }
+      if (waited.other > patience.other) throw new Error('another process is still migrating it');
+      obstacle = 'other';
     } catch (error) {
-      if (!isLockTimeout(error) || performance.now() - began > patience.locks) throw error;
-      options.log.warn({ attempt: state.attempt }, 'a table is in use, the migration will be retried');
-      state.attempt += 1;
-      await sleep(pauses.locks);
+      if (!isLockTimeout(error) || waited.locks > patience.locks) throw error;
+      options.log.warn({ attempt }, 'a table is in use, the migration will be retried');
+      attempt += 1;
+      obstacle = 'locks';
     }
+    await sleep(pauses[obstacle]);
+    waited[obstacle] += performance.now() - began;
   }
 }
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { startTcpGate } from '../../../test/support/tcp-gate.ts';
@@ -288,6 +288,57 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
     await reader.query('COMMIT');
     await done;
     expect(await versions()).toEqual([0, 1, 2]);
+  });
+
+  it('wait for a table even after a long wait for another process that migrates', async () => {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    const [migrating, reader] = [await connected(), await connected()];
+    await migrating.query('BEGIN; SELECT pg_advisory_xact_lock(4711026)');
+    await reader.query('BEGIN; SELECT FROM things');
+    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
+    // The wait for the other process seems to take five minutes.
+    const began = performance.now();
+    let passed = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => began + passed);
+    onTestFinished(() => clock.mockRestore());
+    const done = run();
+    await expect.poll(() => clock.mock.calls.length).toBeGreaterThan(2);
+    passed = 300_000;
+    const calls = clock.mock.calls.length;
+    await expect.poll(() => clock.mock.calls.length).toBeGreaterThan(calls + 1);
+    await migrating.query('COMMIT');
+    await Promise.race([done, expect.poll(() => captured.lines().at(-1)?.msg).toContain('will be retried')]);
+    await reader.query('COMMIT');
+    await done;
+    expect(await versions()).toEqual([0, 1, 2]);
+  });
+
+  it('give up a table that stays in use for two minutes', async () => {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    const reader = await connected();
+    await reader.query('BEGIN; SELECT FROM things');
+    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
+    let now = performance.now();
+    // Each reading of the clock is 25 s later than the one before it.
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 25_000));
+    onTestFinished(() => clock.mockRestore());
+    await expect(run()).rejects.toThrow('55P03');
+    const retries = captured.lines().filter(({ msg }) => msg === 'a table is in use, the migration will be retried');
+    expect(retries.length).toBeGreaterThan(1);
+  });
+
+  it('give up after ten minutes if another process is still migrating', async () => {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    const migrating = await connected();
+    await migrating.query('BEGIN; SELECT pg_advisory_xact_lock(4711026)');
+    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
+    let now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 100_000));
+    onTestFinished(() => clock.mockRestore());
+    await expect(run()).rejects.toThrow('another process is still migrating it');
   });
 
   it('need no repetition if a file replaced one with the same result', async () => {

@@ -4,6 +4,7 @@ import type { Deed } from '../../../test/support/naughty-worker.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { LimitedWorkers, type LimitedWorkersOptions } from './limited-workers.ts';
+import { WorkerProcess } from './worker-process.ts';
 
 const open: LimitedWorkers<Deed, unknown>[] = [];
 afterEach(() => Promise.all(open.splice(0).map((workers) => workers.close())));
@@ -116,4 +117,20 @@ describe('the workers', () => {
     expect(await running).toMatchObject({ exceeded: 'time' });
     await expect(run('count')).rejects.toMatchObject({ slug: 'unavailable' });
   });
+
+  it('refuse a job whose worker starts while they are closed', async () => {
+    const { workers } = start();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const starting = workers.run({ tenant: 'tenant', member: 'm' }, { deed: 'count' }, begin);
+    await begun;
+    await workers.close();
+    await expect(starting).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
+  });
+});
+
+it('a worker process that has ended returns from each job', async () => {
+  const script = new URL('../../../test/support/naughty-worker.ts', import.meta.url).pathname;
+  const worker = await WorkerProcess.start<Deed, unknown>({ script, memoryMb: 64, jobMs: 200 });
+  await worker.end();
+  expect(await worker.run({ deed: 'count' })).toEqual({ exceeded: 'time', partial: undefined });
 });

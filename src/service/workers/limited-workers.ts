@@ -105,14 +105,19 @@ export class LimitedWorkers<Q, A> {
   }
 
   async #start(): Promise<WorkerProcess<Q, A>> {
-    if (this.#isClosed) throw new Problem('unavailable', 'The service is shutting down.');
+    this.#refuseIfClosed();
     const { script, memoryMb, jobMs } = this.#options;
     const worker = await WorkerProcess.start<Q, A>({ script: script.pathname, memoryMb, jobMs }).catch((cause) => {
       throw new Problem('unavailable', this.#options.busy, { cause, headers: { 'Retry-After': '5' } });
     });
     if (this.#isClosed) await worker.end();
+    this.#refuseIfClosed();
     this.#all.add(worker);
     return worker;
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#isClosed) throw new Problem('unavailable', 'The service is shutting down.');
   }
 
   #keepIdle(worker: WorkerProcess<Q, A>): void {

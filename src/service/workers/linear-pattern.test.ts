@@ -130,6 +130,12 @@ describe('a pattern in RE2', () => {
     );
   });
 
+  it('of the older syntax counts an emoji as two characters only if RE2 cannot express it', () => {
+    const matches = (source: string) => compilePattern(source, false).test('😀');
+    expect([matches('^(?:\\_|.)$'), matches('^(?!\\_).$'), matches('^(?!\\_)..$')]).toEqual([true, false, true]);
+    expect(matches('^(?!_).$')).toBe(true);
+  });
+
   it.each([['(?=a)b'], ['(?!a)b'], ['(?<=a)b'], ['(?<!a)b'], ['(a)\\1'], ['(?<n>a)\\k<n>'], ['a{1001}']])(
     'that RE2 cannot express runs in the native engine: %s',
     (source) => {

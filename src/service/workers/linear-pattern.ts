@@ -14,8 +14,9 @@ export interface Pattern {
 
 /**
  * With `isStrict`, accepts only what the `u` flag accepts. Otherwise a pattern may also use the older syntax (Annex B),
- * such as `\_`. RE2 then still matches code points, as JSON Schema requires, but the native engine matches code units.
- * Throws SyntaxError.
+ * such as `\_`. RE2 then still matches code points, as JSON Schema requires. The native engine matches UTF-16 code units:
+ * in `(?!\_).`, the dot matches half of an emoji. Rewriting such patterns for the `u` flag could change what they match:
+ * without it, `\u{2}` is `uu`, and `\ud83d` also matches half of an emoji. Throws SyntaxError.
  */
 export function compilePattern(source: string, isStrict: boolean): Pattern {
   const native = compileNative(source, isStrict);

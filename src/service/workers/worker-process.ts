@@ -62,7 +62,7 @@ export class WorkerProcess<Q, A> {
     this.#ended = promise;
     const end = () => {
       this.isAlive = false;
-      this.#settleWith({ exceeded: this.#isKilled ? 'time' : 'memory', partial: this.#partial });
+      this.#settleWith(this.#endReply());
       resolve();
     };
     this.#child.on('exit', end);
@@ -86,6 +86,8 @@ export class WorkerProcess<Q, A> {
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
+    // The event that would end the wait has already occurred.
+    if (!this.isAlive) return this.#endReply();
     const { jobMs } = this.#options;
     const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
     // A worker on a busy machine repeats the job with four times the limit.
@@ -119,6 +121,11 @@ export class WorkerProcess<Q, A> {
     const settle = this.#settle;
     this.#settle = undefined;
     settle?.(reply);
+  }
+
+  /** Returns the reply to a job whose worker has ended. */
+  #endReply(): Exceeded<A> {
+    return { exceeded: this.#isKilled ? 'time' : 'memory', partial: this.#partial };
   }
 
   #kill(): void {

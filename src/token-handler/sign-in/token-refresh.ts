@@ -1,7 +1,8 @@
 // Sends a refresh token once (RFC 6749 section 6), and classifies the outcome. The token counts as unused only if the
 // request never reached the identity provider, or if a complete response says that the request was not processed.
 import * as oidc from 'openid-client';
-import { Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
+import { type Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
+import { createProviderAgent } from '../../service/auth/provider-fetch.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { tracedProviderCall } from '../../service/tracing/provider-call.ts';
@@ -26,8 +27,6 @@ export interface TokenRefreshOptions {
   clock: Clock;
 }
 
-/** Largest token response, in bytes. */
-const longestResponse = 1024 * 1024;
 /** Longest wait that a Retry-After header may ask for, in milliseconds. */
 const longestPause = 60_000;
 
@@ -45,8 +44,8 @@ const callOutcomes: Record<RefreshOutcome['kind'], string> = {
 
 export function createTokenRefresh(options: TokenRefreshOptions) {
   const { addresses, configure, verifier, metrics, refreshTimeout, clock } = options;
-  // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
-  const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
+  // A separate agent, so that `close` ends the refreshes and no other request.
+  const agent = createProviderAgent();
 
   return {
     /** Does not throw. */

@@ -1,0 +1,43 @@
+// Tests mail that cannot be sent at first, with a real mail server.
+import { execFile } from 'node:child_process';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { SMTPServer } from 'smtp-server';
+import { expect, it, onTestFinished } from 'vitest';
+
+/**
+ * Sends two mails, and fails to load nodemailer for the first, like a process without free file descriptors. This is a
+ * process of its own, because Vitest would not load a module again.
+ */
+const script = `
+  import { registerHooks } from 'node:module';
+  import { createMailer } from '${join(import.meta.dirname, 'mail.ts')}';
+  import { createMetrics } from '${join(import.meta.dirname, '../service/operations/metrics.ts')}';
+  const mailer = createMailer({ url: process.argv[1], from: 'forms@example.org', log: console, metrics: createMetrics() });
+  const send = () =>
+    mailer.send({ to: { name: 'Ana', address: 'ana@example.org' }, subject: 'Your draft', text: 'It is saved.' }).then(
+      () => console.log('sent'),
+      (error) => console.log(error.message),
+    );
+  const hooks = registerHooks({
+    load(module, context, next) {
+      if (module.includes('/nodemailer/')) throw Object.assign(new Error('no descriptor'), { code: 'EMFILE' });
+      return next(module, context);
+    },
+  });
+  await send();
+  mailer.close();
+  hooks.deregister();
+  await send();
+  mailer.close();`;
+
+it('mail is sent again without a restart after nodemailer could not be loaded', async () => {
+  const server = new SMTPServer({ authOptional: true, hideSTARTTLS: true, disableReverseLookup: true });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  const url = `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const args = ['--input-type=module', '--eval', script, url];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(stdout).toBe('the mail server did not accept the message (EMFILE)\nsent\n');
+});
