@@ -1,7 +1,7 @@
 // Uploads applicants' files to the platform's file service with the account of the intake application. A file belongs
 // to its form: the file's recordId is the URN of the form. The form service deletes only such files together with the
 // form.
-import { FormData, fetch } from 'undici';
+import { Agent, FormData, fetch } from 'undici';
 import type { Directory } from '../../platform/directory.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -45,10 +45,13 @@ export interface FileUploadOptions {
 
 /** Milliseconds for an upload. */
 const longestUpload = 60_000;
+/** Bytes. The response describes one file. */
+const longestResponse = 65_536;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export function createFileUpload({ directory, account, urns, fileType, metrics }: FileUploadOptions): FileUpload {
   const api = urns.service('file-service:v1');
+  const dispatcher = new Agent({ maxResponseSize: longestResponse });
 
   /** Returns the URL of the file service; undefined if the directory does not list one. */
   const find = () =>
@@ -81,6 +84,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
           ...scopeHeaders(),
         },
         body: form,
+        dispatcher,
         signal,
       });
       return { status: response.status, body: await response.json().catch(() => undefined) };
