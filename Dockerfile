@@ -9,15 +9,9 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY web/package.json ./web/
 # To use another registry than npm's: --secret id=npmrc,src=$HOME/.npmrc
-# Deletes files of packages that are not needed at run time: types, source maps, documents, and builds for other
-# runtimes.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm ci --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
- && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' -o -name '*.md' -o -name '*.bare' \) -delete \
- && find node_modules -type d \( -name test -o -name tests -o -name __tests__ -o -name benchmark \) -prune -exec rm -rf {} + \
- && rm -rf node_modules/.package-lock.json node_modules/formgate-web /tmp/npm \
- && find node_modules -depth -type d -empty -delete \
- && mkdir compile-cache
+ && rm -rf node_modules/.package-lock.json node_modules/formgate-web /tmp/npm
 
 # Builds the pages. At run time, they need no packages.
 FROM ${BUILD_IMAGE} AS pages
@@ -29,6 +23,15 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
  && rm -rf /tmp/npm
 COPY web ./web
 RUN node web/build.ts
+
+# Bundles the program (decision 0082). The bundler comes with the packages that build the pages.
+FROM pages AS program
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY src ./src
+COPY reconciler ./reconciler
+COPY dev/image ./dev/image
+RUN node dev/image/bundle.ts /program \
+ && mkdir /compile-cache
 
 # For `skaffold dev`: runs the code in /tmp/app, to which skaffold copies changes, and restarts after each change.
 FROM ${BUILD_IMAGE} AS development
@@ -52,16 +55,13 @@ LABEL org.opencontainers.image.title="Formgate" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
-COPY package.json LICENSE ./
-COPY --from=pages /app/web/dist ./web/dist
-COPY src ./src
-COPY reconciler ./reconciler
+COPY LICENSE ./
+COPY --from=program /program ./
 # Node has one compile cache for each user, and writes it as that user.
-COPY --from=dependencies --chown=65532:65532 /app/compile-cache ./compile-cache
+COPY --from=program --chown=65532:65532 /compile-cache ./compile-cache
 USER 65532:65532
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/compile-cache
-RUN ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "src/image/warm-up/main.ts"]
+RUN ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "src/image/warm-up/main.js"]
 ENV NODE_COMPILE_CACHE_READONLY=1
 EXPOSE 8080 9090
-ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/image/main.ts"]
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/image/main.js"]

@@ -1,6 +1,7 @@
 // The entry point of the image: runs the command that the first argument names.
-import { join } from 'node:path';
+
 import { systemClock } from '../service/clock.ts';
+import { programModule } from '../service/program-files.ts';
 
 const commands: Record<string, { main: string; does: string }> = {
   forms: { main: 'src/forms/main.ts', does: 'the form service' },
@@ -28,7 +29,7 @@ if (!command) {
   process.stderr.write(`${[heading, ...lines].join('\n')}\n`);
   process.exit(2);
 }
-const main = join(import.meta.dirname, '../..', command.main);
+const main = programModule(command.main);
 // The command reads its arguments as if it had been started directly.
 process.argv = [node, main, ...rest];
 try {

@@ -1,6 +1,6 @@
 // Starts a platform server from its configuration. Creates the database pools, stores, mailer, the dependencies of the
 // routes, and the job worker. Then it listens.
-import { join } from 'node:path';
+
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
@@ -16,6 +16,7 @@ import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
+import { programFile } from '../service/program-files.ts';
 import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
@@ -55,7 +56,7 @@ import { createTenantCode, type TenantCode } from './tenant-code.ts';
 import { createOwnTenants, createTenantStore } from './tenants/store.ts';
 import { migrateJobs, startWorker } from './worker.ts';
 
-export const migrationsDirectory = join(import.meta.dirname, 'migrations');
+export const migrationsDirectory = programFile('src/platform-server/migrations');
 
 /**
  * `clock` is the application's clock; retries of jobs use the clock of the database. Throws ConfigError for an invalid

@@ -3,6 +3,7 @@
 import type { FieldError } from '../service/http/problem.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
+import { programModule } from '../service/program-files.ts';
 import { LimitedWorkers } from '../service/workers/limited-workers.ts';
 import type { JobReply } from '../service/workers/worker-process.ts';
 import type { Validation } from './configuration/validation.ts';
@@ -45,7 +46,7 @@ export interface TenantCodeOptions {
 
 export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCodeOptions): TenantCode {
   const workers = new LimitedWorkers<CodeQuestion, CodeAnswer>({
-    script: new URL('./tenant-code-worker.ts', import.meta.url),
+    script: programModule('src/platform-server/tenant-code-worker.ts'),
     name: 'tenant-code',
     busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
     waitMs: 5_000,

@@ -1,6 +1,6 @@
 // Starts a token handler from its configuration: builds its modules and serves requests. When the token handler is
 // closed, it first drains running requests.
-import { join } from 'node:path';
+
 import { HttpAgent } from '../platform/http-agent.ts';
 import { createPlatform } from '../platform/platform.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
@@ -14,6 +14,7 @@ import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
+import { programFile } from '../service/program-files.ts';
 import { createUrns } from '../service/urn.ts';
 import { createTokenHandlerListener, type TokenHandler } from './app.ts';
 import { changeConnections, startClients } from './clients/clients.ts';
@@ -32,7 +33,7 @@ import { createSignIns } from './sign-in/sign-ins.ts';
 import { isTargetRequest } from './targets/path.ts';
 import { createTargets } from './targets/targets.ts';
 
-export const migrationsDirectory = join(import.meta.dirname, 'migrations');
+export const migrationsDirectory = programFile('src/token-handler/migrations');
 
 export interface StartOptions {
   config: TokenHandlerConfig;

@@ -1,11 +1,13 @@
 // The start bench measures how long the form service and the token handler take from the start of their process until
-// they listen, and how much memory they use when idle. Databases are migrated and the compile cache is filled, as in
-// the image.
+// they listen, and how much memory they use when idle. As in the image, the program is bundled, the databases are
+// migrated, and the compile cache is filled.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { bundle } from '../../dev/image/bundle.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Figure, single, tableOf } from './figures.ts';
 import { startProxyWorld } from './proxy-world.ts';
@@ -14,7 +16,6 @@ import { meanOf } from './statistics.ts';
 const rounds = Number(process.env.BENCH_STARTS || 10);
 /** Milliseconds after which the memory of an idle process is read. */
 const settling = 3_000;
-const source = join(import.meta.dirname, '../../src');
 const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')];
 
 interface Start {
@@ -27,14 +28,21 @@ interface Start {
 
 export async function benchStart(): Promise<Figure[]> {
   const world = await startProxyWorld({ upstreamUrl: 'http://127.0.0.1:9', sessions: 1 });
+  const program = await mkdtemp(join(tmpdir(), 'formgate-bundle-'));
   try {
+    await bundle(program);
     const figures: Figure[] = [];
     for (const [name, folder] of [
       ['form service', 'forms'],
       ['token handler', 'token-handler'],
     ] as const) {
-      const main = join(source, folder, 'main.ts');
-      const env = { ...world.environments[folder], PORT: '0', METRICS_PORT: '0' };
+      const main = join(program, 'src', folder, 'main.js');
+      const env = {
+        ...world.environments[folder],
+        PORT: '0',
+        METRICS_PORT: '0',
+        NODE_COMPILE_CACHE: join(program, 'cache'),
+      };
       // The first start fills the compile cache, which the image contains.
       await start(main, env);
       const starts: Start[] = [];
@@ -48,6 +56,7 @@ export async function benchStart(): Promise<Figure[]> {
     return figures;
   } finally {
     await world.close();
+    await rm(program, { recursive: true });
   }
 }
 

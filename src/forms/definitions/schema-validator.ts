@@ -7,6 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { programModule } from '../../service/program-files.ts';
 import { LimitedWorkers } from '../../service/workers/limited-workers.ts';
 import type { JobReply } from '../../service/workers/worker-process.ts';
 import { type FormDefinition, unusable } from './definition.ts';
@@ -36,7 +37,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   const suspensions = createSuspensions(clock);
   const suspended = createSchemaMetrics(metrics);
   const workers = new LimitedWorkers<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>({
-    script: new URL('./schema-worker.ts', import.meta.url),
+    script: programModule('src/forms/definitions/schema-worker.ts'),
     name: 'schema',
     metrics,
     busy: 'Too many forms of this tenant are being validated. Try again.',

@@ -1,8 +1,8 @@
 // Options for migrating the form database, used by the form service, the reconciler and the command `migrate`.
-import { join } from 'node:path';
+import { programFile } from '../../service/program-files.ts';
 
 export const formMigrations = {
-  directory: join(import.meta.dirname, '../migrations'),
+  directory: programFile('src/forms/migrations'),
   // The migration sets this limit on the database role, so it applies to every statement: a save that waits for a
   // locked form occupies a connection that all requests share.
   lockTimeout: '1s',

@@ -2,10 +2,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '../../service/operations/config.ts';
+import { programFile } from '../../service/program-files.ts';
 import type { PageName } from './page.ts';
 
 /** `web/build.ts` puts a folder for each page here, with `index.html`, `assets` and compressed copies. */
-export const pagesDirectory: string = join(import.meta.dirname, '../../../web/dist');
+export const pagesDirectory: string = programFile('web/dist');
 
 /** Throws ConfigError if a page was not built. */
 export function requirePages(pages: readonly PageName[], directory = pagesDirectory): void {

@@ -1,5 +1,5 @@
 // The processes that the command `config` can check: their settings, and how to check their dependencies.
-import { join } from 'node:path';
+
 import type pg from 'pg';
 import { type ReconcilerConfig, settings as reconciler } from '../../../reconciler/config.ts';
 import { type FormsConfig, settings as forms } from '../../forms/config.ts';
@@ -8,6 +8,7 @@ import { mostConnections } from '../../forms/pools.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { type PlatformServerConfig, settings as platformServer } from '../../platform-server/config.ts';
 import type { ProcessSettings } from '../../service/operations/config.ts';
+import { programFile } from '../../service/program-files.ts';
 import { redisFields, redisSettings } from '../../service/redis/redis-fields.ts';
 import { changeConnections } from '../../token-handler/clients/clients.ts';
 import { type TokenHandlerConfig, settings as tokenHandler } from '../../token-handler/config.ts';
@@ -31,7 +32,7 @@ export interface CheckedProcess {
   dependencies: DependencyCheck[];
 }
 
-const migrationsOf = (name: string) => join(import.meta.dirname, '../..', name, 'migrations');
+const migrationsOf = (name: string) => programFile(`src/${name}/migrations`);
 const provider = ['ACCESS_SERVICE_URL', 'ACCESS_SERVICE_PUBLIC_URL'];
 const account = ['ACCESS_SERVICE_URL', 'URN_PREFIX', 'DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
 const platform = [...account, 'PLATFORM_CACHE_TTL', 'PLATFORM_TIMEOUT'];

@@ -1,5 +1,5 @@
 // Runs the migrations of one process, including the tables for the jobs of the platform server.
-import { join } from 'node:path';
+
 import { z } from 'zod';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { migrateJobs } from '../../platform-server/worker.ts';
@@ -9,6 +9,7 @@ import { createMetrics } from '../../service/operations/metrics.ts';
 import { databaseFields, processFields } from '../../service/operations/process-fields.ts';
 import { migrate } from '../../service/postgres/migrate.ts';
 import { createPool } from '../../service/postgres/postgres.ts';
+import { programFile } from '../../service/program-files.ts';
 
 export const configSchema = z.object({
   LOG_LEVEL: processFields.LOG_LEVEL,
@@ -22,7 +23,7 @@ export async function migrateDatabase(options: { processName: string; url: strin
   const { processName, url, log } = options;
   if (!processes.includes(processName))
     throw new ConfigError([{ name: 'migrate', problem: `name one of ${processes.join(', ')}` }]);
-  const directory = join(import.meta.dirname, '../..', processName, 'migrations');
+  const directory = programFile(`src/${processName}/migrations`);
   await migrate({ url, directory, log, ...(processName === 'forms' && formMigrations) });
   if (processName !== 'platform-server') return;
   const pool = createPool({ url, size: 3, log, metrics: createMetrics() });

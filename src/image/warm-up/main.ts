@@ -1,31 +1,20 @@
-// Runs while the image is built. It loads the modules of each process, so that Node's compile cache contains them.
+// Runs while the image is built. It loads the bundle (dev/image/bundle.ts), so that Node's compile cache contains it.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
+import { programFile, programModule } from '../../service/program-files.ts';
 
-const project = join(import.meta.dirname, '../../..');
-const loaded = [
-  'src/forms/start.ts',
-  'src/token-handler/start.ts',
-  'src/platform-server/start.ts',
-  'reconciler/start.ts',
-  // The processes load this module only if a collector is configured.
-  'src/service/tracing/opentelemetry.ts',
-];
-
-const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
-
-for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
-// The processes load Postgrator only to migrate a database, and nodemailer only for the first mail.
-for (const name of ['postgrator', 'nodemailer']) await import(name);
+// Some of these modules are loaded late: to migrate a database, to send a mail, or if a collector is configured.
+const shared = programFile('src/chunks');
+for (const name of readdirSync(shared)) await import(join(shared, name));
 flushCompileCache();
 
 // Limited workers run with different V8 flags, and the cache keeps compiled code separately for each set of flags.
-for (const path of workers.map((file) => join(project, file)))
-  if (existsSync(path)) spawnSync(process.execPath, [path], { timeout: 30_000 });
+for (const path of ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'])
+  spawnSync(process.execPath, [programModule(path)], { timeout: 30_000 });
 
 // Runs the entry point with these commands. Without a configuration, each of them exits.
-const entry = join(project, 'src/image/main.ts');
-for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'quarantine'])
+const entry = programModule('src/image/main.ts');
+for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'config', 'quarantine'])
   spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });

@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Deed } from '../../../test/support/naughty-worker.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
@@ -12,7 +13,7 @@ afterEach(() => Promise.all(open.splice(0).map((workers) => workers.close())));
 function start(options: Partial<LimitedWorkersOptions> = {}) {
   const metrics: Metrics = createMetrics();
   const workers = new LimitedWorkers<Deed, unknown>({
-    script: new URL('../../../test/support/naughty-worker.ts', import.meta.url),
+    script: join(import.meta.dirname, '../../../test/support/naughty-worker.ts'),
     name: 'naughty',
     busy: 'The workers are busy.',
     metrics,
@@ -105,7 +106,7 @@ describe('the workers', () => {
   });
 
   it('return 503 if none can be started', async () => {
-    const { run } = start({ script: new URL('file:///nowhere/worker.ts') });
+    const { run } = start({ script: '/nowhere/worker.ts' });
     await expect(run('count')).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
   });
 

@@ -9,7 +9,7 @@ import { type JobReply, WorkerProcess } from './worker-process.ts';
 
 export interface LimitedWorkersOptions {
   /** The module that calls `serveJobs`. */
-  script: URL;
+  script: string;
   /** Label of the metrics. */
   name: string;
   metrics: Metrics;
@@ -107,7 +107,7 @@ export class LimitedWorkers<Q, A> {
   async #start(): Promise<WorkerProcess<Q, A>> {
     this.#refuseIfClosed();
     const { script, memoryMb, jobMs } = this.#options;
-    const worker = await WorkerProcess.start<Q, A>({ script: script.pathname, memoryMb, jobMs }).catch((cause) => {
+    const worker = await WorkerProcess.start<Q, A>({ script, memoryMb, jobMs }).catch((cause) => {
       throw new Problem('unavailable', this.#options.busy, { cause, headers: { 'Retry-After': '5' } });
     });
     if (this.#isClosed) await worker.end();

@@ -5,7 +5,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
+import { programFile, programFolder } from '../program-files.ts';
 import type { WorkerJob, WorkerMessage } from './limited-worker.ts';
 
 export interface WorkerProcessOptions {
@@ -26,8 +27,6 @@ const startMs = 20_000;
 /** Milliseconds that a worker may take to report that a job exceeded its time limit. */
 const graceMs = 500;
 
-const root = join(import.meta.dirname, '../../..');
-
 export class WorkerProcess<Q, A> {
   readonly #options: WorkerProcessOptions;
   readonly #child: ChildProcess;
@@ -46,10 +45,10 @@ export class WorkerProcess<Q, A> {
         `--max-old-space-size=${options.memoryMb}`,
         '--max-semi-space-size=4',
         '--permission',
-        `--allow-fs-read=${join(root, '*')}`,
+        `--allow-fs-read=${programFile('*')}`,
       ],
       env: compileCache(),
-      cwd: root,
+      cwd: programFolder,
       serialization: 'advanced',
       // Output is ignored: when V8 runs out of memory it writes a report, which is not a JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
