@@ -52,13 +52,18 @@ describe('ARCHITECTURE documents the modules of', () => {
   });
 
   it('a lock with its notice', async () => {
-    const ids = [await draft(forms), await draft(forms), await draft(forms)];
-    await drained(world.pool);
-    await world.pool.query(
-      "UPDATE forms SET last_accessed = last_accessed - interval '20 days' WHERE id = ANY($1::uuid[])",
-      [ids],
-    );
-    expectTrace('Lock with its notice', await recordLock());
+    let modules: string[] = [registration];
+    // Like a recording of a request, this one is repeated if a registration was checked meanwhile.
+    for (let index = 0; modules.includes(registration) && index < 5; index += 1) {
+      const ids = [await draft(forms), await draft(forms), await draft(forms)];
+      await drained(world.pool);
+      await world.pool.query(
+        "UPDATE forms SET last_accessed = last_accessed - interval '20 days' WHERE id = ANY($1::uuid[])",
+        [ids],
+      );
+      modules = await recordLock();
+    }
+    expectTrace('Lock with its notice', modules);
   });
 
   it('a submit', async () => {
@@ -102,8 +107,7 @@ async function recordLock(): Promise<string[]> {
   expect((await run.ended).code, run.output()).toBe(0);
   recorded.discard();
   // Timers also run modules of src/service/operations, such as the log.
-  const isTimed = (path: string) =>
-    [...watchers, registration].includes(path) || path.startsWith('src/service/operations/');
+  const isTimed = (path: string) => watchers.includes(path) || path.startsWith('src/service/operations/');
   return [...new Set([...locked, ...delivered])].filter((path) => !isTimed(path)).sort();
 }
 
