@@ -1,10 +1,11 @@
 // The fragment of the address as state, so that the browser's back button returns to the previous page.
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { type Fragment, fragmentOf, hashOf } from './address.ts';
 
 export function useFragment(): [Fragment, (next: Fragment, how?: 'push' | 'replace') => void] {
   const [fragment, setFragment] = useState(() => fragmentOf(location.hash));
-  useEffect(() => {
+  // Not `useEffect`, which runs after the page is painted: a change of the address until then would have no effect.
+  useLayoutEffect(() => {
     const read = () => setFragment(fragmentOf(location.hash));
     window.addEventListener('popstate', read);
     return () => window.removeEventListener('popstate', read);

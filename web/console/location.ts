@@ -1,5 +1,5 @@
 // A small router: the address determines what is shown. Links are ordinary links that do not load the page again.
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 const root = '/console';
 const moved = new EventTarget();
@@ -44,7 +44,8 @@ export function go(address: string, { replace = false } = {}): void {
 /** Returns the current place. The component renders again when the place changes. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(currentPlace);
-  useEffect(() => {
+  // Not `useEffect`, which runs after the page is painted: the place may change until then.
+  useLayoutEffect(() => {
     const update = () => setPlace(currentPlace());
     moved.addEventListener('moved', update);
     addEventListener('popstate', update);

@@ -302,7 +302,9 @@ test('a stored answer cannot be lost by a click while the list that it comes fro
   };
   const answers = { 'GET data': { status: 200, body: { data: { town: 'b' }, files: {} }, headers: { ETag: '"1"' } } };
   const script = { definition, entries: ['a', 'b'].map((value) => ({ value, label: `Town ${value}` })) };
-  const { page } = await open({ ...script, answers, ...inDraft });
+  const { page, context } = await openPage(browser, {});
+  onTestFinished(() => context.close());
+  await scriptIntake(page, { ...script, answers, ...inDraft });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await page.route('**/registers/**', async (route) => {
     await released;
