@@ -13,11 +13,15 @@ const entryPoints = [
 ];
 
 /** Files that the program reads at run time. */
-const files = ['package.json', 'src/*/migrations', 'web/dist'];
+const filesAtRunTime = ['package.json', 'src/*/migrations', 'web/dist'];
 
 /** The packages that import these load them only for features that Formgate does not use. */
 const unused = ['pg-cloudflare', 'pg-native', 'typescript'];
 
+/** The folder of the modules that several entry points import. */
+const chunks = 'src/chunks';
+
+/** Writes the bundle, the files that it reads, and the licences of its packages to the folder. */
 export async function bundle(folder: string): Promise<void> {
   const paths = await Array.fromAsync(glob(entryPoints, { cwd: root }));
   const built = await rolldown({
@@ -38,23 +42,20 @@ export async function bundle(folder: string): Promise<void> {
     chunkFileNames: `${chunks}/[name]-[hash].js`,
   });
   await built.close();
-  for await (const path of glob(files, { cwd: root }))
+  for await (const path of glob(filesAtRunTime, { cwd: root }))
     await cp(join(root, path), join(folder, path), { recursive: true });
   const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
   await writeFile(join(folder, 'LICENSES-OF-PACKAGES'), await licences(modules));
 }
 
-/** The folder of the modules that several entry points import. */
-const chunks = 'src/chunks';
-
 /** Returns the licence texts of the packages to which these files belong. Their licences require a copy. */
 async function licences(modules: readonly string[]): Promise<string> {
-  const folders = new Set(modules.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
+  const packages = new Set(modules.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
   const texts = await Promise.all(
-    [...folders].sort().map(async (folder) => {
-      const names = (await readdir(folder)).filter((name) => /^(?:licen[cs]e|notice)/i.test(name));
-      const { name, version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-      const found = await Promise.all(names.sort().map((file) => readFile(join(folder, file), 'utf8')));
+    [...packages].sort().map(async (path) => {
+      const files = (await readdir(path)).filter((file) => /^(?:licen[cs]e|notice)/i.test(file));
+      const { name, version, license } = JSON.parse(await readFile(join(path, 'package.json'), 'utf8'));
+      const found = await Promise.all(files.sort().map((file) => readFile(join(path, file), 'utf8')));
       return [`${name} ${version}, licence ${license}`, ...found].join('\n\n');
     }),
   );

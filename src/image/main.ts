@@ -1,5 +1,4 @@
 // The entry point of the image: runs the command that the first argument names.
-
 import { systemClock } from '../service/clock.ts';
 import { programModule } from '../service/program-files.ts';
 

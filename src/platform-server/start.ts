@@ -1,6 +1,5 @@
 // Starts a platform server from its configuration. Creates the database pools, stores, mailer, the dependencies of the
 // routes, and the job worker. Then it listens.
-
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';

@@ -10,6 +10,7 @@ import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { createRateLimits } from '../../service/limits/rate-limit.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
+import { formMigrations } from '../expiry/migrations.ts';
 import { useCode } from './code-routes.ts';
 import { createApplyHashes } from './hashes.ts';
 import { createApplyStore } from './store.ts';
@@ -17,7 +18,7 @@ import { createApplyStore } from './store.ts';
 let pool: pg.Pool;
 let drop: () => Promise<void>;
 beforeAll(async () => {
-  const database = await createTestDatabase(new URL('../migrations', import.meta.url).pathname);
+  const database = await createTestDatabase(formMigrations.directory);
   pool = new pg.Pool({ connectionString: database.url, max: 2 });
   drop = database.drop;
 });

@@ -1,5 +1,4 @@
 // The processes that the command `config` can check: their settings, and how to check their dependencies.
-
 import type pg from 'pg';
 import { type ReconcilerConfig, settings as reconciler } from '../../../reconciler/config.ts';
 import { type FormsConfig, settings as forms } from '../../forms/config.ts';

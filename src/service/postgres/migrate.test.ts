@@ -223,6 +223,20 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
     return client;
   }
 
+  /** Migrates a table, and leaves a migration that adds a column to it. */
+  async function leaveColumn(): Promise<void> {
+    write(names[0], 'CREATE TABLE things (n int);');
+    await run();
+    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
+  }
+
+  /** Lets each reading of the clock return a time that is so many milliseconds after the one before. */
+  function hasten(milliseconds: number): void {
+    let now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += milliseconds));
+    onTestFinished(() => clock.mockRestore());
+  }
+
   it('keep the files before the one that fails, and continue with it', async () => {
     write(names[0], 'CREATE TABLE things (n int);');
     await run();
@@ -291,12 +305,10 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
   });
 
   it('wait for a table even after a long wait for another process that migrates', async () => {
-    write(names[0], 'CREATE TABLE things (n int);');
-    await run();
+    await leaveColumn();
     const [migrating, reader] = [await connected(), await connected()];
     await migrating.query('BEGIN; SELECT pg_advisory_xact_lock(4711026)');
     await reader.query('BEGIN; SELECT FROM things');
-    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
     // The wait for the other process seems to take five minutes.
     const began = performance.now();
     let passed = 0;
@@ -315,29 +327,20 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
   });
 
   it('give up a table that stays in use for two minutes', async () => {
-    write(names[0], 'CREATE TABLE things (n int);');
-    await run();
+    await leaveColumn();
     const reader = await connected();
     await reader.query('BEGIN; SELECT FROM things');
-    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
-    let now = performance.now();
-    // Each reading of the clock is 25 s later than the one before it.
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 25_000));
-    onTestFinished(() => clock.mockRestore());
+    hasten(25_000);
     await expect(run()).rejects.toThrow('55P03');
     const retries = captured.lines().filter(({ msg }) => msg === 'a table is in use, the migration will be retried');
     expect(retries.length).toBeGreaterThan(1);
   });
 
   it('give up after ten minutes if another process is still migrating', async () => {
-    write(names[0], 'CREATE TABLE things (n int);');
-    await run();
+    await leaveColumn();
     const migrating = await connected();
     await migrating.query('BEGIN; SELECT pg_advisory_xact_lock(4711026)');
-    write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
-    let now = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 100_000));
-    onTestFinished(() => clock.mockRestore());
+    hasten(100_000);
     await expect(run()).rejects.toThrow('another process is still migrating it');
   });
 

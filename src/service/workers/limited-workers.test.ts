@@ -7,13 +7,14 @@ import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { LimitedWorkers, type LimitedWorkersOptions } from './limited-workers.ts';
 import { WorkerProcess } from './worker-process.ts';
 
+const script = join(import.meta.dirname, '../../../test/support/naughty-worker.ts');
 const open: LimitedWorkers<Deed, unknown>[] = [];
 afterEach(() => Promise.all(open.splice(0).map((workers) => workers.close())));
 
 function start(options: Partial<LimitedWorkersOptions> = {}) {
   const metrics: Metrics = createMetrics();
   const workers = new LimitedWorkers<Deed, unknown>({
-    script: join(import.meta.dirname, '../../../test/support/naughty-worker.ts'),
+    script,
     name: 'naughty',
     busy: 'The workers are busy.',
     metrics,
@@ -130,7 +131,6 @@ describe('the workers', () => {
 });
 
 it('a worker process that has ended returns from each job', async () => {
-  const script = new URL('../../../test/support/naughty-worker.ts', import.meta.url).pathname;
   const worker = await WorkerProcess.start<Deed, unknown>({ script, memoryMb: 64, jobMs: 200 });
   await worker.end();
   expect(await worker.run({ deed: 'count' })).toEqual({ exceeded: 'time', partial: undefined });

@@ -48,13 +48,20 @@ const countries = Array.from({ length: 60 }, (_, index) => ({
   label: codeOf(index) === 'CA' ? 'Canada' : `Country ${index}`,
 }));
 
-async function open(script: ScriptedIntake, options: BrowserContextOptions = {}, fragment = '') {
+/** Opens a page. `prepare` runs before the page is loaded. */
+async function open(
+  script: ScriptedIntake,
+  options: BrowserContextOptions = {},
+  fragment = '',
+  prepare: (page: Page) => Promise<unknown> = async () => undefined,
+) {
   const opened = await openPage(browser, options);
   onTestFinished(async () => {
     await opened.context.close();
     expect(opened.complaints).toEqual([]);
   });
   await scriptIntake(opened.page, script);
+  await prepare(opened.page);
   await opened.page.goto(`${app.url}/apply/demo/form${fragment}`);
   return opened;
 }
@@ -302,15 +309,13 @@ test('a stored answer cannot be lost by a click while the list that it comes fro
   };
   const answers = { 'GET data': { status: 200, body: { data: { town: 'b' }, files: {} }, headers: { ETag: '"1"' } } };
   const script = { definition, entries: ['a', 'b'].map((value) => ({ value, label: `Town ${value}` })) };
-  const { page, context } = await openPage(browser, {});
-  onTestFinished(() => context.close());
-  await scriptIntake(page, { ...script, answers, ...inDraft });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  await page.route('**/registers/**', async (route) => {
-    await released;
-    await route.fallback();
-  });
-  await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);
+  const { page } = await open({ ...script, answers, ...inDraft }, {}, `${asForm}&page=1`, (opening) =>
+    opening.route('**/registers/**', async (route) => {
+      await released;
+      await route.fallback();
+    }),
+  );
   await expect.poll(() => page.getByLabel('Town').isDisabled()).toBe(true);
   release();
   await expect.poll(() => page.getByLabel('Town').isEnabled()).toBe(true);
