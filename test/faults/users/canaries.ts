@@ -13,26 +13,47 @@ export interface Canary {
   run(): Promise<boolean>;
 }
 
+/**
+ * Returns canaries for each replica of the form service and of the token handler, because each has its own circuit
+ * breakers and connections. Sign-ins use the front, to which the identity provider redirects.
+ */
 export function createCanaries({ addresses, mailbox }: World): Canary[] {
-  const { fronts, tokens, mallory } = addresses;
-  const base = `${fronts.forms}/form/v1`;
+  const { fronts, replicas } = addresses;
   const site = fronts['token-handler'];
-  const [person] = mallory as [(typeof mallory)[number]];
-  const own = { cookie: person.cookie, 'x-xsrf-token': person.csrf, 'x-forwarded-for': '10.6.0.2' };
-  const intake = { authorization: `Bearer ${tokens.intake}` };
-  const administrator = { authorization: `Bearer ${tokens.administrator}` };
-  const get = (url: string, headers: Record<string, string>) => async () =>
-    (await attempt({ method: 'GET', url, headers }))?.status === 200;
+  return [
+    ...replicas.forms.flatMap(({ url }, index) => formCanaries(url, `forms-${index}`, { addresses, mailbox })),
+    ...replicas['token-handler'].flatMap(({ url }, index) => sessionCanaries(url, `token-handler-${index}`, addresses)),
+    {
+      name: 'sign-in',
+      run: () =>
+        Promise.race([
+          signIn(site, 'erin@example.com', 'demo', undefined, createSiteBrowser([], { keepsConnections: false })).then(
+            () => true,
+            () => false,
+          ),
+          delay(5_000, false, { ref: false }),
+        ]),
+    },
+  ];
+}
+
+const get = (url: string, headers: Record<string, string>) => async () =>
+  (await attempt({ method: 'GET', url, headers }))?.status === 200;
+
+function formCanaries(url: string, replica: string, { addresses, mailbox }: Pick<World, 'addresses' | 'mailbox'>) {
+  const base = `${url}/form/v1`;
+  const intake = { authorization: `Bearer ${addresses.tokens.intake}` };
+  const administrator = { authorization: `Bearer ${addresses.tokens.administrator}` };
   const draft = async (address: string) => {
     const body = { definitionId, applicant: { channels: [{ channel: 'email', address }] } };
     const outcome = await attempt({ method: 'POST', url: `${base}/forms`, headers: intake, body });
     return outcome?.status === 201 ? (outcome.json as { id: string }).id : undefined;
   };
   return [
-    { name: 'list of forms', run: get(`${base}/forms?top=1`, administrator) },
-    { name: 'list of registers', run: get(`${base}/registers`, administrator) },
+    { name: `list of forms (${replica})`, run: get(`${base}/forms?top=1`, administrator) },
+    { name: `list of registers (${replica})`, run: get(`${base}/registers`, administrator) },
     {
-      name: 'save',
+      name: `save (${replica})`,
       async run() {
         const id = await draft(`${randomUUID()}@example.org`);
         if (id === undefined) return false;
@@ -43,7 +64,7 @@ export function createCanaries({ addresses, mailbox }: World): Canary[] {
       },
     },
     {
-      name: 'code by mail',
+      name: `code by mail (${replica})`,
       async run() {
         const address = `${randomUUID()}@example.org`;
         const id = await draft(address);
@@ -59,19 +80,18 @@ export function createCanaries({ addresses, mailbox }: World): Canary[] {
           );
       },
     },
-    { name: 'session', run: get(`${site}/token-handler/v1/sessions`, own) },
-    { name: 'proxied request', run: get(`${site}/token-handler/v1/targets/api/whoami`, own) },
-    {
-      name: 'sign-in',
-      run: () =>
-        Promise.race([
-          signIn(site, 'erin@example.com', 'demo', undefined, createSiteBrowser([], { keepsConnections: false })).then(
-            () => true,
-            () => false,
-          ),
-          delay(5_000, false, { ref: false }),
-        ]),
-    },
+  ];
+}
+
+function sessionCanaries(url: string, replica: string, { fronts, mallory }: World['addresses']): Canary[] {
+  const [person] = mallory as [(typeof mallory)[number]];
+  const own = {
+    host: new URL(fronts['token-handler']).host,
+    ...{ cookie: person.cookie, 'x-xsrf-token': person.csrf, 'x-forwarded-for': '10.6.0.2' },
+  };
+  return [
+    { name: `session (${replica})`, run: get(`${url}/token-handler/v1/sessions`, own) },
+    { name: `proxied request (${replica})`, run: get(`${url}/token-handler/v1/targets/api/whoami`, own) },
   ];
 }
 
@@ -83,8 +103,7 @@ export interface Recovery {
 }
 
 /**
- * A canary must succeed this often in a row, because two replicas share the requests, and each has its own circuit
- * breakers and connections.
+ * A canary must succeed this often in a row, because two replicas of the platform server share the calls of the others.
  */
 const successesInRow = 3;
 
