@@ -1,9 +1,9 @@
-// Hashes applicants' addresses for the search by address. Pure functions only. The database contains addresses only in
-// the rows of forms; the search index contains only HMACs.
+// Hashes applicants' addresses for the search by address. All functions are pure. The database contains plain addresses
+// only in the rows of forms; the search index contains only HMACs.
 import { createHmac } from 'node:crypto';
 import type { Channel } from '../forms/form.ts';
 
-/** Bytes. 128 bits of an HMAC never collide by chance, and the index of 10,000,000 forms stays small. */
+/** Bytes. At 128 bits, two HMACs are never equal by chance, and the index of 10,000,000 forms stays small. */
 const hashBytes = 16;
 
 export type AddressHashes = ReturnType<typeof createAddressHashes>;
@@ -13,19 +13,19 @@ export function createAddressHashes(secret: string) {
     createHmac('sha256', secret).update(parts.join('\0')).digest().subarray(0, hashBytes);
 
   /**
-   * Differs from the hash of the same address in `codes/code.ts`, so that rows of code budgets, which outlive a form,
-   * cannot be matched with the index.
+   * Uses a different prefix from the hash of the same address in `codes/code.ts`. Rows of code budgets outlive a form,
+   * and the different hashes prevent a match between these rows and the index.
    */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
 
   return {
-    /** Identifies the key of the HMACs, so that a change of the key is noticed. */
+    /** Identifies the key of the HMACs. The index stores it, so that a change of the key is noticed. */
     keyId: hash('applicant-address-key'),
 
     one: hashOf,
 
-    /** Returns the hashes without duplicates. */
+    /** Returns the hashes of the channels' addresses, without duplicates. */
     all(tenantId: string, channels: readonly Channel[]): Buffer[] {
       const hashes = channels.map((channel) => hashOf(tenantId, channel));
       return hashes.filter((one, index) => hashes.findIndex((other) => other.equals(one)) === index);

@@ -1,5 +1,6 @@
 // Adds the forms that are missing from the index of applicants' addresses: those created before the index existed, by a
-// pod of an older version, or under another key. Walks the forms by id, in short transactions that do not block saves.
+// pod of an older version, or under another key. The walk visits the forms in the order of their ids, in short
+// transactions that do not block saves.
 import type pg from 'pg';
 import { isObject } from '../../service/json-value.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
@@ -20,7 +21,7 @@ export interface WalkOptions {
   limit: number;
   /** Milliseconds until the next walk may begin. */
   interval: number;
-  /** Milliseconds. A walk repeats the forms that were younger than this when the previous walk ended. */
+  /** Milliseconds. The next walk repeats the forms that were younger than this when the previous walk ended. */
   overlap: number;
 }
 
@@ -34,7 +35,8 @@ WHERE key_id IS DISTINCT FROM $1`;
 const dueSql = `
 SELECT position FROM address_index WHERE key_id = $1 AND next_walk <= $2 FOR UPDATE SKIP LOCKED`;
 
-// FOR KEY SHARE waits only for deletions, and prevents the deletion of these forms until their addresses are written.
+// FOR KEY SHARE waits only for deletions, not for saves. It prevents the deletion of these forms until the transaction
+// has written their addresses.
 const formsSql = `
 SELECT id, tenant_id AS "tenantId", applicant -> 'channels' AS channels FROM forms
 WHERE id > $1 ORDER BY id LIMIT $2 FOR KEY SHARE`;
@@ -51,9 +53,7 @@ SELECT * FROM unnest($1::uuid[], $2::bytea[]) ON CONFLICT DO NOTHING RETURNING f
 interface WalkedForm {
   id: string;
   tenantId: string;
-  /**
-   * The stored value, which another program may have written: a form without a list of channels must not stop the walk.
-   */
+  /** The stored channels, which another program may have written. If they are not a list, the walk must not fail. */
   channels: unknown;
 }
 
@@ -75,8 +75,8 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
 
   return {
     /**
-     * Makes this process's key the key of the index. The pod that started last decides, so rotating the key takes no
-     * further step. Returns true if the index restarts under the new key.
+     * Makes this process's key the key of the index. The pod that started last sets the key, so a rotation of the key
+     * needs no further step. Returns true if the index restarts under the new key.
      */
     async claim(): Promise<boolean> {
       return (await pool.query(claimSql, [hashes.keyId])).rowCount === 1;
@@ -93,7 +93,7 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
         const sets = isLast ? ', complete = true, next_walk = $2' : '';
         const last = forms.at(-1)?.id ?? due.position;
         const recent = firstIdAt(now.getTime() - overlap);
-        // UUIDs are compared as text, which has the same order.
+        // Comparing UUIDs as text gives the same order as in Postgres.
         const position = isLast && recent < last ? recent : last;
         const next = isLast ? [new Date(now.getTime() + interval)] : [];
         await client.query(`UPDATE address_index SET position = $1${sets}`, [position, ...next]);
@@ -109,8 +109,8 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
 }
 
 /**
- * The smallest UUID version 7 of a time in milliseconds (RFC 9562 section 5.7). Ids of forms begin with their creation
- * time.
+ * Returns the smallest UUID version 7 of a time in milliseconds (RFC 9562 section 5.7). The ids of forms are such
+ * UUIDs, so they begin with the creation time.
  */
 function firstIdAt(milliseconds: number): string {
   const hex = milliseconds.toString(16).padStart(12, '0');

@@ -112,7 +112,7 @@ describe('the index of addresses', () => {
     const store = storeOf();
     await store.claim();
     const walking = await pool.connect();
-    // A pool whose only connection has begun a transaction that the walk cannot end.
+    // A pool with a single connection. A walk can begin a transaction on it, but its COMMIT is never sent.
     const held = {
       connect: async () => Object.assign(Object.create(walking), { query: keepOpen(walking), release() {} }),
     };

@@ -1,5 +1,6 @@
-// Keeps the index of applicants' addresses complete, in the background of every pod of the form service; the database
-// lets one pod walk at a time. It pauses after each batch for as long as the batch took, and retries failures.
+// Keeps the index of applicants' addresses complete. Every pod of the form service runs this background job; a lock in
+// the database lets only one pod walk at a time. The job pauses after each batch for as long as the batch took, and
+// retries after failures.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
@@ -26,7 +27,7 @@ export interface AddressWalkPace {
    * pod with a different key, may create forms that are then missing from the index.
    */
   interval: number;
-  /** A walk repeats the forms that were younger than this when the previous walk ended. */
+  /** The next walk repeats the forms that were younger than this when the previous walk ended. */
   overlap: number;
   retry: Backoff;
 }

@@ -1,6 +1,6 @@
-// Calls the public API of the form service with the token of the intake application's own account. It passes problems
-// of the API on, and turns a failed connection, a refused account and a timeout into 502, 503 and 504. It logs no URL,
-// token, code or body.
+// Calls the public API of the form service with the token of the intake application's own account. It passes on the
+// API's problems. A failed connection becomes 502, a refused account 503 and a timeout 504. It logs no URL, token, code
+// or body.
 import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
@@ -45,7 +45,7 @@ export interface FormApiOptions {
   account: TokenSource;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
-  /** Milliseconds for a call. Sending a code takes several calls to the platform. */
+  /** Time limit of a call in milliseconds. Sending a code takes several calls to the platform. */
   timeoutMs: number;
 }
 
@@ -111,8 +111,8 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
-    // The form service limits reads without a token by client address. This header therefore contains the applicant's
-    // address.
+    // The form service limits the rate of reads without a token by client address. This header passes on the address of
+    // the applicant's browser.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
   };

@@ -12,7 +12,7 @@ import type { ApplyStore } from './store.ts';
 
 /** Maximum numbers of drafts that may be created in a window of time. */
 export interface DraftLimits {
-  /** For one client address, and for one email address. */
+  /** Limit for one client address. The same limit applies to one email address. */
   perAddress: number;
   perTenant: number;
   total: number;
@@ -31,13 +31,13 @@ export interface ApplyRoutesOptions {
   fileLimit: number;
   links: NoticeLinks;
   draftLimits: DraftLimits;
-  /** Limits of the codes sent for one form id, whether such a form exists or not: per minute, and per hour. */
+  /** Rate limits of code sends for one form id, per minute and per hour. They apply even if no such form exists. */
   sends: { minute: RateLimiter; hour: RateLimiter };
-  /** Limit of the wrong codes for one form id per hour. */
+  /** Rate limit of wrong codes for one form id, per hour. */
   wrongCodes: RateLimiter;
   /** Prefix of the URNs of uploaded files. */
   urnPrefix: string;
-  /** Milliseconds for which a code can be entered. */
+  /** Lifetime of a code in milliseconds. */
   codeLifetime: number;
   metrics: Pick<Metrics, 'rateLimited'>;
   clock: Clock;

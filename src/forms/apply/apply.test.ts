@@ -33,7 +33,8 @@ describe('the applicant’s path', () => {
     });
     const { id, etag, email } = await first.start();
     await first.save(id, { name: 'Ana' }, etag);
-    // The browser that created the form can save. Like any other, it can read only after a code was entered in it.
+    // The browser that created the form can save. Like any other browser, it can read only after a code was entered in
+    // it.
     expect(await data(first, id)).toMatchObject({ status: 401, body: { type: refusal } });
 
     const second = browser();

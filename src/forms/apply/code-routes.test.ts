@@ -1,5 +1,5 @@
-// Tests which browser a code lets in while requests of the same browser overlap. The form service is scripted; claimed
-// codes are in Postgres.
+// Tests which browser can use a code if requests of one browser overlap. The form service's responses are scripted;
+// claimed codes are stored in a real Postgres.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await drop();
 });
 
-/** Enters the same code of one form. `call` is the call of the form service. */
+/** Returns a function that enters one code of one form. Its argument `call` stands for the call of the form service. */
 function codeEntry() {
   const clock = () => new Date('2026-11-22T10:00:00Z');
   const limits = createRateLimits({ clock, log: captureLog().log, metrics: createMetrics() });

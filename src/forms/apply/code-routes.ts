@@ -11,7 +11,7 @@ import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } fro
 
 const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
 
-/** Problems that callers must not see, because they reveal whether a form exists, and its status. */
+/** Problems that the response must not show, because they reveal whether a form exists, or its status. */
 const hidden = new Set(['not-found', 'forbidden', 'gone', 'form-locked', 'form-not-draft', 'no-channel', 'conflict']);
 
 export function sendCodeRoute(options: ApplyRoutesOptions): Route {
@@ -42,7 +42,10 @@ export interface FormOfTenant {
   context: HttpResponse;
 }
 
-/** Resolves whether or not there is such a draft. Throws Problem `too-many-requests`, or the failure of a service. */
+/**
+ * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
+ * reveal it. Throws Problem `too-many-requests`, or the error of a failed call.
+ */
 export async function sendCode({ api, sends }: ApplyRoutesOptions, { formId, ...form }: FormOfTenant): Promise<void> {
   for (const limiter of [sends.minute, sends.hour])
     await count(limiter, formId, 'A code was sent a moment ago, or five were in the last hour.');
@@ -95,9 +98,9 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
 }
 
 /**
- * Calls the form service with a code that no other browser has used. The form service would accept a used code again,
- * because all browsers share the intake application's account there. Throws Problem `invalid-code`, also for a form
- * that does not exist.
+ * Calls the form service with a code, unless another browser has used that code. The form service cannot check this:
+ * all browsers use the intake application's account, so it accepts a used code again. Throws Problem `invalid-code`,
+ * also for a form that does not exist.
  */
 export async function useCode(
   { store, hashes, wrongCodes, clock }: Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'wrongCodes' | 'clock'>,
@@ -114,13 +117,13 @@ export async function useCode(
   try {
     await call();
   } catch (error) {
-    // Also after a timeout, when the form service may have accepted the code: this browser was not let in, and the
-    // applicant may have no other code.
+    // The code is released even after a timeout, although the form service may have accepted it. This browser was not
+    // let in, and the applicant may have no other code.
     await store.releaseCode(tenantId, use);
     const isWrong = error instanceof Problem && (error.slug === 'invalid-code' || hidden.has(error.slug));
     if (!isWrong) throw error;
     return refuse();
   }
-  // A concurrent attempt of this browser may have failed and released the code, and another browser may have used it.
+  // A concurrent attempt of this browser may have failed and released the code. Another browser may then have used it.
   if (!(await store.claimCode(tenantId, use, true))) return refuse();
 }

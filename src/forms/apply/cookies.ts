@@ -1,6 +1,6 @@
 // The cookies of the intake application. The cookie of a form proves that this browser created the form or entered a
-// code for it. It is encrypted, so it can hold the code of an open read session. The cookie of the browser is a random
-// id, which ties codes and retries to one browser. Both cookies end when the browser is closed.
+// code for it. It is encrypted, so it can hold the code of an open read session. The browser's own cookie is a random
+// id, which ties codes and retries to that browser. Both cookies end when the browser is closed.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
@@ -12,19 +12,17 @@ import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 export interface OpenForm {
   formId: string;
   tenantId: string;
-  /** Milliseconds since 1970 at which the browser created the form or entered a code for it. */
+  /** The time at which the browser created the form or entered a code for it, in milliseconds since 1970. */
   opened: number;
   /** The code of the read session. Absent if this browser created the form and has not entered a code. */
   code?: string;
 }
 
-/** Milliseconds after which a cookie is no longer accepted. */
+/** Milliseconds for which a cookie is accepted. */
 const longestLife = 12 * 60 * 60_000;
 /** Milliseconds for which a code keeps a read session open at the form service. */
 const readSession = 30 * 60_000;
-/**
- * Maximum number of form cookies in a browser. Beyond it, the oldest is removed, because servers refuse long headers.
- */
+/** Maximum number of form cookies in a browser. The oldest are removed, because servers reject long headers. */
 const mostForms = 8;
 
 export type ApplyCookies = ReturnType<typeof createApplyCookies>;
@@ -61,8 +59,8 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
     find(request: Request, response: Response, formId: string): OpenForm | undefined {
       const values = cookieValues(request.headers.cookie ?? '', prefixOf(response) + compact(formId));
       const [only, second] = values.flatMap((value) => open(formId, value) ?? []);
-      // Several cookies of one name come from different hosts. It is unknown which of them this host has set (RFC 6265
-      // section 8.6).
+      // A browser sends several cookies of one name if different hosts have set them. The request does not show which
+      // of them this host has set (RFC 6265 section 8.6).
       return second === undefined ? only : undefined;
     },
 
@@ -76,12 +74,12 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
       response.clearCookie(prefixOf(response) + compact(formId), attributesOf(response));
     },
 
-    /** Returns the code of an open read session. */
+    /** Returns the code if its read session is still open. */
     codeOf({ code, opened }: OpenForm): string | undefined {
       return time() - opened < readSession ? code : undefined;
     },
 
-    /** Returns the browser's id. Issues a new one if it has none. */
+    /** Returns the browser's id. Issues a new id if the browser has none. */
     browserOf(request: Request, response: Response): string {
       const name = browserName(response);
       const [known] = cookieValues(request.headers.cookie ?? '', name).filter((value) => /^[\w-]{22}$/.test(value));
@@ -96,7 +94,8 @@ const contextOf = (formId: string) => `form cookie of ${formId}`;
 const compact = (formId: string) => formId.toLowerCase().replaceAll('-', '');
 const expand = (text: string) => text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-// Over https, browsers accept a cookie with the prefix __Host- only from this very host.
+// Over https, browsers accept a cookie with the prefix __Host- only from the host itself, not from its parent or
+// sibling domains.
 const hostPrefix = (response: Response) => (isSecure(response) ? '__Host-' : '');
 const prefixOf = (response: Response) => `${hostPrefix(response)}formgate-form-`;
 const browserName = (response: Response) => `${hostPrefix(response)}formgate-browser`;

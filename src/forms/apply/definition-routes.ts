@@ -1,4 +1,4 @@
-// Routes that return what a page needs before a form exists: the definition, and the registers behind its choice
+// Routes for the data that a page needs before a form exists: the definition, and the registers behind its choice
 // controls. Anyone may read both.
 import { LRUCache } from 'lru-cache';
 import { type Route, route } from '../../service/http/http-app.ts';
@@ -18,7 +18,7 @@ import {
 export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
   return route({
     method: 'get',
-    // The response sets the browser's cookie.
+    // The response sets the browser's own cookie.
     getHasEffects: true,
     path: `${base}/definitions/:definition`,
     audit: { unaudited: 'It only sets a cookie.' },
@@ -57,7 +57,7 @@ function notForApplicants(error: unknown): never {
   throw isHidden ? new Problem('not-found', 'There is no such form for applicants without an account.') : error;
 }
 
-/** Milliseconds for which entries are kept, as `Cache-Control` of the form service allows. */
+/** Milliseconds for which a register's entries are cached. The form service allows this in `Cache-Control`. */
 const entriesKept = 60_000;
 
 export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {

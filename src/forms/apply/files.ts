@@ -1,6 +1,5 @@
-// Uploads applicants' files to the platform's file service with the account of the intake application. A file belongs
-// to its form: the file's recordId is the URN of the form. The form service deletes only such files together with the
-// form.
+// Uploads applicants' files to the platform's file service with the account of the intake application. The recordId of
+// each file is the URN of its form. When the form service deletes a form, it deletes only the files with that recordId.
 import { Agent, FormData, fetch } from 'undici';
 import type { Directory } from '../../platform/directory.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
@@ -38,14 +37,14 @@ export interface FileUploadOptions {
   directory: Pick<Directory, 'resolve'>;
   account: TokenSource;
   urns: Urns;
-  /** The type of the files at the file service. */
+  /** The value of the field `type` that the file service expects. */
   fileType: string;
   metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
-/** Milliseconds for an upload. */
+/** Time limit of an upload in milliseconds. */
 const longestUpload = 60_000;
-/** Bytes. The response describes one file. */
+/** Maximum size of a response in bytes. A response describes one file. */
 const longestResponse = 65_536;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -67,7 +66,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
 
   async function post(url: string, file: NewFile): Promise<{ status: number; body: unknown }> {
     const form = new FormData();
-    // The service reads the fields before the file.
+    // The file service must receive the fields before the file.
     form.set('type', fileType);
     form.set('recordId', urns.form(file.formId));
     form.set('filename', file.name);
@@ -79,7 +78,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
         redirect: 'manual',
         headers: {
           authorization: `Bearer ${await account.token()}`,
-          // A kept connection may be dead (decision 0081), and an upload cannot be repeated.
+          // A reused connection may be dead (decision 0081), and an upload cannot be retried.
           connection: 'close',
           ...scopeHeaders(),
         },

@@ -1,5 +1,5 @@
 // Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has
-// access. A browser gets the cookie when it starts the form, or when the applicant enters a code in it.
+// access. A browser gets this cookie when it starts the form, or when the applicant enters a code.
 
 import type { Request, Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
@@ -75,15 +75,15 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
 }
 
 /**
- * The ETag of a form that nobody has saved. A retry of the start also returns this ETag, even if the form was saved in
- * between; the next save then gets 412.
+ * The ETag of a form that nobody has saved. A retry of the start also returns this ETag, even if the form was saved
+ * since the start. In that case, the next save gets 412.
  */
 const firstTag = entityTag('1');
 
 /**
- * Counts a draft, unless the same request was counted before in this window: the form service answers such a retry with
- * the same draft. `request` identifies the request. Throws Problem `too-many-requests` if a limit of an address is
- * reached, and `busy` if a shared limit is reached.
+ * Counts a draft, unless the same request was already counted in this window. A repeated request gets the same draft
+ * from the form service, so it must not count twice. `request` identifies the request. Throws Problem
+ * `too-many-requests` if a limit of an address is reached, and `busy` if a shared limit is reached.
  */
 async function countDraft(
   { store, hashes, draftLimits, metrics, clock }: ApplyRoutesOptions,
@@ -110,7 +110,7 @@ async function countDraft(
   throw new Problem('too-many-requests', 'Too many drafts were created from here or for this address.', { headers });
 }
 
-/** The limit that only a retry of a counted request reaches. */
+/** The name of a limit of one draft for each request. Only a retry of a counted request reaches this limit. */
 const retryLimit = 'apply-drafts-retry';
 
 function requiredKey(request: Request): string {
@@ -119,7 +119,7 @@ function requiredKey(request: Request): string {
   throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be a UUID' }]);
 }
 
-/** Translates pointers into the form service's request body to pointers into the body that the page sent. */
+/** Replaces pointers into the form service's request body with pointers into the body that the page sent. */
 function inTermsOfThePage(error: unknown): never {
   if (!(error instanceof Problem) || error.slug !== 'invalid-request' || !error.errors) {
     const isHidden = error instanceof Problem && error.slug === 'forbidden';
@@ -158,7 +158,7 @@ export function openedFormRoute({ guards, api, cookies }: ApplyRoutesOptions): R
   });
 }
 
-/** Responds to a form that intake applications may not use as if the form did not exist. */
+/** Makes a form that intake applications may not use look like a form that does not exist. */
 export function hideForeignForm(error: unknown): never {
   const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
   throw isHidden ? codeEntryRequired() : error;

@@ -1,5 +1,4 @@
-// Guards of the intake application's routes. They check where a request comes from, its tenant, and the cookie of its
-// form.
+// Guards of the intake application's routes. They check the request's origin, its tenant, and the cookie of its form.
 import type { Request, Response } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { anonymous, type Guard } from '../../service/http/http-app.ts';
@@ -10,7 +9,7 @@ import type { ApplyCookies, OpenForm } from './cookies.ts';
 declare global {
   namespace Express {
     interface Locals {
-      /** The form that this browser has opened, from its cookie. */
+      /** The form that this browser has opened, as its cookie says. */
       openForm?: OpenForm;
     }
   }
@@ -19,7 +18,7 @@ declare global {
 export interface ApplyGuardsOptions {
   cookies: Pick<ApplyCookies, 'find' | 'codeOf'>;
   tenants: Pick<Tenants, 'byRealm'>;
-  /** An origin that is accepted in addition to the request's own. It is needed behind a proxy that changes the host. */
+  /** An additional accepted origin. It is needed behind a proxy that changes the host. */
   publicOrigin: string | undefined;
   requests: LocalRateLimiter;
   codes: LocalRateLimiter;
@@ -32,7 +31,10 @@ const applyHeader = 'x-formgate-apply';
 export function createApplyGuards(options: ApplyGuardsOptions) {
   const { cookies, tenants, publicOrigin, requests, codes } = options;
 
-  /** Refuses requests from pages of other origins. Their scripts cannot send X-Formgate-Apply without a preflight. */
+  /**
+   * Rejects requests from pages of other origins. X-Formgate-Apply adds to the check of the origin: a script of another
+   * origin cannot send this header without a preflight.
+   */
   const ownPage: Guard = {
     name: 'ownPage',
     check(request, response) {
@@ -51,7 +53,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Finds the tenant by its realm in the path. */
+  /** Finds the tenant by the realm in the path. */
   const realmTenant: Guard = {
     name: 'realmTenant',
     async check(request, response) {
@@ -72,7 +74,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Requires that the browser got its cookie by entering a code, and that the read session has not ended since. */
+  /** Requires that the browser got its cookie by entering a code, and that the read session is still open. */
   const openReadSession: Guard = {
     name: 'openReadSession',
     check(_request, response) {
@@ -93,7 +95,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
   };
 }
 
-/** RFC 9110 section 9.2.1. */
+/** True for methods without effects (RFC 9110 section 9.2.1). */
 function isSafe({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD';
 }
@@ -105,7 +107,7 @@ export function codeEntryRequired(): Problem {
   );
 }
 
-/** Returns the form that `formCookie` found. Throws if the route has no such guard. */
+/** Returns the form that the guard `formCookie` found. Throws if the route does not have this guard. */
 export function openFormOf({ locals }: Response): OpenForm {
   if (!locals.openForm) throw new Error('the route has no form guard');
   return locals.openForm;

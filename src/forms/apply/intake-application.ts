@@ -26,7 +26,7 @@ export interface IntakeApplicationOptions {
   log: Logger;
   metrics: Metrics;
   clock: Clock;
-  /** The address of this process, once it listens. */
+  /** Returns the URL of this process. Call it only after the process listens. */
   ownUrl(): string;
 }
 
@@ -35,7 +35,9 @@ export interface IntakeApplication {
   api: FormApi;
 }
 
-/** Milliseconds for a call to the form service, which may call several services of the platform. */
+/**
+ * Time limit in milliseconds of a call to the form service, which may in turn call several services of the platform.
+ */
 const longestCall = 45_000;
 const [minute, hour] = [60_000, 3_600_000];
 

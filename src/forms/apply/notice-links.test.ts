@@ -1,5 +1,5 @@
-// Tests the links of the warning mail in a real browser and with real mail: opening a link changes nothing, a mail
-// scanner that runs scripts and presses every button deletes nothing, and a deletion requires a code.
+// Tests the links of the warning mail in a real browser and with real mail. Opening a link changes nothing. A mail
+// scanner that runs scripts and presses every button deletes nothing. A deletion requires a code.
 import { randomUUID } from 'node:crypto';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -28,7 +28,7 @@ nav { margin: 0 0 1rem; text-align: right; }
 
 const headers = {
   'Content-Security-Policy': pagePolicy(stylesheet, 'data:', "'self'"),
-  // This policy hides the link from other sites. It allows the referrer on this site, because browsers would otherwise
+  // This policy hides the link from other sites. It allows the referrer on this site, because without it browsers do
   // not send Origin with the form.
   'Referrer-Policy': 'same-origin',
   'X-Robots-Tag': 'noindex',
@@ -42,7 +42,7 @@ export interface NoticePage {
   body: Markup;
 }
 
-/** Returns the language in the query, else the link's language, else the browser's preferred language. */
+/** Returns the language of the query, else of the link, else the language that the browser prefers. */
 export function pageLanguage(request: Request, ofLink: Language | undefined): Language {
   const { lang } = request.query;
   return lang === 'en' || lang === 'fr'
@@ -59,7 +59,7 @@ function noticePage(request: Request, language: Language, { title, isError, body
   const texts = noticeTexts[language];
   const other = language === 'en' ? 'fr' : 'en';
   const { link } = request.query;
-  // A plain link, so that a change of the language does not submit a form a second time.
+  // The link reloads the page with GET, so that a change of the language does not submit a form a second time.
   const query = typeof link === 'string' ? `?${new URLSearchParams({ link, lang: other })}` : `?lang=${other}`;
   const content = html`<nav><a href="${query}" lang="${other}" hreflang="${other}">${texts.otherLanguage}</a></nav>
 <main>
@@ -73,7 +73,7 @@ export function messagePage({ title, text }: { title: string; text: string }): N
   return { title, body: html`<p>${text}</p>` };
 }
 
-/** A page with one button. The browser sends its form to the address of the page. */
+/** A page with one button. The button submits a form to the address of the page. */
 export function buttonPage({ title, text, button }: { title: string; text: string; button: string }, step: string) {
   return { title, body: html`<p>${text}</p>\n${buttonForm(step, button)}` };
 }
@@ -86,7 +86,9 @@ ${more.input}
 </form>`;
 }
 
-/** `problem` is shown above the form, and as the description of the field. */
+/**
+ * The page with the field for the code. `problem` is shown above the form, and describes the field for screen readers.
+ */
 export function codePage(language: Language, problem?: { status: number; text: string }): NoticePage {
   const { title, text, label, button, again } = noticeTexts[language].code;
   const input = html`<label for="code">${label}</label>

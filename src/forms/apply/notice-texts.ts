@@ -14,7 +14,7 @@ export interface NoticeTexts {
   remove: Message & { button: string };
   code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };
   removed: Message;
-  /** The name of the other language, in the other language. */
+  /** The name of the other language, written in that language. */
   otherLanguage: string;
   /** Precedes the title of a page that reports an error. */
   error: string;

@@ -9,7 +9,7 @@ export const formPath = `${base}/forms/:formId`;
 /** Size limit in bytes for bodies without form data. */
 export const smallBody = 8_192;
 
-/** For routes that call the form service, whose own routes have audit events. */
+/** For routes that call the form service. The routes of the form service write the audit events. */
 export const auditedByApi = { unaudited: 'Its call to the form service is audited.' };
 
 const tenant = z
@@ -96,7 +96,7 @@ export const submittedForm = z
   .object({ id: z.uuid(), number: z.string(), status: z.string(), submitted: z.string() })
   .meta({ id: 'SubmittedForm' });
 
-/** Failures of every route. */
+/** The failures that every route can return. */
 export const failures = {
   403: { description: 'The request comes from another origin, or lacks the header X-Formgate-Apply' },
   404: { description: 'There is no such tenant or resource' },
@@ -106,7 +106,7 @@ export const failures = {
   504: { description: 'A service of the platform did not respond in time' },
 };
 
-/** Failures of the routes of a form. */
+/** The failures that routes of a form can return. */
 export const formFailures = {
   ...failures,
   401: { description: 'This browser has not opened the form: enter a code' },

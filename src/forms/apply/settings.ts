@@ -1,4 +1,5 @@
-// The settings of the intake application, which serves the applicant's pages. It is off unless it has an account.
+// The settings of the intake application, which serves the applicant's pages. It is off if no account is configured for
+// it.
 import { z } from 'zod';
 import { keyRingProblem } from '../../service/keys/key-ring.ts';
 import { httpUrl, integer, secret } from '../../service/operations/config.ts';

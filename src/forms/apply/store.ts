@@ -1,6 +1,6 @@
-// Stores the data of the intake application itself: counts of created drafts, codes that a browser has used, and the
-// last save of a form. It does not read the tables of forms; an intake application outside the form service would have
-// its own database.
+// Stores the intake application's own data: counts of created drafts, codes that a browser has used, and the last save
+// of a form. It does not use the tables of forms, so the intake application can move to another process with its own
+// database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
 /** A limit of created drafts for one key, such as a client network or one request. */
@@ -25,22 +25,22 @@ export interface LastSave {
   now: Date;
 }
 
-/** Thrown to roll back the transaction that counts a draft. The message is the name of the limit that was reached. */
+/** Thrown to roll back the transaction that counts a draft. The message is the name of the reached limit. */
 class LimitReached extends Error {}
 
 export type ApplyStore = ReturnType<typeof createApplyStore>;
 
-/** Milliseconds after which codes and saves are removed. */
+/** Milliseconds for which codes and saves are kept. */
 const kept = 60 * 60_000;
-/** Number of old rows that a statement removes. It adds fewer, so the tables stay small. */
+/** Maximum number of old rows that a statement removes. It adds fewer rows, so the tables stay small. */
 const removedAtOnce = 10;
 
 const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts a draft towards all limits, unless one of them is already used up. Rows are locked in a fixed order, so that
-// concurrent creates do not deadlock.
+// Counts a draft towards all limits, unless one of them is used up. Rows are locked in a fixed order, so that
+// concurrent requests do not deadlock.
 const countSql = `
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[]) AS w (name, key, most)
@@ -75,17 +75,17 @@ export function createApplyStore(pool: SharedPool) {
 
   return {
     /**
-     * Counts a draft towards all limits. Returns the name of the first limit that is reached, or undefined. A draft that
-     * reaches a limit counts towards none. `start` is the beginning of the window, which is the same in all pods.
+     * Counts a draft towards all limits, or towards none if one of them is reached. Returns the name of the first limit
+     * that is reached, else undefined. `start` is the beginning of the window, which is the same in all pods.
      */
     async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
       const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
       try {
         await pool.transaction(claimOf(tenantId, 'apply'), async (client) => {
           const { rows } = await client.query<{ name: string }>(countSql, [...columns, start]);
-          // If a concurrent create reached a limit after the statement began, the statement has counted this draft
-          // beyond the limit. The error rolls that count back. Otherwise, one person's refused drafts would use up the
-          // limits that all applicants share.
+          // A concurrent request may have reached a limit after this statement began. The statement has then counted
+          // this draft beyond the limit, and the error LimitReached rolls that count back. Otherwise, one person's
+          // refused drafts would use up the limits that all applicants share.
           const reached = limits.find(({ name }) => rows.some((row) => row.name === name));
           if (reached) throw new LimitReached(reached.name);
         });
@@ -97,8 +97,8 @@ export function createApplyStore(pool: SharedPool) {
     },
 
     /**
-     * Reserves a code for a browser. With `isAccepted`, the browser keeps the code. Returns false if another browser has
-     * reserved it.
+     * Reserves a code for a browser. If `isAccepted` is true, the browser keeps the code. Returns false if another
+     * browser has reserved it.
      */
     async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
       const { formId, codeHash, browserHash, now } = use;
@@ -106,7 +106,7 @@ export function createApplyStore(pool: SharedPool) {
       return (await pool.query(claimOf(tenantId, formId), claimCodeSql, values)).rowCount === 1;
     },
 
-    /** Releases a code that this browser has reserved, unless it was accepted. */
+    /** Releases a code that this browser has reserved, if the code was not accepted. */
     async releaseCode(tenantId: string, { formId, codeHash, browserHash }: CodeUse): Promise<void> {
       const sql =
         'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND browser_hash = $3 AND NOT accepted';
@@ -118,7 +118,7 @@ export function createApplyStore(pool: SharedPool) {
       await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
     },
 
-    /** Returns the ETag of the form's last save if that save has this hash. */
+    /** Returns the ETag of the form's last save if the save has this hash. */
     async findSave(tenantId: string, formId: string, saveHash: Buffer): Promise<string | undefined> {
       const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = $2';
       return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHash])).rows[0]?.etag;

@@ -9,7 +9,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 export const codeOutcomes = ['sent', 'not-sent', 'verified', 'rejected'] as const;
 export type CodeOutcome = (typeof codeOutcomes)[number];
 
-/** Returns a function to call for each code that was sent or tried. */
+/** Returns a function that counts one code. Call it for each code that was sent or tried. */
 export function createCodeMetrics({ registry }: Pick<Metrics, 'registry'>): (outcome: CodeOutcome) => void {
   const codes = new prom.Counter({
     name: 'formgate_codes_total',

@@ -1,11 +1,11 @@
-// Hashes codes and addresses, and computes when the budgets for sends and wrong codes allow the next one. Pure
-// functions only. Codes and addresses are stored only as HMACs.
+// Hashes codes and addresses, and computes when the next code may be sent or tried. All functions are pure. Codes and
+// addresses are stored only as HMACs.
 import { createHmac } from 'node:crypto';
 
 const minute = 60_000;
 export const hour = 60 * minute;
 
-/** Milliseconds after its verification for which a code keeps working for the account that used it. */
+/** Milliseconds for which a verified code keeps working for the account that used it. */
 export const readSession = 30 * minute;
 /** Milliseconds after which an unfinished attempt is considered abandoned, because its process probably died. */
 export const abandoned = minute;
@@ -50,7 +50,7 @@ export function lockKeys({ formId, addressHash }: BudgetKeys): [string, string] 
 
 /**
  * Returns the milliseconds until another code may be sent; 0 means now. `sent` contains the sends of the last hour,
- * newest first, either for the form or for the address.
+ * newest first, of either the form or the address.
  */
 export function sendWait(sent: readonly Date[], now: Date): number {
   const [newest] = sent;
@@ -62,8 +62,9 @@ export function sendWait(sent: readonly Date[], now: Date): number {
 
 /**
  * Returns the milliseconds until a code may be tried; 0 means now. `attempts` contains the wrong and the unfinished
- * attempts of the last hour. An unfinished attempt counts for a minute, unless its check ends earlier. After that
- * minute it is abandoned, and counts as wrong for the rest of the hour, because its code may have been wrong.
+ * attempts of the last hour. An unfinished attempt counts until its check ends, at most for a minute. If its check has
+ * not ended by then, it is abandoned and counts as wrong for the rest of the hour, because its code may have been
+ * wrong.
  */
 export function attemptWait(attempts: readonly { attempted: Date; wrong: boolean }[], now: Date): number {
   const ends = attempts.map(({ attempted, wrong }) => {

@@ -1,4 +1,4 @@
-// Tests the rules of codes over HTTP: the mails, the platform server's notification service, and the budgets.
+// Tests the rules of codes over HTTP: the mails, the notification service of the platform server, and the budgets.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
@@ -10,7 +10,7 @@ let forms: TestForms;
 beforeAll(async () => {
   forms = await startTestForms();
 });
-/** The mailbox that replaces the one that a test has closed. */
+/** The mailbox that a test starts in place of the one that it has closed. */
 let replaced: TestMailbox | undefined;
 afterAll(async () => {
   await forms.close();
@@ -359,7 +359,7 @@ describe('secrets', () => {
   });
 });
 
-/** Backdates the sent codes, because the platform server uses real time. */
+/** Moves the expiry of the sent codes into the past, because the platform server's clock cannot be set. */
 async function expireCodes(): Promise<void> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: forms.platform.databaseUrl });

@@ -1,5 +1,5 @@
-// Tests the rules of codes that hold with any implementation of the notification service, and the lifetime and channel
-// of codes.
+// Tests the rules of codes that hold with any implementation of the notification service. Also tests the lifetime of
+// codes and the choice of the channel.
 import { request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
@@ -36,7 +36,7 @@ beforeAll(async () => {
       const { port } = notifications.address() as AddressInfo;
       return {
         DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `http://127.0.0.1:${port}/subscription/v1`,
-        // The notification service of the public platform cannot be asked for its channels.
+        // The notification service of the public platform has no API that lists its channels.
         ...(isReferenceRun && { CODE_CHANNELS: 'email' }),
       };
     },
@@ -69,13 +69,13 @@ describe('a used code', () => {
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
     expect((await read(id, code)).status).toBe(200);
-    // Restores the code, to imitate a notification service that does not consume codes, as in the reference behaviour.
+    // Restores the used code. A notification service that behaves like the public platform's does not use up codes.
     if (!isReferenceRun) expect((await keptCode(id)).digest).toBeNull();
     await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
     forms.advance(30 * minute);
     expect((await read(id, code)).status).toBe(403);
-    // A call would have used up the code. It is still stored, so the notification service was not called.
+    // A call to the notification service would have used up the code. The code is still stored, so there was no call.
     expect((await keptCode(id)).digest).toEqual(digest);
     expect(calls.filter((path) => path.includes(subscriber)).length).toBe(2);
   });

@@ -1,4 +1,4 @@
-// Tests how a code is sent: to which channel, in which language, how often, and what counts if it is not sent.
+// Tests how a code is sent: the channel, the language, how often, and what counts towards the budget if it is not sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CodeWorld, emailTo, problemOf, startCodeWorld, tenantId } from '../../../test/support/code-world.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -101,7 +101,7 @@ describe('a code that is not sent', () => {
     service.onSend = () => Promise.reject(error);
     const problem = await problemOf(send({ form }));
     expect(counted).toEqual(['not-sent']);
-    // The budget is not used up: the applicant may ask again at once.
+    // The failed send does not count, so the applicant may ask again immediately.
     expect(await sends(form)).toBe(0);
     return problem;
   };

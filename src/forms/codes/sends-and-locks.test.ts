@@ -95,7 +95,7 @@ describe('concurrent operations', () => {
     form = await world.addForm();
   });
 
-  /** Runs `work` while another transaction has run `sql`. `waits` is true if `work` waits for that transaction. */
+  /** Runs `work` while another transaction holds the locks of `sql`. `waits` is true if `work` waits for them. */
   async function during(sql: string, values: unknown[], work: () => Promise<unknown>) {
     const other: pg.PoolClient = await world.pool.connect();
     try {

@@ -1,9 +1,9 @@
-// Stores the budgets of codes and the read sessions that codes open. An attempt or a send is reserved under a lock
-// before the notification service is called, so that concurrent requests cannot together exceed a budget. Codes and
-// addresses are stored only as hashes.
+// Stores the budgets of codes and the read sessions that codes open. Each attempt and each send is reserved under a
+// lock before the notification service is called. Concurrent requests therefore cannot together exceed a budget. Codes
+// and addresses are stored only as hashes.
 //
-// Locks are taken in this order: the advisory locks, the form's row, the rows of its codes. A delete of the form locks
-// the form's row before the rows of its codes as well, because Postgres deletes those rows by a foreign key.
+// Locks are taken in this order: the advisory locks, the form's row, the rows of its codes. The deletion of a form also
+// locks the form's row first, because Postgres deletes the rows of its codes through a foreign key.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
@@ -27,13 +27,13 @@ export interface CodeAttempt extends BudgetKeys, Account {
 
 export type AttemptReservation =
   /**
-   * The code may be checked; the result settles the reservation. If an earlier check of the same code was not decided,
-   * the id is that of the earlier reservation.
+   * The code may be checked, and the result settles the reservation. If an earlier check of the same code has an
+   * unknown outcome, `id` is the id of its reservation.
    */
   | { outcome: 'reserved'; id: string }
   /** The code already has a read session for this account. */
   | { outcome: 'session' }
-  /** Another account has used the code, or its read session is over. */
+  /** Another account has used the code, or the code's read session is over. */
   | { outcome: 'used' }
   /** The same account is checking the same code in another request. */
   | { outcome: 'underway' }
@@ -42,7 +42,7 @@ export type AttemptReservation =
 export type CodeStore = ReturnType<typeof createCodeStore>;
 
 export function createCodeStore(pool: SharedPool) {
-  /** Runs `work` while no other request, in any replica, counts or reserves for this form or this address. */
+  /** Runs `work` while no other request, in any pod, counts or reserves for this form or this address. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
@@ -55,7 +55,7 @@ export function createCodeStore(pool: SharedPool) {
     reserveAttempt: (attempt: CodeAttempt): Promise<AttemptReservation> =>
       exclusively(attempt, (client) => reserveAttempt(client, attempt)),
 
-    /** Settles a correct code by opening a read session. False if another account has used the code in the meantime. */
+    /** Opens a read session for a correct code. Returns false if another account has used the code in the meantime. */
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
@@ -69,12 +69,12 @@ export function createCodeStore(pool: SharedPool) {
 
     /**
      * Settles an attempt whose code was wrong. The fifth wrong code ends the form's read sessions. Returns true if this
-     * account has opened a session with the code in the meantime.
+     * account has opened a session with the code since the reservation.
      */
     settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
 
-    /** Keeps an attempt whose code may have been checked. The attempt counts, and its code may be tried again. */
+    /** Keeps an attempt whose code may have been checked. The attempt counts, and the same code may be tried again. */
     async leaveUndecided(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);
     },
@@ -94,7 +94,7 @@ export function createCodeStore(pool: SharedPool) {
       return rowCount === 1;
     },
 
-    /** Returns the reservation's id, or the milliseconds to wait. */
+    /** Returns the id of the reservation, or the milliseconds to wait if the budget is used up. */
     reserveSend: (keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }> =>
       exclusively(keys, (client) => reserveSend(client, keys, now)),
 
@@ -114,7 +114,7 @@ interface AttemptRow {
   wrong: boolean;
   of_form: boolean;
   of_address: boolean;
-  /** The attempt's id if it was for the same form and code, and its outcome is unknown; null otherwise. */
+  /** The id of the attempt if it was for the same form and code and its outcome is unknown; null otherwise. */
   repeatable: string | null;
   same: boolean;
 }
@@ -156,7 +156,7 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeAttem
     'SELECT count(*)::int AS wrong FROM code_attempts WHERE form_id = $1 AND wrong AND attempted > $2',
     [attempt.formId, before(attempt.now, hour)],
   );
-  // From now on all codes of the form are void, including those with a read session.
+  // This makes all codes of the form void, including those with an open read session.
   if ((rows[0]?.wrong ?? 0) >= wrongLimit)
     await client.query('UPDATE used_codes SET session_until = $2 WHERE form_id = $1 AND session_until > $2', [
       attempt.formId,
@@ -192,7 +192,8 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
 }
 
 /**
- * Returns the id of the inserted row. Throws Problem `gone` if there is none: the form was deleted after it was read.
+ * Returns the id of the inserted row. Throws Problem `gone` if no row was inserted, because the form was deleted after
+ * it was read.
  */
 function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
   if (!rows[0]) throw new Problem('gone', 'The form was deleted.');
@@ -207,8 +208,8 @@ function before(moment: Date, milliseconds: number): Date {
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
 /**
- * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 a minute ago: unfinished attempts that began
- * by then are abandoned.
+ * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 a minute ago. Unfinished attempts that began
+ * at $7 or earlier are abandoned.
  */
 const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,
@@ -237,7 +238,7 @@ UNION ALL
 SELECT issuer = $4 AND subject = $5 AND session_until > $7 FROM used_codes WHERE form_id = $2 AND code_hash = $3
 LIMIT 1`;
 
-/** Deletes a few rows that budgets no longer count. Runs with each write. */
+/** Deletes up to 100 rows that no longer count towards a budget. Runs with each write. */
 const sweepSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE id IN (
   SELECT id FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT 100 FOR UPDATE SKIP LOCKED)`;

@@ -228,7 +228,7 @@ describe('two requests of one account with the same code', () => {
     world.advance(minute);
     verification.service.onCheck = async () => true;
     expect(await slug(verification, form, 'RIGHT')).toBe('right');
-    // The second check has used up the code.
+    // The second check has used up the code, so the service now reports to the first check that the code is wrong.
     slow.resolve(false);
     expect(await first).toBe('right');
     expect(await attemptsOf(form)).toEqual([]);

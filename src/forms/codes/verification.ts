@@ -1,6 +1,6 @@
 // Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
-// rejected without a call to that service. A code that the service certainly did not check does not count. If the
-// service may have checked the code, but its response was lost, the code counts once and may be tried again.
+// rejected without a call to the notification service. If the service certainly did not check a code, the code does not
+// count. If its response was lost, it may have checked the code: the code then counts once and may be tried again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
@@ -26,7 +26,7 @@ export interface VerificationOptions {
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
-  /** Waits between two polls. Replaced only in tests. */
+  /** Waits between two polls. Only tests replace it. */
   wait?: (milliseconds: number) => Promise<unknown>;
   count(outcome: CodeOutcome): void;
 }
@@ -37,7 +37,7 @@ export type Verification = ReturnType<typeof createVerification>;
  * Maximum number of polls while a concurrent request checks the same code. All polls together take longer than a check.
  */
 const mostPolls = 45;
-/** Milliseconds between two polls: doubles from `first` up to `longest`. */
+/** Milliseconds between two polls. The pause doubles from `first` up to `longest`. */
 const pause = { first: 25, longest: 500 };
 
 export function createVerification(options: VerificationOptions) {
@@ -47,7 +47,7 @@ export function createVerification(options: VerificationOptions) {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
   }
 
-  /** Returns the channel that codes for an applicant are sent to. Throws `no-channel`. */
+  /** Returns the channel to which an applicant's codes are sent. Throws `no-channel`. */
   function requireChannel(applicant: Applicant): Channel {
     const channel = codeChannel(applicant, usableChannels(options));
     if (channel) return channel;
@@ -119,8 +119,8 @@ export function createVerification(options: VerificationOptions) {
 }
 
 /**
- * Returns the allowed kinds of channels that the service can use. Returns all allowed kinds if the service does not
- * list any.
+ * Returns those of the allowed kinds of channels that the service can use. Returns all allowed kinds if the service
+ * does not list its channels.
  */
 function usableChannels({ channels, notifications }: VerificationOptions): string[] {
   const served = notifications.codeChannels();
@@ -133,7 +133,7 @@ async function check(
   to: Channel,
   attempt: string,
 ): Promise<boolean> {
-  // Without a subscriber, no code has been sent.
+  // The form has no subscriber, so no code has been sent.
   if (!form.subscriberId) return false;
   try {
     const { tenantId, subscriberId } = form;
@@ -162,7 +162,7 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
   }
 }
 
-/** The reason that the message with the code shows to the applicant, by the language of the form. */
+/** The reason that the applicant sees in the message with the code, in the language of the form. */
 const reasons: Record<Language, string> = {
   en: 'Use this code to open your draft.',
   fr: 'Utilisez ce code pour ouvrir votre brouillon.',
@@ -181,7 +181,8 @@ function tooManyWrong(waitMs: number): Problem {
   return tooMany('Too many wrong codes were tried. No code of this form works until the hour is over.', waitMs);
 }
 
-// Retry-After has whole seconds (RFC 9110 section 10.2.3), rounded up so that the client does not retry too early.
+// Retry-After has whole seconds (RFC 9110 section 10.2.3). They are rounded up, so that the client does not retry too
+// early.
 function tooMany(detail: string, waitMs: number): Problem {
   const headers = { 'Retry-After': String(Math.max(1, Math.ceil(waitMs / 1000))) };
   return new Problem('too-many-requests', detail, { headers });
