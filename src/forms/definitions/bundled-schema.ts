@@ -1,15 +1,18 @@
 // Copies the shared schemas that a data schema refers to into its `definitions`, so that a form renderer needs no other
-// document. Pure functions only.
+// document. All functions are pure.
 import { isObject } from '../../service/json-value.ts';
 import { isSharedSchema, sharedSchema } from './shared-schemas.ts';
 
-/** Returns an equivalent schema whose references stay within it. References to unknown documents stay as they are. */
+/**
+ * Returns an equivalent schema whose references point only into the schema itself. References to unknown documents stay
+ * as they are.
+ */
 export function bundledSchema(schema: unknown): unknown {
   const used = new Map<string, Record<string, unknown>>();
   const bundled = rewritten(schema, '', used);
   if (!isObject(bundled) || used.size === 0) return bundled;
   const definitions: Record<string, unknown> = isObject(bundled.definitions) ? { ...bundled.definitions } : {};
-  // A shared schema may refer to another one, which is then added while the loop runs.
+  // A shared schema may refer to another one. That one is added to `used` during the loop, which then also visits it.
   for (const [key, shared] of used) {
     const { $id: _id, $schema: _schema, ...rest } = shared;
     definitions[key] = rewritten(rest, `/definitions/${key}`, used);

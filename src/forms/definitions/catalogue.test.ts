@@ -17,7 +17,7 @@ beforeAll(async () => {
     other: 1,
   };
   await configure(forms.platform, 'form-service', 'own', own);
-  // This definition is in both places; the one in the collection wins.
+  // This definition is also in the collection, which takes precedence.
   await configure(forms.platform, 'form-service', 'permit', { ...permit, name: 'Hidden' });
 });
 afterAll(() => forms.close());
@@ -96,7 +96,7 @@ it.each<Who>(['intake', 'alice', 'clerk', 'assessor'])(
       ...permit,
     };
     expect(body).toEqual(JSON.parse(JSON.stringify({ id, name, description, anonymousApply, dataSchema, uiSchema })));
-    // The definition `own` permits no anonymous applicants, and names none of the callers' roles.
+    // The definition `own` allows no anonymous applicants, and names none of the callers' roles.
     expect((await ask('/own', forms.token(who))).status).toBe(403);
   },
 );

@@ -278,7 +278,7 @@ describe('the limits of a check', () => {
   it('are 60 checks a minute for each caller', async () => {
     const token = await forms.tokenWith({ roles: ['form-admin'], subject: 'eager' });
     const statuses: number[] = [];
-    // If a minute ends during the loop, the limit is reached in the next one.
+    // If the minute ends during the loop, the count starts again, and the limit is reached in the next minute.
     while (statuses.length < 122 && statuses.at(-1) !== 429) statuses.push((await ask([], token)).status);
     expect(statuses.length).toBeGreaterThan(60);
     expect([...new Set(statuses)]).toEqual([400, 429]);

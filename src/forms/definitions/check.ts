@@ -12,13 +12,13 @@ import type { SchemaValidator } from './schema-validator.ts';
 import type { NamedRegister } from './ui-schema.ts';
 
 export interface DefinitionProblem extends FieldError {
-  /** `error`: no draft can be created. `warning`: drafts can be created, but applicants would run into an error. */
+  /** `error`: drafts cannot be created. `warning`: drafts can be created, but applicants get an error later. */
   severity: 'error' | 'warning';
 }
 
 export interface CheckResult {
   problems: DefinitionProblem[];
-  /** True if there are more problems than the hundred that are listed. */
+  /** True if there are more than the hundred problems that are listed. */
   truncated: boolean;
 }
 
@@ -37,7 +37,9 @@ interface Context {
 const listed = 100;
 
 export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
-  /** Reports a role or register as missing only if the configuration service says so. Throws if that service fails. */
+  /**
+   * Reports a role or register as missing only if the configuration service confirms it. Throws if that service fails.
+   */
   async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
     const owners = [{ core: true } as const, context];
     const documents = owners.map((owner) => configuration.latest('platform', 'tenant-service', owner));
@@ -53,7 +55,8 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     if (registers.length === 0) return [];
     const { latest } = await configuration.read('platform', 'configuration-service', context);
     const found = new Map<string, string | undefined>();
-    // Registers are read one after another, because a check is rare and must not compete with requests.
+    // Registers are read one after another. A check is rare, and must not compete with requests for the configuration
+    // service.
     for (const { urn } of registers)
       if (!found.has(urn)) found.set(urn, await registerProblem(urn, latest?.configuration, isOpen, context));
     return registers.flatMap(({ pointer, urn }) => {
@@ -75,7 +78,7 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     return isClosed ? 'names a register that applicants without an account cannot read (anonymousRead)' : undefined;
   }
 
-  /** `definition` may be any JSON object. Throws PlatformError, and Problem `busy`. */
+  /** `definition` may be any JSON object. Throws PlatformError or Problem `busy`. */
   return async function check(definition: Record<string, unknown>, context: Context): Promise<CheckResult> {
     const notes = await validator.inspect(context.tenantId, definition);
     const { parsed, errors } = parse(definition);

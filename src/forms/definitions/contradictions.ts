@@ -1,9 +1,9 @@
-// Finds contradictions in a form definition whose fields are valid. Pure functions only.
+// Finds contradictions in a form definition whose fields are valid. All functions are pure.
 import type { FieldError } from '../../service/http/problem.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
 import { definitionIdPattern, type FormDefinition } from './definition.ts';
 
-/** The periods of the specification. An operator may have configured other periods for the reconciler. */
+/** The default periods of the specification. An operator may have configured others for the reconciler. */
 const defaults = { warnBefore: 'P3D', lockAfter: 'P15D' };
 
 export function contradictionsOf(definition: FormDefinition): FieldError[] {
@@ -16,7 +16,7 @@ export function contradictionsOf(definition: FormDefinition): FieldError[] {
   ];
 }
 
-/** Reports an id that the form service would never look up. `id` is the member of the definition itself. */
+/** Reports an id that the form service never looks up. `id` is the member `id` of the definition. */
 export function idProblems(id: unknown): FieldError[] {
   if (id === undefined || (typeof id === 'string' && definitionIdPattern.test(id))) return [];
   return [{ pointer: '/id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }];
@@ -48,7 +48,7 @@ function applicantProblems({ anonymousApply, applicantRoles, clerkRoles }: FormD
   return [{ pointer: '/applicantRoles', detail }];
 }
 
-/** With `scheduledIntakes`, the older platform takes the windows from its calendar service. */
+/** If `scheduledIntakes` is true, the older platform takes the windows from its calendar service. */
 function calendarProblems({ scheduledIntakes, intake }: FormDefinition): FieldError[] {
   if (scheduledIntakes !== true || intake) return [];
   const detail = 'has no effect: list the windows in intake, otherwise forms can be created at any time';

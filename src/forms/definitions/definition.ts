@@ -1,12 +1,12 @@
-// Parses a form definition as tenants configure it, and adds defaults. Pure functions only. Unknown fields are ignored.
-// An invalid field makes the definition unusable, and the problem points to the field.
+// Parses a form definition as tenants configure it, and adds defaults. All functions are pure. Unknown fields are
+// ignored. If a field is invalid, the definition cannot be used, and the problem points to the field.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
 import { intakeSchema } from './intake.ts';
 
-/** The configuration service allows the same characters and length in names. */
+/** The configuration service allows the same characters and the same length in names. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
 const roles = z
@@ -40,7 +40,7 @@ const definitionSchema = z.looseObject({
   uiSchema: z.record(z.string(), z.unknown()).nullish(),
   formDraftUrlTemplate: z.string().nullish(),
   includeDataInSubmission: z.boolean().nullish(),
-  /** The windows in which forms can be created and submitted. Without windows, this is always possible. */
+  /** The windows in which forms can be created and submitted. Without windows, this is possible at any time. */
   intake: intakeSchema,
   retention: z
     .looseObject({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })
@@ -51,13 +51,16 @@ const definitionSchema = z.looseObject({
 export interface FormDefinition extends z.output<typeof definitionSchema> {
   id: string;
   name: string;
-  /** Identifies the data schema by a hash of its content, because a revision can be edited in place. */
+  /**
+   * Identifies the data schema by a hash of its content. The revision number does not identify it, because a revision
+   * can be edited in place.
+   */
   schemaKey: string;
   /** The data schema as JSON text. */
   schemaText: string;
 }
 
-/** Throws Problem `definition-invalid`, with a pointer to each invalid field. */
+/** Throws Problem `definition-invalid` with a pointer to each invalid field. */
 export function parseDefinition(id: string, configured: unknown): FormDefinition {
   const parsed = definitionSchema.safeParse(configured, { error: issueMessage });
   if (!parsed.success) {
@@ -75,7 +78,10 @@ export function unusable(id: string, reason: string, options: Pick<ProblemOption
   return new Problem('definition-invalid', `The form definition “${id}” cannot be used. ${reason}`, options);
 }
 
-/** True for form-admin, for a role that the definition names, and for intake applications of anonymous applicants. */
+/**
+ * True for form-admin, for callers with a role that the definition names, and for intake applications if the definition
+ * allows anonymous applicants.
+ */
 export function mayReadDefinition(roles: ReadonlySet<string>, definition: FormDefinition): boolean {
   const { applicantRoles, clerkRoles, assessorRoles, anonymousApply } = definition;
   const named = [...applicantRoles, ...clerkRoles, ...assessorRoles];

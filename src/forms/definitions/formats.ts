@@ -7,14 +7,14 @@ export function formFormats(urnPrefix: string): Record<string, Format> {
   return {
     // A time of day, as browsers submit it, or an RFC 3339 time with an offset.
     time: /^(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d+)?(?:z|[+-]\d\d:?\d\d)?)?$/i,
-    // One file, or several separated by semicolons.
+    // One file URN, or several separated by semicolons.
     'file-urn': new RegExp(`^${file}(?:;${file})*$`),
     phone,
     'phone-number': phone,
     sin: { type: 'string', validate: isSocialInsuranceNumber },
     postalCode,
     'postal-code': postalCode,
-    // These formats accept any string. The controls of the form editor use them to choose an input.
+    // These formats accept any string. The form editor uses them only to choose an input control.
     computed: true,
     integer: true,
     number: true,

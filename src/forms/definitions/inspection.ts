@@ -1,5 +1,5 @@
-// Inspects the schemas of a form definition and lists what is wrong with them. Tenants write the schemas, so this code
-// must run only in a limited worker.
+// Inspects the schemas of a form definition and lists their errors. Tenants write the schemas, so this code must run
+// only in a limited worker.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { compileSchema, createAjv } from './json-schema.ts';
@@ -7,16 +7,16 @@ import { patternsOf, SchemaFault } from './schema-faults.ts';
 import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
 
-/** Pointers are relative to the definition. */
+/** What is wrong with a definition. Pointers are relative to the definition. */
 export interface SchemaNotes {
-  /** No form can be created or submitted with this definition. */
+  /** With such an error, no form can be created or submitted with this definition. */
   errors: FieldError[];
-  /** The definition can be used, but applicants would run into an error. */
+  /** With such a warning, the definition can be used, but applicants get an error later. */
   warnings: FieldError[];
   registers: NamedRegister[];
 }
 
-/** Maximum number of notes in each list. More notes are of no use, and each costs memory. */
+/** Maximum number of notes in each list. More notes would not help the reader, and each takes memory. */
 const most = 100;
 
 export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNotes {

@@ -1,5 +1,5 @@
 // Parses the windows in which forms of a definition can be created and submitted, and finds the open or nearest window.
-// Pure functions only.
+// All functions are pure.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 
@@ -16,14 +16,15 @@ const windowSchema = z
     message: 'must be after opens',
   });
 
-/**
- * A window that includes `opens` and excludes `closes`. Without `opens` it has no beginning, without `closes` no end.
- */
+/** A period that includes `opens` and excludes `closes`. If one of them is missing, the period is open at that end. */
 export type IntakeWindow = z.output<typeof windowSchema>;
 
 const windowsSchema = z.array(windowSchema).min(1).max(100);
 
-/** Parses one window or a list of windows. Not a zod union, so that issues point to the value as it was given. */
+/**
+ * Parses one window or a list of windows. It does not use a zod union, because the issues of a union would not point to
+ * the invalid value.
+ */
 export const intakeSchema = z
   .unknown()
   .transform((value, context): IntakeWindow[] => {
@@ -35,12 +36,12 @@ export const intakeSchema = z
   })
   .nullish();
 
-/** True if a window is open, or if there are no windows. */
+/** True if a window is open, or if `windows` is missing. An empty list is never open. */
 export function isOpen(windows: readonly IntakeWindow[] | null | undefined, now: Date): boolean {
   return !windows || windows.some(({ opens, closes }) => (!opens || opens <= now) && (!closes || now < closes));
 }
 
-/** Returns the next window or, if there is no later one, the last one. Call it only while no window is open. */
+/** Returns the next window, or the last one if no window is still to come. Call it only while no window is open. */
 export function nearestWindow(windows: readonly IntakeWindow[], now: Date): IntakeWindow | undefined {
   const coming = windows.filter(({ opens }) => opens && opens > now);
   const time = (date: Date | null | undefined) => date?.getTime() ?? 0;

@@ -1,5 +1,5 @@
-// Compiles and applies the JSON Schemas of form definitions. `$schema` selects the draft, from draft 4 to 2020-12. A
-// reference can point only into the schema itself or to a shared schema; nothing is fetched. Tenants write the schemas,
+// Compiles and applies the JSON Schemas of form definitions. `$schema` selects the draft, from draft 4 to 2020-12.
+// References can point into the schema itself and to shared schemas; no schema is fetched. Tenants write the schemas,
 // so this code must run only in a limited worker.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
@@ -15,7 +15,7 @@ import type { SchemaObject } from './schema-tree.ts';
 import { addSharedSchemas } from './shared-schemas.ts';
 import { describeError } from './validation-errors.ts';
 
-/** Maximum number of listed errors. `truncated` is true if there are or may be more. */
+/** Maximum number of listed errors. `truncated` is true if there are more, or may be. */
 const listedErrors = 20;
 
 export interface Findings {
@@ -24,7 +24,7 @@ export interface Findings {
 }
 
 export interface CompileOptions {
-  /** Collects all errors instead of stopping at the first. The list may exceed the memory limit. */
+  /** Collects all errors instead of stopping at the first. The list of errors may exceed the worker's memory limit. */
   allErrors: boolean;
   /** Prefix of the URNs of files. */
   urnPrefix: string;
@@ -32,14 +32,14 @@ export interface CompileOptions {
 
 const options: Options = {
   strict: false,
-  // Ajv would log unknown formats.
+  // Without this, Ajv logs each unknown format.
   logger: false,
   validateFormats: true,
-  // 19.99 is a multiple of 0.01, although a division of doubles has a remainder.
+  // Without this, the rounding error of a division would make Ajv report that 19.99 is not a multiple of 0.01.
   multipleOfPrecision: 9,
-  // compileSchema validates each schema, so that it can explain what is wrong.
+  // The function compileSchema validates each schema itself, so that it can explain what is wrong.
   validateSchema: false,
-  // Allows the older pattern syntax, such as `\_`, because many schemas use it.
+  // Allows older pattern syntax, such as `\_`, because many schemas use it.
   code: { regExp: schemaPatterns(false) },
 };
 
@@ -49,13 +49,13 @@ const drafts: [pattern: RegExp, create: (options: Options) => Ajv][] = [
   [/^https:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, (chosen) => new Ajv2020(chosen)],
 ];
 
-/** Throws SchemaFault. */
+/** Throws SchemaFault if the schema cannot be compiled. */
 export function compileSchema(schema: unknown, given: CompileOptions): ValidateFunction {
   if (typeof schema === 'boolean') return new Ajv(options).compile(schema);
   if (!isObject(schema)) throw new SchemaFault([{ pointer: '', detail: 'must be an object or a boolean' }]);
   const ajv = createAjv(schema, given);
   const portable = portableSchema(schema);
-  // The validator of an asynchronous schema returns a promise, which would be mistaken for success.
+  // The validator of an asynchronous schema returns a promise. The caller would take the promise for success.
   if (portable.$async !== undefined) throw new SchemaFault([{ pointer: '/$async', detail: 'is not supported' }]);
   if (!ajv.validateSchema(portable)) throw new SchemaFault(keywordFaults(ajv.errors));
   try {
@@ -66,8 +66,8 @@ export function compileSchema(schema: unknown, given: CompileOptions): ValidateF
 }
 
 /**
- * Creates an Ajv for one schema, so that the `$id`s of different schemas do not conflict. Throws SchemaFault if the
- * dialect is not supported.
+ * Creates an Ajv instance for one schema, so that the `$id`s of different schemas do not conflict. Throws SchemaFault
+ * if the draft that `$schema` names is not supported.
  */
 export function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: CompileOptions): Ajv {
   const { $schema: dialect = 'http://json-schema.org/draft-07/schema#' } = schema;
@@ -83,11 +83,11 @@ export function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: Compil
   return ajv;
 }
 
-/** Returns the invalid fields below `/data`. */
+/** Returns the invalid fields. Their pointers begin with `/data`. */
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
   for (const error of errors ?? []) {
-    // The error of `if` itself is skipped, because the errors of the branch that it chose are listed.
+    // The error of `if` itself is skipped, because the errors of its `then` or `else` branch are listed.
     if (error.keyword === 'if') continue;
     const { pointer, detail } = describeError(error);
     found.set(`${pointer}\0${detail}`, { pointer: `/data${pointer}`, detail });

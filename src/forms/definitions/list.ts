@@ -1,4 +1,4 @@
-// Reads all form definitions of a tenant, page by page, from both of the places that decision 0016 allows.
+// Reads all form definitions of a tenant, page by page, from both places that decision 0016 allows.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -13,18 +13,21 @@ export interface ListedDefinition {
   /** Where the definition is configured: in the tenant's `platform:form-service`, or in a separate configuration. */
   source: 'collection' | 'document';
   anonymousApply: boolean;
-  /** As configured, so possibly not an object. */
+  /** The UI schema as configured. Its type is not checked. */
   uiSchema: unknown;
 }
 
 /**
- * Number of definitions on a page. A definition has up to a megabyte. If a page does not fit into one response, smaller
- * pages are read: the client rejects an oversized response, and the public platform's service responds with 500 beyond
- * 16 MiB.
+ * Number of definitions on a page. A definition may be as large as a megabyte. If a page is too large for one response,
+ * smaller pages are read. A page is too large if the client rejects it, or if the public platform's service responds
+ * with 500, as it does beyond 16 MiB.
  */
 const largestPage = 32;
 
-/** Includes invalid definitions. If a definition is in both places, yields only the one that the form service uses. */
+/**
+ * Yields all definitions, including invalid ones. If a definition is in both places, yields only the one that the form
+ * service uses.
+ */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,
   owner: Owner & { tenantId: string },
@@ -40,7 +43,7 @@ export async function* listDefinitions(
   for (let after: string | undefined; ; ) {
     try {
       const page = await configuration.list('form-service', { ...owner, top, after, includeActive: true });
-      // The public platform's service does not sort the pages after the first, so a definition may appear twice.
+      // The public platform's service sorts only the first page, so a definition may appear twice.
       for (const { name, active, latest } of page.results) {
         if (yielded.has(name)) continue;
         yielded.add(name);
@@ -73,16 +76,16 @@ export interface DefinitionSummaries {
 export type DefinitionList = (tenantId: string) => Promise<DefinitionSummaries>;
 
 const mostListed = 1_000;
-/** Names are cut off after this many characters. A tenant's names may be as long as its configuration. */
+/** Names are cut off after this many characters, because the configuration service does not limit their length. */
 const longestName = 200;
 
-/** Returns a function that lists at most a thousand definitions, and shares the list for ten seconds. */
+/** Returns a function that lists at most a thousand definitions. Calls within ten seconds share one list. */
 export function createDefinitionList(options: {
   configuration: Pick<Configuration, 'read' | 'list'>;
   clock: Clock;
 }): DefinitionList {
   const { configuration, clock } = options;
-  // A list reads all definitions of a tenant, which may be many megabytes.
+  // Building a list reads all definitions of a tenant, which may be many megabytes.
   const queue = createFairQueue({
     slots: { total: 4, perTenant: 1, perMember: 1 },
     waiting: { total: 40, perTenant: 4, perMember: 4 },
@@ -100,7 +103,7 @@ export function createDefinitionList(options: {
   }
   return createShortCache({
     freshFor: 10_000,
-    // A list has up to 300 KB.
+    // A list takes up to 300 KB.
     most: 50,
     clock,
     async read(tenantId) {

@@ -1,5 +1,6 @@
-// Rewrites data schemas as the public platform's form service does, so that definitions from there also work here.
-// Draft 4 becomes draft 7. The placeholder `enum: [""]` of choices whose options come from a register is removed.
+// Rewrites data schemas in the same way as the public platform's form service, so that definitions from there also work
+// here. Draft 4 becomes draft 7. If the options of a choice come from a register, its placeholder `enum: [""]` is
+// removed.
 import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 
 const draft4 = /^https?:\/\/json-schema\.org\/draft-04\/schema#?$/;
@@ -10,7 +11,7 @@ export function portableSchema({ $schema, ...schema }: SchemaObject): SchemaObje
   const copy = structuredClone(schema);
   visitSchemas(copy, (inner, { isUnconditional }) => {
     if (isDraft4) migrate(inner);
-    // In a condition, the same enum means that the value is empty.
+    // In a condition, `enum: [""]` is no placeholder: it means that the value is empty.
     if (isUnconditional && isPlaceholder(inner.enum)) delete inner.enum;
   });
   return copy;

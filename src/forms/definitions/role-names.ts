@@ -1,5 +1,5 @@
-// Checks the names of roles in a form definition. Only roles of platform services are registered, so only these are
-// looked up. Only the identity provider knows the realm roles and the roles of other clients.
+// Checks the names of roles in a form definition. Platform services register their roles, so only these roles are
+// looked up. Realm roles and the roles of other clients are known only to the identity provider.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { FormDefinition } from './definition.ts';
@@ -7,8 +7,8 @@ import type { FormDefinition } from './definition.ts';
 const lists = ['applicantRoles', 'assessorRoles', 'clerkRoles'] as const;
 
 /**
- * `registrations` are the contents of the documents `platform:tenant-service`, which list roles by the URN of their
- * service.
+ * `registrations` are the contents of the documents `platform:tenant-service`. They list the roles of each service by
+ * the service's URN.
  */
 export function roleProblems(
   definition: FormDefinition,
@@ -29,7 +29,7 @@ function nameProblem(role: string): string | undefined {
   return role === role.trim() ? undefined : 'begins or ends with a space, so no caller has it';
 }
 
-/** Tokens name the role of a service as `<service URN>:<role>`. */
+/** In tokens, the name of a service's role is `<service URN>:<role>`. */
 function registrationProblem(name: string, registrations: readonly unknown[]): string | undefined {
   const end = name.lastIndexOf(':');
   const [service, role] = [name.slice(0, end), name.slice(end + 1)];

@@ -17,7 +17,7 @@ export class SchemaFault extends Error {
   }
 }
 
-/** `errors` are those of the meta-schema. Several errors at one place have one cause; the first is the clearest. */
+/** `errors` are those of the meta-schema. Errors at one pointer have the same cause; the first describes it best. */
 export function keywordFaults(errors: readonly ErrorObject[] | null | undefined): FieldError[] {
   const faults = new Map<string, FieldError>();
   for (const error of errors ?? []) {
@@ -29,7 +29,7 @@ export function keywordFaults(errors: readonly ErrorObject[] | null | undefined)
   return [...faults.values()];
 }
 
-/** `error` is what Ajv threw for a schema that its meta-schema accepts. */
+/** `error` is what Ajv threw when it compiled a schema that the meta-schema accepts. */
 export function compileFaults(schema: SchemaObject, error: unknown): FieldError[] {
   const faults =
     error instanceof Ajv.MissingRefError
@@ -68,7 +68,7 @@ export interface SchemaPattern {
   engine: 're2' | 'native' | undefined;
 }
 
-/** Returns the patterns of the schema and of the schemas in it. */
+/** Returns the patterns of the schema and of its subschemas. */
 export function patternsOf(schema: SchemaObject): SchemaPattern[] {
   const patterns: SchemaPattern[] = [];
   const add = (path: readonly string[], source: string) =>

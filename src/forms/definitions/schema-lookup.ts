@@ -1,4 +1,4 @@
-// Finds out which properties a data schema describes, for the paths of a UI schema, such as
+// Finds the properties that a data schema describes, for the paths of a UI schema, such as
 // #/properties/address/properties/city. Follows references, combinations and conditions.
 import { isObject } from '../../service/json-value.ts';
 import type { SchemaObject } from './schema-tree.ts';
@@ -10,12 +10,12 @@ export interface Place {
   schema: unknown;
 }
 
-/** Bounds the work for schemas that combine many others. */
+/** Limits the work for a schema that combines many others. */
 const mostPlaces = 500;
 
 /**
- * Returns the schemas at a path below one of the places, or undefined if none of them describes such a value. A schema
- * that allows anything ends the search: the path may exist.
+ * Returns the schemas at a path below one of the places, or undefined if none of them describes such a value. The
+ * search ends with an empty list at a schema that allows anything, because the path may then exist.
  */
 export function lookUp(places: readonly Place[], path: readonly string[]): Place[] | undefined {
   let current = expand(places);
@@ -31,12 +31,12 @@ export function lookUp(places: readonly Place[], path: readonly string[]): Place
   return current;
 }
 
-/** Returns the schemas of the items of a list. The detail of a list control describes these items. */
+/** Returns the schemas of a list's items. The `detail` of a list control refers to these items. */
 export function itemsOf(places: readonly Place[]): Place[] {
   return places.flatMap((place) => step(place, 'items', undefined));
 }
 
-/** True if the schema allows values that it does not describe, so that the path may exist without a schema. */
+/** True if the schema also allows values that it does not describe. The path may then exist without a schema. */
 function isOpen({ schema }: Place, keyword: string): boolean {
   if (!isObject(schema)) return schema === true;
   return keyword === 'properties' && (Object.keys(schema).length === 0 || schema.patternProperties !== undefined);
@@ -74,7 +74,7 @@ function referred({ root, schema }: Place): Place[] {
   if (!isObject(schema) || typeof schema.$ref !== 'string') return [];
   const [document = '', fragment = ''] = schema.$ref.split('#');
   const target = document === '' ? root : sharedSchema(document);
-  // The value may be anything: the reference is to an anchor, or it is invalid and reported elsewhere.
+  // The reference points to an anchor, or it is invalid and reported elsewhere. The value may then be anything.
   if (!target || (fragment !== '' && !fragment.startsWith('/'))) return [{ root, schema: true }];
   let found: unknown = target;
   for (const name of pathOf(fragment)) {
@@ -84,7 +84,7 @@ function referred({ root, schema }: Place): Place[] {
   return [{ root: target, schema: found ?? true }];
 }
 
-/** Splits a JSON pointer, also one in a URI fragment (RFC 6901 section 6). */
+/** Splits a JSON pointer into its names. Decodes it first if it is a URI fragment (RFC 6901 section 6). */
 export function pathOf(pointer: string): string[] {
   return pointer
     .split('/')

@@ -1,4 +1,4 @@
-// Counts the suspensions of data schemas.
+// The metric that counts the suspensions of data schemas.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 

@@ -1,5 +1,5 @@
-// Visits the subschemas of a JSON Schema. The same members contain schemas in draft 4 to 2020-12; later drafts only add
-// keywords.
+// Visits the subschemas of a JSON Schema. From draft 4 to 2020-12, a keyword that contains schemas keeps that meaning;
+// later drafts only add keywords.
 import { isObject } from '../../service/json-value.ts';
 
 export type SchemaObject = Record<string, unknown>;
@@ -8,7 +8,7 @@ export interface SchemaPlace {
   /** Member names and array indexes from the root. */
   path: readonly string[];
   /**
-   * True only if every value at this place must match the schema, regardless of the rest of the schema. False below any
+   * True only if every value at this place must match the schema, whatever the rest of the schema says. False below any
    * condition or combination, such as `if`, `not`, `anyOf` or `allOf`.
    */
   isUnconditional: boolean;
@@ -26,7 +26,7 @@ const unconditional = new Set([
   ...['$defs', 'additionalProperties', 'definitions', 'items', 'patternProperties', 'prefixItems', 'properties'],
 ]);
 
-/** Calls `visit` for the schema and each schema in it, the outer one first. Booleans are not visited. */
+/** Calls `visit` for the schema and each of its subschemas, outer schemas first. Boolean schemas are not visited. */
 export function visitSchemas(
   schema: unknown,
   visit: (schema: SchemaObject, place: SchemaPlace) => void,

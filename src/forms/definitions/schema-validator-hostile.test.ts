@@ -1,5 +1,5 @@
-// Checks that hostile schemas do not block the event loop, delay other tenants or exhaust the process, and that they
-// are suspended.
+// Checks that hostile schemas do not block the event loop, delay other tenants or exhaust the process. Also checks that
+// such schemas are suspended.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -49,7 +49,7 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
 }
 
 const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
-/** A pattern for the native engine, because RE2 does not support look-ahead. */
+/** This pattern runs in the native engine, because RE2 does not support its look-ahead. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 const trap = { a: `${'a'.repeat(60)}!` };
 const honest = { required: ['name'] };
@@ -90,7 +90,7 @@ describe('a tenant with a hostile schema', () => {
       await validate(honest, {}, { tenantId: 'honest' });
       times.push(performance.now() - started);
     }
-    // Ignores the slowest attempt, because the machine may be busy for a moment.
+    // The slowest attempt is ignored, because the machine may be busy for a moment.
     expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(jobMs);
     const problems = await Promise.all(hostile);
     expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
@@ -126,7 +126,7 @@ describe('a tenant with a hostile schema', () => {
   });
 });
 
-/** Schemas that take exponential time or memory, each with data that triggers this. */
+/** Schemas whose validation takes exponential time or memory, each with data that triggers this. */
 const hostile = fc.oneof(
   fc.constantFrom('^(?!b)(a+)+$', '^(?=(a|a)*$)b', '^((a+)\\2?)+$').map((pattern) => ({
     schema: { additionalProperties: { pattern } },
@@ -168,7 +168,8 @@ describe('generated hostile schemas', () => {
     const { validate } = start({ waitMs: 20_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // This process parses and sends the large data. It must not validate the data, which would block the event loop.
+    // The main process parses and sends the large data. It must not validate the data, because that would block the
+    // event loop.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

@@ -8,7 +8,7 @@ import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock, urnPrefix: 'urn:example' };
-// Long limits, because other tests may keep the machine busy.
+// The limits are long, because other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 60_000 });
 afterAll(() => validator.close());
 

@@ -1,5 +1,5 @@
 // Checks data schemas, and validates form data against them, in workers with limits that tenants share fairly. If a
-// schema takes too much time or memory, the validation of the form fails. After three such forms, the schema is
+// schema takes too much time or memory, the validation of the form fails. After failures for three forms, the schema is
 // suspended, and the problem says until when.
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -24,7 +24,7 @@ export interface SchemaValidatorOptions {
   clock: Clock;
   /** Prefix of the URNs of files. */
   urnPrefix: string;
-  /** Milliseconds for one validation, compilation included. */
+  /** Time limit in milliseconds for one validation, including the compilation of the schema. */
   jobMs?: number;
   waitMs?: number;
   /** Milliseconds after which an idle worker ends. */
@@ -59,7 +59,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     return tooExpensive(definition);
   }
 
-  /** Without `data`, compiles the schema and validates nothing. */
+  /** If `data` is missing, compiles the schema and validates nothing. */
   async function run(form: FormOfSchema, definition: FormDefinition, data?: string): Promise<SchemaResult> {
     const { tenantId } = form;
     if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
@@ -68,8 +68,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     requireActive(definition, key);
     const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
     const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
-    // A partial result means that only the search for further errors exceeded the limits. That does not count against
-    // the schema.
+    // A partial result means that only the search for further errors exceeded the limits. The schema is not to blame
+    // for that.
     const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : failed;
     if (result === undefined) throw exceeded(form, definition, key);
     suspensions.succeeded(key);
@@ -83,19 +83,19 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   return {
     /**
      * Returns the invalid fields of a form's data, at most 20. `data` is JSON text. Throws Problem `definition-invalid`
-     * if the schema is invalid or suspended, and `busy` if too many validations are waiting or this one waited too
-     * long.
+     * if the schema is invalid or suspended. Throws `busy` if too many validations are waiting or this one has waited
+     * too long.
      */
     validate,
 
-    /** Throws as `validate` does, and Problem `invalid-request` with the invalid fields if there are any. */
+    /** Throws Problem `invalid-request` if there are invalid fields, and otherwise the same errors as `validate`. */
     requireValid: async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<void> =>
       refuseProblems(await validate(form, definition, data)),
 
     /**
-     * Throws as `validate` does if the data schema cannot be used: nobody should fill in a form that cannot be
-     * submitted. Remembers the result, because every create of a form calls this function; concurrent calls share one
-     * check. If the check itself fails, the next call repeats it.
+     * Throws the same errors as `validate` if the data schema cannot be used, because nobody should fill in a form that
+     * cannot be submitted. Every creation of a form calls this function, so it caches the result, and concurrent calls
+     * share one check. If the check itself fails, the next call repeats it.
      */
     async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
       const key = keyOf(tenantId, definition);
@@ -108,7 +108,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
       requireFindings(definition, await result);
     },
 
-    /** Lists what is wrong with the schemas of a definition, which may be any JSON. Throws Problem `busy`. */
+    /** Lists the errors in the schemas of a definition, which may be any JSON. Throws Problem `busy`. */
     async inspect(tenantId: string, definition: unknown): Promise<SchemaNotes> {
       const job: InspectionJob = { definition: JSON.stringify(definition), urnPrefix };
       const reply = await workers.run({ tenant: tenantId, member: 'inspection' }, job);
@@ -118,7 +118,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   };
 }
 
-/** Identifies the form for which a schema is used, because a schema is suspended only if it fails for several forms. */
+/** The form for which a schema is used. A schema is suspended only if it exceeds its limits for several forms. */
 interface FormOfSchema {
   tenantId: string;
   formId: string;
@@ -126,7 +126,7 @@ interface FormOfSchema {
 
 const failed: Unusable = { unusable: [{ pointer: '', detail: 'cannot be processed' }] };
 
-/** Identifies the content of the schema, because a revision can be edited in place. */
+/** Identifies the schema by its content, because a revision can be edited in place. */
 function keyOf(tenantId: string, { id, schemaKey }: FormDefinition): string {
   return `${tenantId}\0${id}\0${schemaKey}`;
 }
@@ -180,14 +180,14 @@ const firstMs = 60_000;
 const longestMs = 3_600_000;
 
 /**
- * Suspends a schema after it exceeded its limits for three different forms. The first suspension lasts 60 s; each
- * further excess doubles the duration, up to an hour. A success clears the schema's record. Each process keeps records
- * of its own validations, for a bounded number of schemas.
+ * Suspends a schema after it exceeded its limits for three different forms. The first suspension lasts 60 s. Each
+ * further excess doubles the duration, up to an hour. A success clears the schema's record. Each process keeps only the
+ * records of its own validations, for a limited number of schemas.
  */
 function createSuspensions(clock: Clock) {
   const records = new LRUCache<string, Entry>({ max: 10_000 });
   return {
-    /** Returns undefined if the schema is not suspended. */
+    /** Returns the schema's current suspension; undefined if the schema is not suspended. */
     find(key: string): Suspension | undefined {
       const suspension = records.get(key)?.suspension;
       return suspension && suspension.until > clock() ? suspension : undefined;

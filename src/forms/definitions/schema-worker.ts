@@ -1,6 +1,6 @@
 // The worker that inspects definitions, compiles data schemas and validates form data against them. It validates up to
-// the first error and reports that error. Then it collects further errors; if that takes too much time or memory, the
-// result is the first error only.
+// the first error and reports that error. Then it collects further errors. If the collection takes too much time or
+// memory, only the first error remains as the result.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import type { FieldError } from '../../service/http/problem.ts';
@@ -10,10 +10,7 @@ import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 import { SchemaFault } from './schema-faults.ts';
 
-/**
- * `schema` and `data` are JSON text; `key` names the schema of one definition. Without data, the schema is only
- * compiled.
- */
+/** `schema` and `data` are JSON text; `key` identifies the schema. Without `data`, the schema is only compiled. */
 export interface SchemaJob {
   key: string;
   schema: string;
@@ -36,14 +33,14 @@ export interface InspectionJob {
 
 interface CompiledSchema {
   first: ValidateFunction;
-  /** Compiled on first use. */
+  /** The validator that collects all errors. It is compiled on first use. */
   all?: ValidateFunction;
 }
 
 /** Milliseconds for collecting errors after the first. */
 const collectMs = 500;
 
-/** `maxSize` limits the length of the schemas' JSON text. Compiled schemas take about 20 times as much memory. */
+/** `maxSize` limits the total length of the schemas' JSON text. Compiled schemas take about 20 times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | Unusable>({ max: 100, maxSize: 1_000_000 });
 
 serveJobs<SchemaJob | InspectionJob, SchemaResult | SchemaNotes>((job, tools) => {
@@ -80,7 +77,9 @@ function validate(schema: CompiledSchema, job: SchemaJob, text: string, tools: J
   return tools.within(collectMs, () => collect(schema, job, data)) ?? first;
 }
 
-/** Returns undefined if collecting the errors fails; the first error has already been reported. */
+/**
+ * Returns undefined if the collection of errors fails. This loses nothing, because the first error is already reported.
+ */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {
     schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true, urnPrefix: job.urnPrefix });

@@ -37,7 +37,7 @@ export const definitionList = z
   })
   .meta({ id: 'DefinitionList' });
 
-/** Managers also get the roles, and the fields that the service does not use. */
+/** Callers who manage forms also get the roles, and the fields that the form service does not use. */
 export const definitionResponse = z
   .looseObject({
     id: z.string(),

@@ -1,4 +1,4 @@
-// Builds what the routes for form definitions use.
+// Builds the objects that the routes for form definitions use.
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { RateLimits } from '../../service/limits/rate-limit.ts';

@@ -1,4 +1,4 @@
-// The schemas that form definitions may refer to. They are part of the product: no schema is ever fetched.
+// The schemas that form definitions may refer to. They are part of the product, because no schema is ever fetched.
 import type { Ajv } from 'ajv';
 import common from './shared-schemas/common.v1.schema.json' with { type: 'json' };
 import standard from './shared-schemas/standard.v1.schema.json' with { type: 'json' };
@@ -10,7 +10,7 @@ export function addSharedSchemas(ajv: Ajv): void {
     // The shared schemas are written in draft 7, but use only keywords that have the same meaning in all drafts.
     const isValidated = false;
     ajv.addSchema(schema, undefined, undefined, isValidated);
-    // A relative reference names only the file.
+    // Adds the schema under its file name as well, because relative references use that name.
     ajv.addSchema(schema, fileName(schema.$id), undefined, isValidated);
   }
 }
@@ -20,7 +20,7 @@ export function sharedSchema(name: string): Record<string, unknown> | undefined 
   return schemas.find(({ $id }) => name === $id || name === fileName($id));
 }
 
-/** True if the reference names one of the shared schemas, even if its fragment names a part that does not exist. */
+/** True if the reference names one of the shared schemas. Its fragment may point to a part that does not exist. */
 export function isSharedSchema(reference: string): boolean {
   return sharedSchema(reference.split('#')[0] ?? '') !== undefined;
 }

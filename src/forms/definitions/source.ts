@@ -1,6 +1,6 @@
 // Reads form definitions from the tenant's configuration: a property of `platform:form-service`, else the configuration
-// `form-service:<id>`. The platform client caches configurations, and reads them again if a definition is not in them;
-// this module caches only parsed definitions.
+// `form-service:<id>`. The platform client caches configurations, and reads them again if they do not contain the
+// definition. This module caches only parsed definitions.
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -14,7 +14,7 @@ interface FindOptions {
 }
 
 export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>) {
-  // The platform client returns the same object while a configuration is unchanged (platform/cache.ts).
+  // The platform client returns the same object until a configuration changes (platform/cache.ts).
   const parsed = new WeakMap<object, FormDefinition>();
 
   function parse(id: string, configured: unknown): FormDefinition {
@@ -28,8 +28,9 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
   return {
     /**
      * Returns undefined if the tenant has no definition with this id. Pass `permission: true` if the definition decides
-     * on access; it is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and may have
-     * made it up; too many such ids get Problem `busy`. Throws PlatformError, or Problem `definition-invalid`.
+     * on access; the definition is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and
+     * may have invented it. If too many such ids are unknown, further ones get Problem `busy`. Throws PlatformError, or
+     * Problem `definition-invalid`.
      */
     async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;

@@ -1,5 +1,5 @@
-// Checks the UI schema of a form definition against its data schema, and collects the registers that it names. It knows
-// the elements of JSON Forms that the form editor documents, and ignores everything else.
+// Checks the UI schema of a form definition against its data schema, and collects the registers that it names. It
+// checks only the JSON Forms elements that the form editor documents.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { itemsOf, lookUp, type Place, pathOf } from './schema-lookup.ts';
@@ -28,7 +28,7 @@ interface Visit {
   notes: UiSchemaNotes;
   root: Place;
   /**
-   * The schemas to which scopes are relative: those of the whole form or, in the detail of a list, of one of its items.
+   * The schemas to which scopes are relative: those of the whole form or, in the detail of a list, those of an item.
    */
   places: readonly Place[];
 }
@@ -40,8 +40,8 @@ function visitElement(element: unknown, path: Path, visit: Visit): void {
   const found = scope === undefined ? undefined : checkScope(scope, [...path, 'scope'], visit);
   if (type === 'Control' && scope === undefined) note(path, 'is a control without a scope');
   if (isObject(rule)) visitCondition(rule.condition, [...path, 'rule', 'condition'], visit);
-  // Scopes within a list are relative to its items. Scopes within any other element are relative to the same value as
-  // the scope of that element.
+  // Scopes within a list are relative to the list's items. Within any other element, scopes are relative to the same
+  // value as the element's own scope.
   const items = found && itemsOf(found);
   const inner = items && items.length > 0 ? { ...visit, places: items } : visit;
   visitAll(elements, [...path, 'elements'], inner);
@@ -66,7 +66,7 @@ function visitCondition(condition: unknown, path: Path, visit: Visit): void {
   for (const [index, inner] of conditions.entries()) visitCondition(inner, [...path, 'conditions', index], visit);
 }
 
-/** Returns the schemas at the scope. Notes a scope that the data schema does not describe. */
+/** Returns the schemas at the scope. Reports a scope that the data schema does not describe. */
 function checkScope(scope: unknown, path: Path, { notes, places, root }: Visit): Place[] | undefined {
   const note = (detail: string) => {
     notes.problems.push({ pointer: jsonPointer(path), detail });

@@ -2,7 +2,7 @@
 import type { ErrorObject } from 'ajv';
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 
-/** The pointer is relative to the value. For a missing or unexpected member, it names that member. */
+/** The pointer is relative to the validated value. For a missing or unexpected member, it names that member. */
 export function describeError(error: ErrorObject): FieldError {
   return { pointer: `${error.instancePath}${memberOf(error)}`, detail: detailOf(error) };
 }
