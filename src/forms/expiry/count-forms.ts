@@ -1,6 +1,6 @@
-// Counts the forms by status for a metric. The statement reads an index of all forms, so a run counts only once,
-// and outside of the transactions that hold the lease. The count ends after 18 seconds at most, because the pool closes
-// a connection that is silent for 20 seconds.
+// Counts the forms by status for a metric. The statement reads a whole index of the forms. A run therefore counts only
+// once, and outside of the transactions that hold the lease. The time limit is 18 seconds, because the pool closes a
+// connection that is silent for 20 seconds.
 import type pg from 'pg';
 import type { Logger } from '../../service/operations/log.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -9,11 +9,14 @@ import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
 export interface CountOptions {
   pool: pg.Pool;
   log: Logger;
-  /** Milliseconds. */
+  /** Milliseconds after which the count is canceled. */
   limit?: number;
 }
 
-/** Returns undefined if the count fails or takes too long. Never rejects, because the expiry itself has succeeded. */
+/**
+ * Returns undefined if the count fails or takes too long. Never rejects: a failed count must not fail a run whose
+ * expiry succeeded.
+ */
 export async function countForms({ pool, log, limit = 18_000 }: CountOptions) {
   try {
     return await withTransaction(pool, async (client) => {

@@ -1,12 +1,12 @@
-// The SQL that deletes forms, for administrators and for the expiry. It does not parse a form's data or files, so it
-// can also delete a form whose content Postgres cannot read.
+// The SQL that deletes forms, for administrators and for the expiry. It does not parse the data or files of a form, so
+// it can also delete a form whose JSON Postgres cannot parse.
 import { isOpen } from '../outbox/settle-statements.ts';
 
 const tokens = String.raw`\\u00[2-7][0-9a-fA-F]|\\.|[^\\]+`;
 const asciiEscape = String.raw`^\\u00`;
 const urn = '[A-Za-z0-9:-]+:file-service:v1:/files/[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}';
 
-/** SQL that resolves the escapes of printable ASCII characters, which JSON allows anywhere in a string. */
+/** SQL that decodes the escapes of printable ASCII characters. JSON allows such escapes anywhere in a string. */
 const unescaped = (text: string) => `
   CASE WHEN strpos(${text}, '\\') = 0 THEN ${text} ELSE (
     SELECT string_agg(CASE
@@ -15,7 +15,7 @@ const unescaped = (text: string) => `
       ELSE token[1] END, '' ORDER BY position)
     FROM regexp_matches(${text}, '${tokens}', 'g') WITH ORDINALITY AS t (token, position)) END`;
 
-/** A jsonb array of the file URNs in `files`, found without parsing the JSON. Never fails. */
+/** A jsonb array of the file URNs in `files`. It searches the text without parsing the JSON, so it never fails. */
 const fileUrnsSql = `(
   SELECT coalesce(jsonb_agg(DISTINCT match[1]), '[]')
   FROM regexp_matches(${unescaped('files::text')}, '${urn}', 'g') AS match)`;
@@ -25,11 +25,11 @@ const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND 
 /**
  * CTEs that delete the forms of the CTE `due` (id, notified), write their tombstones and clear their quarantined items.
  * The CTE `gone` returns the deleted forms. Foreign keys delete the forms' idempotency records and codes. The caller's
- * statement must write `form-deleted` with {@link deletionFacts}.
+ * statement must write a `form-deleted` row with {@link deletionFacts}.
  *
- * The quarantined outbox rows of a deleted form are dropped, except `subscribe`. That row becomes due again: the
- * notification service may already have a subscriber for the form, and may now accept the request, which no longer
- * contains the applicant's address.
+ * The quarantined outbox rows of a deleted form are dropped, except `subscribe`, which becomes due again. The
+ * notification service may already have a subscriber for the form. It may also accept the request now, because the
+ * request no longer contains the applicant's address.
  */
 export const deletionSql = (now: string) => `
 gone AS (
@@ -50,7 +50,7 @@ gone AS (
   WHERE ${quarantinedRow} AND o.kind = 'subscribe'
 )`;
 
-/** The facts of `form-deleted`, from a row of `gone`. `actor` is SQL; it is NULL for the expiry. */
+/** The facts of a `form-deleted` row, from a row of `gone`. `actor` is SQL; it is NULL for the expiry. */
 export const deletionFacts = (actor: string) => `jsonb_strip_nulls(jsonb_build_object(
     'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'language', language,
     'wasDraft', was_draft, 'files', ${fileUrnsSql}))`;

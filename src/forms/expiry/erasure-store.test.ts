@@ -1,4 +1,4 @@
-// Tests the list of deletions, and how they are repeated in a database that was restored from a backup.
+// Tests the list of deletions, and how the deletions are repeated in a database that was restored from a backup.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';

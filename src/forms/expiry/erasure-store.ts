@@ -1,5 +1,5 @@
 // Lists the deletions of forms, and repeats them after the database was restored from a backup. An entry of the list
-// has ids, a time, flags and a sequence number, but no form data.
+// contains ids, a time, flags and a sequence number, but no form data.
 import type pg from 'pg';
 import { z } from 'zod';
 import { deletionFacts, deletionSql } from './deletion.ts';
@@ -10,12 +10,9 @@ export const erasureSchema = z.strictObject({
   definitionId: z.string(),
   anonymousApplicant: z.boolean(),
   deleted: z.iso.datetime(),
-  /**
-   * For a form that the expiry deleted: whether the event service had accepted its form-locked event. True for other
-   * forms.
-   */
+  /** False only if the expiry deleted the form before the event service accepted its `form-locked` event. */
   notified: z.boolean(),
-  /** Sequence of the form-deleted row, which is in the key of the row's event; null if the row was purged. */
+  /** Sequence number of the `form-deleted` row, which is in the key of its event. Null if the row was purged. */
   sequence: z
     .string()
     .regex(/^\d{1,18}$/)
@@ -45,8 +42,8 @@ export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): 
 }
 
 /**
- * Number of sequences to skip. Without this, the restored database would give its next events the numbers of the events
- * that followed the backup. A consumer would take an event with a used key for a duplicate, and ignore it. No
+ * Number of sequence numbers to skip. Without this, the restored database gives its next events the numbers of the
+ * events that followed the backup. A consumer takes an event with a used key for a duplicate, and ignores it. No
  * installation writes this many events between two backups.
  */
 const skipped = 1_000_000_000;
@@ -56,13 +53,13 @@ SELECT setval(pg_get_serial_sequence('outbox', 'sequence'),
   (SELECT coalesce(last_value, 0) FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = 'outbox_sequence_seq')
     + ${skipped})`;
 
-/** Moves the outbox's sequence forward, so that the next rows get numbers that were never used. */
+/** Moves the outbox's sequence forward, so that the next rows get unused numbers. */
 export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
   await db.query(skipSql);
 }
 
-// A `form-deleted` row keeps its number, so that consumers recognise the event. It gets a new number if another row
-// already has that number, because the form service ran between the restore and this statement.
+// A `form-deleted` row keeps its number, so that consumers recognize the event. If another row already has that number,
+// the `form-deleted` row gets a new one. This happens if the form service ran between the restore and this statement.
 const eraseSql = `
 WITH listed AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS l ("formId" uuid, "tenantId" text, "definitionId" text,
@@ -84,9 +81,7 @@ WITH listed AS MATERIALIZED (
 )
 SELECT id FROM gone`;
 
-/**
- * Keeps one entry for each form, if possible one with a sequence: exports lack the sequence after the row was purged.
- */
+/** Keeps one entry for each form, if possible one with a sequence number. Exports lack it after the row was purged. */
 export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   const kept = new Map<string, Erasure>();
   for (const erasure of erasures) {
@@ -96,10 +91,7 @@ export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   return [...kept.values()];
 }
 
-/**
- * Deletes the listed forms that exist, in one statement, and returns their number. Each form may be in the list only
- * once.
- */
+/** Deletes the listed forms that exist, in one statement. Returns their number. Each form may be listed only once. */
 export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
   return (await db.query(eraseSql, [JSON.stringify(erasures), now])).rowCount ?? 0;
 }

@@ -2,7 +2,7 @@
 
 /** Periods in milliseconds. */
 export interface Retention {
-  /** From the warning to the lock; shorter than `lockAfter`. 0 means that no warning is sent. */
+  /** From the warning to the lock. It must be shorter than `lockAfter`. 0 means that no warning is sent. */
   warnBefore: number;
   /** From the applicant's last access until the form is locked. */
   lockAfter: number;
@@ -10,13 +10,13 @@ export interface Retention {
   deleteAfter: number;
 }
 
-/** A form definition and how long its forms are kept. */
+/** A form definition, and how long its forms are kept. */
 export interface Policy {
   /** The tenant's URN. */
   tenantId: string;
   definitionId: string;
   retention: Retention;
-  /** True if the configured warning period is not shorter than `lockAfter`. Then no warning is sent. */
+  /** True if the configured warning period is not shorter than `lockAfter`. In that case, no warning is sent. */
   ignoresWarning?: true;
 }
 

@@ -1,4 +1,5 @@
-// Tests which periods apply to the forms of a definition: its own, those of the last run, or the initial ones.
+// Tests which periods apply to the forms of a definition: the definition's own, those of the last run, or the initial
+// ones.
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';

@@ -1,5 +1,5 @@
-// The metrics of the reconciler. Its pods end before Prometheus could scrape them, so the form service exports the
-// recorded results of their runs.
+// The metrics of the reconciler. Its pods end before Prometheus can scrape them, so the form service exports the
+// recorded results of the runs.
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
@@ -9,7 +9,7 @@ const seconds = (date: Date) => date.getTime() / 1_000;
 
 type Reading = RunHistory & { now: number };
 
-/** The parts of a run, in the label `part`. */
+/** The parts of a run, as values of the label `part`. */
 export const runParts = ['expire', 'clients'] as const;
 type Moments = Record<(typeof runParts)[number], Date | null>;
 

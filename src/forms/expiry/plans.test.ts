@@ -46,7 +46,7 @@ const agedSql = [
    FROM generate_series(1, 12000) g`,
 ];
 
-/** A connection that plans statements and does not run them. */
+/** A connection that only plans statements and does not run them. */
 interface Planner {
   client: pg.PoolClient;
   plans: string[];
@@ -74,7 +74,7 @@ function createPlanner(): Planner {
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement}`, values);
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
     }
-    // node-postgres returns an array of results for a query with several statements.
+    // For a query with several statements, node-postgres returns an array of results.
     const nothing = { rows: [], rowCount: 0 };
     return settings && statement ? [nothing] : nothing;
   }

@@ -26,7 +26,7 @@ export type Purge = (typeof purges)[number];
 
 export interface PurgeBatch {
   removed: number;
-  /** Pass it as `after` for the next batch. Undefined after the last batch. */
+  /** The value of `after` for the next batch. Undefined after the last batch. */
   next: string | undefined;
 }
 
@@ -38,26 +38,26 @@ export interface PurgeOptions {
   dryRun: boolean;
 }
 
-/** The column that a row's age counts from, and the milliseconds for which the row is needed. */
+/** The column from which the age of a row counts, and the milliseconds for which the row is needed. */
 const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }> = {
   tombstones: { column: 'deleted', period: 30 * day },
   idempotency_keys: { column: 'created', period: day },
-  // A code is valid for minutes and its read session for 30 minutes. A notification service may accept codes for
-  // longer.
+  // A code is valid for minutes, and its read session for 30 minutes. The period is longer because a notification
+  // service may accept codes for longer.
   used_codes: { column: 'session_until', period: day },
   code_attempts: { column: 'attempted', period: hour },
   code_sends: { column: 'sent', period: hour },
   created_notices: { column: 'latest', period: hour },
   apply_codes: { column: 'used', period: hour },
   apply_saves: { column: 'saved', period: hour },
-  // A window of counts lasts for a day at most.
+  // The window of a count lasts for a day at most.
   apply_counts: { column: 'window_start', period: day },
   reconciler_runs: { column: 'finished', period: 30 * day },
 };
 
 /**
- * Milliseconds for which a delivered row is kept. Operators may inspect it, and a dispatcher that lost its claim may
- * still record a subscriber.
+ * Milliseconds for which a delivered row is kept. Operators may want to inspect it, and a dispatcher that lost its
+ * claim may still record a subscriber.
  */
 const outboxPeriod = 7 * day;
 
@@ -68,10 +68,10 @@ DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
 const agedLookSql = (table: string, column: string) => `
 SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 
-// A delivered `subscribe` row can be deleted because the form's row has the subscriber's id. The `form-locked` row of a
-// locked form is kept: the form is deleted only after the event service has accepted that row. The status is a scalar
-// subquery, which Postgres evaluates as one lookup per row. With EXISTS, Postgres scanned all locked forms for each
-// page.
+// A delivered `subscribe` row can be deleted, because the form's row has the subscriber's id. The `form-locked` row of
+// a locked form is kept, because the expiry deletes the form only after the event service has accepted that row. The
+// status is a scalar subquery, which Postgres evaluates as one lookup per row. With EXISTS, Postgres scanned all locked
+// forms for each page.
 const outboxPage = `
 page AS MATERIALIZED (
   SELECT sequence, form_id, kind, accepted, created FROM outbox WHERE sequence > $1 ORDER BY sequence LIMIT $2
@@ -96,7 +96,9 @@ WITH ${outboxPage} SELECT last.*, (SELECT count(*)::int FROM useless) AS removed
 interface OutboxPage {
   sequence: string | null;
   walked: number;
-  /** True if the page has only recent rows. Sequences roughly follow time, so later pages have no old rows either. */
+  /**
+   * True if the page contains only recent rows. Later pages are then recent too: sequence numbers roughly follow time.
+   */
   young: boolean | null;
   removed: number;
 }

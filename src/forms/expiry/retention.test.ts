@@ -1,4 +1,4 @@
-// Checks how long the forms of a definition are kept, depending on its configuration.
+// Checks how long the forms of a definition are kept for various configurations of the definition.
 import { describe, expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { createRetentionReader } from './retention.ts';
@@ -6,7 +6,10 @@ import { createRetentionReader } from './retention.ts';
 const day = 86_400_000;
 const defaults = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
-/** Reads definitions from one document per tenant. Throws the Error if a tenant has one instead of a document. */
+/**
+ * Creates a reader with one document of definitions per tenant. If a tenant has an Error instead, reading its document
+ * throws that Error.
+ */
 function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
   return createRetentionReader({
     defaults,

@@ -1,6 +1,6 @@
-// Reads how long the forms of each definition are kept. The default periods apply to a definition that was removed. A
-// definition that cannot be read is skipped, with a reason: its forms do not expire, because they may have to be kept
-// for longer. A problem with one definition does not affect other definitions.
+// Reads how long the forms of each definition are kept. If a definition was removed, the default periods apply. If a
+// definition cannot be read, it is skipped with a reason: its forms do not expire, because they may have to be kept for
+// longer. A problem with one definition does not affect other definitions.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
@@ -15,7 +15,7 @@ export interface DefinitionKey {
 }
 
 export interface SkippedDefinition extends DefinitionKey {
-  /** `unreadable` means that the configuration service failed. */
+  /** `unreadable`: the configuration service failed. `invalid`: the definition cannot be used. */
   reason: 'invalid' | 'unreadable';
   error?: unknown;
 }
@@ -30,7 +30,7 @@ export interface RetentionReaderOptions {
   defaults: Retention;
 }
 
-/** Maximum number of concurrent reads. */
+/** Maximum number of concurrent reads of definitions. */
 const width = 8;
 
 export function createRetentionReader({ configuration, defaults }: RetentionReaderOptions) {
@@ -40,7 +40,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
     const key = { tenantId, definitionId };
     try {
       const definition = await source.find(tenantId, definitionId, { permission: false });
-      // The forms of a definition that was removed must not stay for ever.
+      // A definition that was removed gets the default periods. Otherwise, its forms would stay forever.
       const policy = policyOf(key, definition?.retention ?? {}, defaults);
       return policy ?? { ...key, reason: 'invalid' };
     } catch (error) {
@@ -71,7 +71,7 @@ export function policyOf(
   };
   const [warnBefore, lockAfter, deleteAfter] = [period('warnBefore'), period('lockAfter'), period('deleteAfter')];
   if (warnBefore === undefined || lockAfter === undefined || deleteAfter === undefined) return undefined;
-  // With such a period, applicants would get a warning as soon as they create a draft.
+  // With such a warning period, applicants would get a warning as soon as they create a draft.
   const ignoresWarning = warnBefore >= lockAfter && warnBefore > 0;
   const retention = { warnBefore: ignoresWarning ? 0 : warnBefore, lockAfter, deleteAfter };
   return { ...key, retention, ...(ignoresWarning && { ignoresWarning }) };

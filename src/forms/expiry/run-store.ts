@@ -1,5 +1,5 @@
-// Writes and reads the records of the reconciler's runs, which contain only counts and times. Runs write the records,
-// and the form service reads them.
+// Writes and reads the records of the reconciler's runs, which contain only counts and times. The reconciler writes the
+// records, and the form service reads them.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Retention } from './expiry.ts';
 
@@ -14,15 +14,18 @@ export interface RunRecord {
   expirySucceeded: boolean | null;
   /** True if the sync of core clients succeeded; null if the run skipped it. */
   clientsSucceeded: boolean | null;
-  /** Number of forms or rows by outcome. */
+  /** Number of forms or rows for each outcome. */
   counts: Record<string, number>;
-  /** Number of resources by condition, such as `Ready=True`; null if the run did not read them. */
+  /** Number of core client resources for each condition, such as `Ready=True`; null if the run did not read them. */
   conditions: Record<string, number> | null;
-  /** The time at which the most overdue draft should have been locked. */
+  /**
+   * The time at which the most overdue draft should have been locked. Null if no draft is overdue, or if the run did
+   * not find out.
+   */
   oldestOverdue: Date | null;
   /** Number of locked forms whose deletion is more than a day overdue; null if the run did not count them. */
   overdueDeletions: number | null;
-  /** Number of forms by status; null if the run did not count them. */
+  /** Number of forms for each status; null if the run did not count them. */
   formsByStatus: Record<string, number> | null;
   /** The default periods; null in records of older versions. */
   retention: Retention | null;
@@ -34,18 +37,18 @@ export interface RunHistory {
   /** The end of the last run in which the expiry succeeded; null if none of the last 20 runs included the expiry. */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
-  /** From the last run that read the resources. */
+  /** Taken from the last run that read the resources. */
   conditions: Record<string, number> | null;
-  /** From the last run whose expiry succeeded, or that measured this time. */
+  /** Taken from the last run that measured this time, or whose expiry succeeded. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
-  /** From the last run that counted the forms. */
+  /** Taken from the last run that counted the forms. */
   formsByStatus: Record<string, number> | null;
 }
 
 /**
- * Number of latest runs that are searched for a part: the expiry, or the sync of core clients. A part that none of them
- * included counts as turned off. Without this limit, its last success would seem late forever.
+ * Number of latest runs that are searched for a part of a run: the expiry, or the sync of core clients. A part that is
+ * in none of these runs counts as turned off. Without this limit, its last success would seem overdue forever.
  */
 const lastRuns = 20;
 
@@ -97,7 +100,7 @@ export async function writeRun(db: Queryable, record: RunRecord): Promise<void> 
   ]);
 }
 
-/** Returns the default periods of the last run that recorded them. */
+/** Returns the default periods from the last run that recorded them. */
 export async function readRetention(db: Queryable): Promise<Retention | undefined> {
   const sql = 'SELECT retention FROM reconciler_runs WHERE retention IS NOT NULL ORDER BY generation DESC LIMIT 1';
   return (await db.query<{ retention: Retention }>(sql)).rows[0]?.retention;

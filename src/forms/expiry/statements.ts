@@ -1,17 +1,17 @@
 // The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch,
-// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again. If a
-// form was just saved, held, released or unlocked, its current state therefore decides. Forms that other transactions
-// have locked are skipped.
+// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again, so the
+// current state decides if a form was just saved, held, released or unlocked. Forms that others have locked are
+// skipped.
 //
-// The scan takes no locks and reads at most one batch. A million forms that wait for their notice therefore cost many
-// short scans instead of one long one.
+// The scan takes no locks and reads at most one batch. If a million forms wait for their notice, many short scans read
+// them instead of one long one.
 //
-// No statement parses the data or files of a form, so a form whose content Postgres cannot read expires like any other.
-// A form that is quarantined for a stage is skipped in that stage.
+// No statement parses the data or files of a form, so a form whose JSON Postgres cannot parse expires like any other. A
+// form that is quarantined for a stage is skipped in that stage.
 //
-// Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 times before which
-// forms are due, $6 batch size, $7 now. Each statement documents its other parameters. Definitions are scanned in the
-// order of the arrays.
+// Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 the times before
+// which forms are due, $6 batch size, $7 now. Each statement documents its other parameters. Definitions are scanned in
+// the order of the arrays.
 import { escapeLiteral } from 'pg';
 import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
 import { appendSql, expiryEvents, systemRole } from '../forms/history.ts';
@@ -19,9 +19,9 @@ import { deletionFacts, deletionSql } from './deletion.ts';
 
 interface Walk {
   status: ExpiringStatus;
-  /** The types of further array parameters. */
+  /** The types of the additional array parameters. */
   more: string;
-  /** The names of these parameters, which become columns of the page. */
+  /** The names of the additional parameters, which become columns of the page. */
   names: string;
 }
 
@@ -44,36 +44,33 @@ page AS MATERIALIZED (
 )`;
 
 /**
- * Checks the status when the row is locked. The concatenation makes Postgres look rows up by id, not by a partial
+ * Checks the status when the row is locked. The concatenation makes Postgres look up rows by id, not by a partial
  * index.
  */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
-/** True if the form is not quarantined for the stage, or was released from quarantine. */
+/** True if the form is not in quarantine for this stage, or was released from it. */
 const isFree = (stage: string, id: string) =>
   `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
 
-/** The trace of the run, which `setTraceSql` sets for the transaction. Null if the run is not traced. */
+/** The trace of the run. `setTraceSql` sets it for the transaction; it is null if the run is not traced. */
 const traceSql = "nullif(current_setting('formgate.traceparent', true), '')";
 
-/**
- * Returns a statement that sets the trace of the rows that the transaction writes. Send it in front of another
- * statement.
- */
+/** Returns a statement that sets the trace of the rows of the transaction. Put it in front of another statement. */
 export function setTraceSql(traceparent: string | undefined): string {
   return traceparent === undefined ? '' : `SET LOCAL formgate.traceparent = ${escapeLiteral(traceparent)};`;
 }
 
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** Selects the position of the next batch, the number of scanned forms and the given columns. */
+/** Selects the position for the next batch, the number of scanned forms and the given columns. */
 const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
 /**
  * How a statement handles the outbox row of each changed form. `full` statements change a batch of forms and write
- * their rows. If Postgres rejects a row, a `bare` statement changes only the row's form, which its last parameter
- * names, and returns the row in `unwritten` instead of writing it.
+ * their rows. If Postgres rejects a row, a `bare` statement changes only the form of that row, which its last parameter
+ * names. It returns the row in `unwritten` instead of writing it.
  */
 interface Outbox {
   only(parameter: string): string;
@@ -101,7 +98,7 @@ const recorded = (stage: keyof typeof expiryEvents) =>
 
 const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ', delete_on' });
 
-/** The largest bigint. A form that has this revision keeps it when it is locked; adding 1 would fail. */
+/** The largest bigint. If a form has this revision, a lock does not increase it, because adding 1 would fail. */
 const lastRevision = '9223372036854775807';
 
 const lockStatement = ({ only, write, unwritten }: Outbox) => `
@@ -122,7 +119,7 @@ WITH ${lockPage}, due AS MATERIALIZED (
 )
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
-/** $8: when forms that are locked now will be deleted. The event has no actor, because the expiry causes it. */
+/** $8: the times at which forms that are locked now will be deleted. The event has no actor: no person causes it. */
 export const lockSql = lockStatement(full);
 
 /** Like {@link lockSql}, but locks only the form $9, and returns its outbox row instead of writing it. */
@@ -138,13 +135,13 @@ const warnPage = pageOf({
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
   names: ', not_before, lock_after, delete_after',
 });
-// A warning from before the last access does not count. A warning from the same moment may be from before the access,
-// so it does not count either: a second warning does less harm than none.
+// A warning counts only if it is later than the last access. If both have the same time, their order is unknown. Such a
+// warning does not count either, because a second warning does less harm than none.
 const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
- * $8: a form that was last accessed before this time gets no warning, because it is due to be locked. $9, $10:
+ * $8: a form whose last access was before this time gets no warning, because it is due to be locked. $9, $10:
  * milliseconds from the last access to the lock, and from the lock to the deletion.
  */
 export const warnSql = `
@@ -169,7 +166,7 @@ WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
-// If the notice of the current lock is in quarantine, the latest `form-locked` row may be from an earlier lock.
+// If the notice of the current lock is in quarantine, the latest `form-locked` row may belong to an earlier lock.
 const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o
@@ -196,8 +193,8 @@ ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   FROM gone WHERE NOT notified) AS unnotified${unwritten}`)}`;
 
 /**
- * $8: the times before which forms are deleted even if the event service did not accept `form-locked`. Foreign keys
- * delete the forms' idempotency records and codes.
+ * $8: a form that was locked before this time is deleted even if the event service did not accept its `form-locked`
+ * event. Foreign keys delete the form's idempotency records and codes.
  */
 export const deleteSql = deleteStatement(full);
 
@@ -220,8 +217,7 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
   AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
 
 /**
- * $1 tenants, $2 definitions, $3 times before which drafts are overdue, $4 milliseconds from the last access to the
- * lock.
+ * $1 tenants, $2 definitions, $3 the times before which drafts are overdue, $4 milliseconds from last access to lock.
  */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment
@@ -243,7 +239,7 @@ const pairs = (status: ExpiringStatus) => `(
     SELECT n.* FROM pairs p CROSS JOIN LATERAL (${firstPair(status, afterPair)}) n
   ) SELECT tenant_id, definition_id FROM pairs)`;
 
-/** Finds the definitions of forms that may expire, with one index lookup for each definition, not one for each form. */
+/** Finds the definitions of forms that may expire, with one index lookup per definition instead of one per form. */
 export const definitionsSql = `
 SELECT tenant_id AS "tenantId", definition_id AS "definitionId"
 FROM (${expiringStatuses.map(pairs).join(' UNION ')}) AS found

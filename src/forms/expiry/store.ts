@@ -1,4 +1,4 @@
-// Processes batches of drafts to warn about or to lock, and of locked forms to delete. Each batch is one statement in
+// Processes batches: drafts to warn about, drafts to lock, and locked forms to delete. Each batch is one statement in
 // the caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -25,10 +25,12 @@ export const stages = ['warn', 'lock', 'delete'] as const;
 
 export type Stage = (typeof stages)[number];
 
-/** Stages that change a form even if its outbox row cannot be written. A warning consists only of its outbox row. */
+/**
+ * Stages that can change a form without writing its outbox row. A warning cannot: it consists only of its outbox row.
+ */
 export type BareStage = Exclude<Stage, 'warn'>;
 
-/** The point where the next scan continues: the remaining definitions, and the last scanned form of the first one. */
+/** The point where the next scan continues: the remaining definitions, and the first one's last scanned form. */
 export interface Position {
   policies: readonly Policy[];
   after?: { at: string; id: string };
@@ -49,7 +51,7 @@ export interface Batch {
   warned: number;
   locked: number;
   deleted: number;
-  /** Number of locked forms that are due, but whose notice the event service has not accepted. */
+  /** Number of locked forms that are due for deletion, but whose notice the event service has not accepted yet. */
   waiting: number;
   /** The deleted forms whose lock notice the event service did not accept. */
   unnotified: UnnotifiedForm[];
@@ -61,16 +63,16 @@ export interface UnnotifiedForm extends DefinitionKey {
   formId: string;
 }
 
-/** A changed form without its outbox row. */
+/** The outbox row that was not written for a changed form. */
 export interface UnwrittenNotice {
   formId: string;
   tenantId: string;
-  /** The facts that the missing row would have. */
+  /** The facts that the missing row would contain. */
   facts: { definitionId: string; deleteOn?: string; subscriberId?: string; files?: string[] };
 }
 
 export interface BareBatch extends Batch {
-  /** The form if it was changed; empty otherwise. */
+  /** The unwritten row if the form was changed; empty otherwise. */
   unwritten: UnwrittenNotice[];
 }
 
@@ -85,16 +87,16 @@ const valuesFor = (bound: Bound) => (policies: readonly Policy[], now: Date) => 
   policies.map((policy) => bound(policy, now)),
 ];
 
-/** The SQL of a stage. `from` and `before` bound the column that the retention period counts from. */
+/** The SQL of a stage. `from` and `before` are bounds of the column from which the retention period counts. */
 interface StageSql {
   /** Counts the forms that the stage will scan. */
   count: string;
   sql: string;
-  /** Counts what `sql` would change. */
+  /** Counts the forms that `sql` would change. */
   look: string;
   from: Bound;
   before: Bound;
-  /** The parameters from $8 on. */
+  /** Returns the parameters from $8 on. */
   more(policies: readonly Policy[], now: Date): unknown[];
 }
 
@@ -133,7 +135,7 @@ const stageSql: Record<Stage, StageSql> = {
 const tenantsOf = (policies: readonly Policy[]) => policies.map(({ tenantId }) => tenantId);
 const definitionsOf = (policies: readonly Policy[]) => policies.map(({ definitionId }) => definitionId);
 
-/** The parameters of a stage's statement. */
+/** Returns the parameters of a stage's statement. */
 function valuesOf(stage: Stage, { position, now, limit }: Omit<BatchOptions, 'dryRun'>): unknown[] {
   const { from, before, more } = stageSql[stage];
   const { policies, after } = position;
@@ -150,8 +152,8 @@ function valuesOf(stage: Stage, { position, now, limit }: Omit<BatchOptions, 'dr
 }
 
 /**
- * The commit does not wait for the disk. If the server crashes, the last batches are undone together with their outbox
- * rows, and the next run repeats them. No undone row was delivered, because the dispatcher's claim waits for the disk.
+ * The commit does not wait for the disk. If the server crashes, the last batches are lost together with their outbox
+ * rows, and the next run repeats them. No lost row was delivered, because the dispatcher's claim waits for the disk.
  */
 const asyncCommitSql = 'SET LOCAL synchronous_commit = off;';
 
@@ -162,11 +164,13 @@ type BatchRow = Partial<Omit<Batch, 'next'>> & { position: number; at: string; i
 export type ExpiryStore = typeof expiryStore;
 
 export const expiryStore = {
-  /** Returns the definitions that have forms which may expire. */
+  /** Returns the definitions whose forms may expire. */
   async definitions(db: Queryable): Promise<DefinitionKey[]> {
     return (await db.query<DefinitionKey>(definitionsSql)).rows;
   },
-  /** Processes one batch in a transaction. Pass at most a few hundred policies: each batch sends all of them. */
+  /**
+   * Processes one batch in the caller's transaction. Pass at most a few hundred policies: each batch sends all of them.
+   */
   async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
     const { sql, look } = stageSql[stage];
     await db.query(planSql + asyncCommitSql + setTraceSql(storedTraceparent()));

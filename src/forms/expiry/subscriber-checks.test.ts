@@ -23,7 +23,7 @@ beforeEach(async () => {
   await pool.query('DELETE FROM forms');
 });
 
-/** Adds a form whose check is due at a time. */
+/** Adds a form whose check is due at the given time. */
 async function addCheck(due: Date, subscriberId: string | null): Promise<string> {
   const id = randomUUID();
   await pool.query(
@@ -62,7 +62,9 @@ describe('the checks of a run', () => {
 describe('a form with several subscribers', () => {
   const check = { formId: randomUUID(), tenantId, subscriberId: 'own' };
 
-  /** A notification service that knows the subscribers of one form, and can refuse to remove one of them. */
+  /**
+   * A notification service that knows the subscribers of one form, and can refuse to remove the subscriber `refused`.
+   */
   function createService(subscribers: string[], refused?: string) {
     const known = new Set(subscribers);
     return {

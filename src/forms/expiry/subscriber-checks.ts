@@ -1,6 +1,6 @@
 // Finds forms with more than one subscriber at the notification service, and removes the additional subscribers. The
-// applicant of such a form gets every notice twice. A second subscriber arises if a request to subscribe timed out here
-// but was processed there later.
+// applicant of such a form gets every notice twice. A second subscriber exists if a subscribe request timed out and the
+// notification service still processed it later.
 import type { Notifications } from '../../platform/notifications.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -18,7 +18,7 @@ export interface CheckOptions {
   urns: Pick<Urns, 'form'>;
 }
 
-/** Returns forms that may have more than one subscriber, the longest-waiting ones first. */
+/** Returns forms that may have more than one subscriber. The forms that have waited longest come first. */
 export async function dueChecks(db: Queryable, now: Date, limit: number): Promise<SubscriberCheck[]> {
   const { rows } = await db.query<SubscriberCheck>(
     `SELECT f.id AS "formId", f.tenant_id AS "tenantId", f.subscriber_id AS "subscriberId"
@@ -30,8 +30,8 @@ export async function dueChecks(db: Queryable, now: Date, limit: number): Promis
 }
 
 /**
- * Removes the form's other subscribers, and returns how many there were. Removes nothing if the service does not know
- * the form's own subscriber. Throws PlatformError; `denied` if the account lacks the role subscription-admin.
+ * Removes the form's other subscribers, and returns their number. Removes nothing if the service does not know the
+ * form's own subscriber. Throws PlatformError; its kind is `denied` if the account lacks the role subscription-admin.
  */
 export async function removeOthers(check: SubscriberCheck, { notifications, urns }: CheckOptions): Promise<number> {
   const { formId, tenantId, subscriberId } = check;

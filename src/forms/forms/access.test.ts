@@ -1,5 +1,5 @@
-// Tests how a request reaches a form: whose form is found, for how long a deleted form gets 410, and which saves are
-// refused before their body is read. Forms and configurations are kept in memory.
+// Tests how a request gets access to a form: which tenants' forms are found, for how long a deleted form gets 410, and
+// which saves are refused before their body is read. Forms and configurations are kept in memory.
 import { describe, expect, it } from 'vitest';
 import { createExchange, type ExchangeOptions, refusal } from '../../../test/support/express-exchange.ts';
 import type { Lookup } from '../../platform/configuration.ts';
@@ -62,7 +62,7 @@ describe('a form', () => {
   it('is found in the caller’s tenant, with the role in which the caller performs the action', async () => {
     const { access, reads } = createWorld({ form });
     expect(await access.authorize('update-data', request(creator))).toEqual({ form, role: 'applicant' });
-    // The roles in the definition decide, so the definition must be recent.
+    // The definition names the roles that decide, so it must be recent.
     expect(reads).toEqual([{ permission: true }]);
   });
 

@@ -39,7 +39,7 @@ declare global {
 
 export type FormAccess = ReturnType<typeof createFormAccess>;
 
-/** Milliseconds for which deleted forms get 410. */
+/** Milliseconds for which requests for a deleted form get 410. */
 const tombstonePeriod = 30 * 24 * 60 * 60 * 1000;
 
 export function createFormAccess(options: {
@@ -52,8 +52,8 @@ export function createFormAccess(options: {
   return {
     /**
      * Returns the form and the caller's role. Throws Problem `not-found` (also for another tenant's form), `gone` for a
-     * deleted form, or `forbidden`. If only the form's status prevents the action, throws `form-locked`,
-     * `form-not-draft` or, for `read-data`, `forbidden`.
+     * deleted form, or `forbidden`. If only the form's status prevents the action, throws `form-locked` or
+     * `form-not-draft`. For `read-data`, throws `forbidden` instead of `form-not-draft`.
      */
     async authorize(action: Action, request: FormRequest): Promise<Authorized> {
       const { caller, tenantId } = request;
@@ -68,7 +68,7 @@ export function createFormAccess(options: {
       return { form, role: decide(action, caller, form, definition) };
     },
 
-    /** Returns the definition that a request to create a form names. Throws Problem `not-found`. */
+    /** Returns the definition that a creation request names. Throws Problem `not-found`. */
     async namedDefinition(tenantId: string, id: string): Promise<FormDefinition> {
       const definition = await definitions.find(tenantId, id, { permission: true, isChosen: true });
       if (definition) return definition;
@@ -88,12 +88,14 @@ export function formRequestOf(response: Response, formId: string): FormRequest {
   return { caller: callerOf(response), tenantId: tenantOf(response).id, formId };
 }
 
-/** The Problem for a change that lost several races in a row. */
+/** The Problem for a change that repeatedly lost a race against other changes. */
 export function keepsChanging(): Problem {
   return new Problem('conflict', 'Other requests keep changing the form. Try again.');
 }
 
-/** Returns the code from the header or, without a header, from the query. Undefined if the code is missing or empty. */
+/**
+ * Returns the code from the header, or from the query if the header is missing. Undefined if it is missing or empty.
+ */
 export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
   const code = (request.get('x-form-code') ?? inQuery ?? '').trim();
   if (code.length > 64) throw invalidRequest([{ pointer: '/headers/x-form-code', detail: 'is too long' }]);
@@ -102,8 +104,8 @@ export function codeOf(request: Request, inQuery: string | undefined): string | 
 
 /**
  * A guard that limits how many large bodies a caller may send to create forms. The body names the definition, so access
- * cannot be decided before the body is read. Intake applications are not limited: their service accounts are trusted
- * with the bodies of saves as well.
+ * cannot be decided before the body is read. Intake applications are not limited, because saves already trust their
+ * service accounts with large bodies.
  */
 export function largeCreates(limits: RateLimits): Guard {
   const limiter = limits.local({ name: 'large-creates', most: 30, window: 60_000 });
@@ -116,7 +118,7 @@ export function largeCreates(limits: RateLimits): Guard {
   };
 }
 
-/** True unless the headers show that the body is small. A body that is compressed or sent in chunks may be large. */
+/** True if the headers do not prove that the body is small. A compressed or chunked body may be large. */
 function mayBeLarge(request: Request): boolean {
   if (!hasBody(request)) return false;
   const { 'content-length': length, 'content-encoding': encoding } = request.headers;
@@ -124,15 +126,15 @@ function mayBeLarge(request: Request): boolean {
 }
 
 /**
- * A guard that admits only callers who may change the form data of the form in the path. It runs before the body is
- * read, because reading and parsing a body costs more than the decision. An intake application passes without a query,
- * because the statement that saves checks its policy (decision 0019).
+ * A guard that admits only callers who may change the data of the form in the path. It runs before the body is read,
+ * because reading and parsing a body costs more than the decision. It lets intake applications pass without a query,
+ * because the statement that saves checks the policy for them (decision 0019).
  */
 export function mayUpdateData(access: FormAccess): Guard {
   return {
     name: 'mayUpdateData',
     check(request, response) {
-      // Saves of intake applications are the most frequent requests, so this decision is synchronous.
+      // This path is synchronous, because saves of intake applications are the most frequent requests.
       if (callerOf(response).roles.has(intakeRole)) return;
       const { success, data } = formParams.safeParse(request.params);
       if (!success) throw invalidRequest([{ pointer: '/params/formId', detail: 'must be a UUID' }]);

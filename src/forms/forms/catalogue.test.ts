@@ -57,7 +57,7 @@ describe('the catalogue of form statuses', () => {
   });
 
   it('is the only list of statuses in the code', () => {
-    // In the catalogue of events, each event names the status that the form has afterwards.
+    // The catalogue of events also names statuses: for each event, the status that the form has afterwards.
     const catalogues = ['src/forms/forms/catalogue.ts', 'src/forms/outbox/event-catalogue.ts'];
     const files = listFiles(root, ['src', 'reconciler'], '.ts').filter(
       ({ path }) => !path.endsWith('.test.ts') && !catalogues.includes(path),

@@ -1,7 +1,8 @@
 // The catalogue of form statuses and of the actions on one form. Types, zod schemas, the policy, OpenAPI texts, the
-// expiry's statements and docs/form-statuses.md derive from it. To add an operation, add an entry here and its handler.
+// expiry's statements and docs/form-statuses.md are derived from it. To add an operation, add an entry here and its
+// handler.
 
-/** The statuses by name. `expiry` is present if the reconciler ends the status after a period. */
+/** The statuses by name. A status has `expiry` if the reconciler ends it after a period. */
 export const statuses = {
   Draft: {
     description: 'The applicant is filling in the form.',
@@ -24,7 +25,7 @@ export const statuses = {
 interface StatusEntry {
   description: string;
   expiry?: {
-    /** The column that the retention period counts from. Releasing a held form sets it to now. */
+    /** The column from which the retention period counts. The release of a held form sets it to now. */
     since: 'last_accessed' | 'locked';
     description: string;
   };
@@ -41,9 +42,7 @@ export type ExpiringStatus = {
 
 export const expiringStatuses = formStatuses.filter((status): status is ExpiringStatus => 'expiry' in statuses[status]);
 
-/**
- * The roles of a caller on a form. `fromDefinition` is true if the form's definition names the roles that callers need.
- */
+/** The roles of a caller on a form. `fromDefinition` is true if the form's definition decides who has the role. */
 export const formRoles = {
   admin: { description: 'form-admin', fromDefinition: false },
   intake: { description: 'an intake application', fromDefinition: false },
@@ -70,19 +69,17 @@ export interface StatusMove {
 
 interface ActionEntry {
   description: string;
-  /**
-   * The roles that may perform the action, each with the statuses in which it may. The roles are tried in this order.
-   */
+  /** The roles that may perform the action, in the order in which they are tried, and the statuses for each role. */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** Present if the action changes the status. */
   move?: StatusMove;
-  /** The event that the action sends: a key of the catalogue of events. */
+  /** The event that the action sends, as a key of the catalogue of events. */
   event?: string;
-  /** The event that the history of the form records. */
+  /** The event that the action adds to the form's history. */
   recorded?: string;
 }
 
-/** The actions that have a route. */
+/** The actions that have their own routes. */
 export const requests = {
   read: {
     description: 'Reads the form without its form data. Does not set lastAccessed.',
@@ -110,7 +107,7 @@ export const requests = {
 
 /**
  * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator request a status change in any status.
- * The change itself requires the status `from`, and is refused with 409 `conflict` otherwise.
+ * The change itself requires the status `from`; in other statuses it is refused with 409 `conflict`.
  */
 export const operations = {
   'send-code': {
@@ -187,7 +184,7 @@ export function describeAction(action: Action): string {
   return `${actions[action].description} Allowed: ${callersOf(action)}.`;
 }
 
-/** Lists the callers of an action, for documentation: `form-admin; a clerk of the definition (Draft)`. */
+/** Lists the callers of an action for the documentation, such as `form-admin; a clerk of the definition (Draft)`. */
 export function callersOf(action: Action): string {
   const { roles, move } = actions[action];
   const entries = Object.entries(roles) as [FormRole, readonly FormStatus[]][];

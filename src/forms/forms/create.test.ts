@@ -1,4 +1,4 @@
-// Tests each rule of creating drafts, over HTTP with the platform server.
+// Tests each rule for creating drafts, over HTTP with the platform server.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';

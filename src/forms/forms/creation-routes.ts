@@ -56,8 +56,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       ...failures,
     },
     handle: (input, request, response) =>
-      // Only `prepare` gets the input, so that the body is not kept while the request waits for a validation or the
-      // database.
+      // Only `prepare` gets the input. The body is therefore not kept in memory while the request waits for a
+      // validation or the database.
       prepare(options, input, request, response).then(async (prepared) => {
         const created = await createOnce(options, prepared);
         response.locals.formId = created.id;
@@ -113,7 +113,9 @@ async function prepare(
   return { form, claim, caller, definition };
 }
 
-/** A repeated request gets the response to the first one, even if the form could no longer be created now. */
+/**
+ * Creates the form. A repeated request gets the response to the first one, even if the form could no longer be created.
+ */
 async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promise<{ id: string }> {
   const { form, claim } = prepared;
   try {
@@ -145,14 +147,14 @@ function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput |
   return normaliseApplicant(given ?? { addressAs, channels });
 }
 
-/** Creates a form. Returns the response to this create or, if the idempotency key was used before, to the first one. */
+/** Creates a form. Returns the response to this request or, for a used idempotency key, to the first request. */
 async function create(
   { creation, findResponse, changed }: FormRoutesOptions,
   form: NewForm,
   claim: IdempotencyClaim | undefined,
 ): Promise<{ id: string }> {
   const response = createdView({ ...form, lastAccessed: form.created });
-  // Retries if the conflicting form or idempotency record was deleted before it could be found.
+  // Retries if the conflicting form or idempotency record was deleted before this request could read it.
   for (let attempt = 0; attempt < 3; attempt += 1) {
     if (await creation.create(form, claim && { ...claim, response })) {
       changed();

@@ -25,8 +25,8 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
 
 /**
  * Inserts or updates one row for each address ($17) that may get a mail now ($9). The limits count mails with codes,
- * and mails about other created drafts. An existing row is locked, so that only one of several concurrent creates sends
- * a mail.
+ * and mails about other created drafts. The statement locks existing rows, so that only one of several concurrent
+ * requests sends a mail.
  */
 const noticeSql = `
 INSERT INTO created_notices AS known (address_hash, latest, sent)
@@ -43,15 +43,13 @@ function lastHour(moment: string): string {
   return `${moment} > $9 - interval '1 hour'`;
 }
 
-/**
- * True if an address got no code in the last minute, and fewer than five mails (codes and `others`) in the last hour.
- */
+/** SQL: true if an address got no code in the last minute, and fewer than five codes and `others` in the last hour. */
 function codesLeft(hash: string, others: string): string {
   return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
     FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;
 }
 
-// Creates the form only if the idempotency key is unused. Waits for a concurrent create with the same key.
+// Creates the form only if the idempotency key is unused. Waits for a concurrent request with the same key.
 const createSql = `
 WITH existing AS (
   SELECT FROM forms
@@ -92,7 +90,7 @@ SELECT suppressed FROM judged`;
 
 export type CreationStore = ReturnType<typeof createCreationStore>;
 
-/** `onSuppressed` is called for each created draft whose mail is suppressed. */
+/** `onSuppressed` is called for each created draft whose mail is not sent because of a limit. */
 export interface CreationCounts {
   onSuppressed?(): void;
   onTransition?(transition: Transition): void;
@@ -103,8 +101,9 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
     /**
      * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created` or
      * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or
-     * five within the hour. The mail of `form-submitted` counts, and is never suppressed. Returns false if no form was
-     * created, because the idempotency key was used, or because the creator already has a form of the definition.
+     * five within the last hour. The mail of `form-submitted` counts towards these limits, but is never suppressed.
+     * Returns false if no form was created, either because the idempotency key was used or because the creator already
+     * has a form of the definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
       const { tenantId, id, created, onePerApplicant, noticeHashes, addressHashes } = form;
@@ -123,7 +122,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
         if (rows[0]?.suppressed) onSuppressed?.();
         return true;
       } catch (error) {
-        // A concurrent create by the same creator has won: the unique index admits only one form.
+        // A concurrent request of the same creator has created the form first. The unique index allows only one form.
         if (error instanceof Error && 'constraint' in error && error.constraint === 'forms_one_per_applicant')
           return false;
         throw error;

@@ -1,4 +1,5 @@
-// Tests creates with form data, with and without an immediate submit, and the intake windows of a definition.
+// Tests the creation of forms with form data, with and without an immediate submit, and the intake windows of a
+// definition.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
@@ -194,8 +195,8 @@ describe('an intake window', () => {
     return (checked.body as { problems: unknown }).problems;
   }
   /**
-   * Configures a definition with these windows, and returns its id. Times are in milliseconds from the return of this
-   * function.
+   * Configures a definition with these windows, and returns its id. The times are in milliseconds, counted from the
+   * moment when this function returns.
    */
   async function defined(...windows: { opens?: number; closes?: number }[]): Promise<string> {
     const id = `w-${randomUUID().slice(0, 8)}`;

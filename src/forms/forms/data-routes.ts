@@ -1,4 +1,4 @@
-// Reads and saves form data. For an intake application, a read in an open session and a save each take one statement,
+// Reads and saves form data. For an intake application, a save and a read in an open session each take one statement,
 // whose conditions contain the policy (decision 0019). If the statement finds no row, further queries determine the
 // reason.
 import type { Request, Response } from 'express';
@@ -21,7 +21,8 @@ export function readDataRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'get',
-    // A read sets lastAccessed, and counts and uses up codes.
+    // A read sets `lastAccessed`. A read with a code that has no open session also counts as an attempt, and uses up
+    // the code.
     getHasEffects: true,
     path,
     audit: 'form.read-data',
@@ -110,7 +111,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Returns the revisions that If-Match allows; undefined means any. */
+/** Returns the revisions that If-Match allows; undefined means any revision. */
 function revisionsOf(request: Request): string[] | undefined {
   const revisions = parseIfMatch(request.get('if-match'));
   if (revisions !== null) return revisions;
@@ -152,7 +153,8 @@ async function save(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? authorized : undefined;
     const { form, role } = known ?? (await access.authorize('update-data', formRequest));
-    // On the first attempt, the form from the guard may be outdated. The statement compares the revision anyway.
+    // The guard has read the form of the first attempt, so that form may be outdated. The statement compares the
+    // revision in any case.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, account: caller, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
@@ -165,8 +167,7 @@ async function save(
 }
 
 /**
- * Returns the problems for which a submit would be rejected. Runs before the save, so that nothing is saved if this
- * function throws.
+ * Returns the problems for which a submit would be rejected. Call it before the save: if it throws, nothing is saved.
  */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,
@@ -180,7 +181,7 @@ async function findProblems(
   return validator.validate(formRequest, definition, text ?? '{}');
 }
 
-/** Sends the form data as the database returned it, without parsing it. */
+/** Sends the form data as the text that the database returned, without parsing it. */
 function sendFormData(response: Response, { body, revision }: FormDataText, findings?: Findings): void {
   const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
@@ -198,8 +199,8 @@ function stale(): Problem {
 }
 
 /**
- * The Problem for a missing member. Without a session both members are required, because the response may contain only
- * what the caller sent.
+ * The Problem for a missing member. Without an open read session, a caller must send both members, because the response
+ * may contain only what the caller sent.
  */
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';

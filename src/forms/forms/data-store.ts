@@ -1,5 +1,5 @@
 // Reads and saves form data, each in one statement that checks its own conditions. A read does not rewrite form data,
-// and a save does not overwrite a concurrent change unnoticed. The database returns form data as JSON text, which
+// and a save never overwrites a concurrent change unnoticed. The database returns the form data as JSON text, which
 // becomes the response.
 import type pg from 'pg';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -22,11 +22,11 @@ export interface Save extends Access {
   /** JSON text. If `data` or `files` is undefined, the stored value is kept. */
   data: string | undefined;
   files: string | undefined;
-  /** The save replaces only these revisions; undefined means any. */
+  /** The revisions that the save may replace; undefined means any revision. */
   revisions: string[] | undefined;
   /** If true, saves only a form of an anonymous applicant. */
   anonymousOnly: boolean;
-  /** If present, saves only while this account has an open read session. */
+  /** If present, a save that keeps the stored `data` or `files` requires that this account has an open read session. */
   session: Account | undefined;
 }
 
@@ -74,7 +74,7 @@ export function createDataStore(pool: SharedPool) {
     readInSession: ({ codeHash, issuer, subject, ...access }: Access & Account & { codeHash: Buffer }) =>
       query<FormDataText>(access, readInSessionSql, [codeHash, issuer, subject]),
 
-    /** Reads a form in one of these statuses. */
+    /** Reads a form that has one of these statuses. */
     read: (access: Access, statuses: readonly FormStatus[]) => query<FormDataText>(access, readSql, [statuses]),
 
     /** Saves a draft. Returns undefined if a condition is not met; the caller determines which one. */

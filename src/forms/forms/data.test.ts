@@ -1,4 +1,4 @@
-// Tests each rule of reading and saving form data, over HTTP. roles.test.ts tests access, codes.test.ts tests codes.
+// Tests each rule for reading and saving form data, over HTTP. roles.test.ts tests access; codes.test.ts tests codes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 

@@ -1,4 +1,4 @@
-// Tests each rule of deleting forms, over HTTP. roles.test.ts tests access without a code.
+// Tests each rule for deleting forms, over HTTP. roles.test.ts tests access without a code.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 

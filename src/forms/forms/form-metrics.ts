@@ -1,4 +1,5 @@
-// Counts the changes of forms by this process. The reconciler's runs count the changes by the expiry.
+// Counts the changes of forms by this process. The changes by the expiry are counted in the records of the reconciler's
+// runs.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { operations } from './catalogue.ts';
@@ -6,7 +7,7 @@ import { operations } from './catalogue.ts';
 const moves = [operations.submit, operations.unlock, operations.archive, operations['to-draft']] as const;
 export type Transition = 'created' | 'deleted' | (typeof moves)[number]['recorded'];
 
-/** Returns a function to call after each transition that was committed. */
+/** Returns a function that counts one transition. Call it after the transition was committed. */
 export function createFormMetrics({ registry }: Pick<Metrics, 'registry'>): (transition: Transition) => void {
   const transitions = new prom.Counter({
     name: 'formgate_form_transitions_total',

@@ -59,7 +59,7 @@ describe('parseIfMatch', () => {
       parseIfMatch(`${'"x",'.repeat(20_000)}x`);
       parseIfMatch(`${' '.repeat(50_000)}x`);
     });
-    // A parser with quadratic time would take a minute.
+    // A regular expression with quadratic time would take a minute.
     expect(milliseconds).toBeLessThan(10_000);
   });
 });

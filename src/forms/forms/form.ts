@@ -1,4 +1,4 @@
-// A form and its views. Pure functions only. No view contains a full address, a subscriber or the creator's issuer.
+// A form and its views. All functions are pure. No view contains a full address, a subscriber or the creator's issuer.
 import type { FormStatus } from './catalogue.ts';
 
 export interface Channel {
@@ -6,18 +6,18 @@ export interface Channel {
   address: string;
 }
 
-/** The languages of mails and of the applicant's pages. */
+/** The languages of the mails and of the applicant's pages. */
 export const languages = ['en', 'fr'] as const;
 export type Language = (typeof languages)[number];
 
 export interface Applicant {
   addressAs?: string | undefined;
   channels: Channel[];
-  /** The language of mails; English by default. */
+  /** The language of mails; English if it is missing. */
   language?: Language | undefined;
 }
 
-/** Returns a short number for people: the last 48 bits of the id, which are random. */
+/** Returns a short reference number for people: the last 48 bits of the id, which are random. */
 export function referenceOf(formId: string): string {
   return formId
     .toUpperCase()
@@ -52,11 +52,11 @@ export interface Form {
   locked: Date | null;
   submitted: Date | null;
   held: boolean;
-  /** Why an administrator holds the form. Null if it is not held, or no reason was given. */
+  /** Why an administrator holds the form. Null if the form is not held, or if no reason was given. */
   holdReason: string | null;
-  /** The administrator who holds the form. Null if it is not held. */
+  /** The administrator who holds the form. Null if the form is not held. */
   heldBy: Person | null;
-  /** Counts changes of form data and status. A bigint, as text. */
+  /** A number that each change of form data or status increases. A bigint, as text. */
   revision: string;
 }
 
@@ -64,8 +64,8 @@ export interface Form {
 export type Tombstone = Pick<Form, 'definitionId' | 'anonymousApplicant'>;
 
 /**
- * Returns the channel that codes are sent to: the first email channel or, without one, the first channel. Only channels
- * of the kinds in `usable` count.
+ * Returns the channel to which codes are sent: the first email channel or, if there is none, the first channel. Only
+ * channels of the kinds in `usable` count.
  */
 export function codeChannel(
   { channels }: Applicant,
@@ -76,8 +76,8 @@ export function codeChannel(
 }
 
 /**
- * Returns the channels that a notice may be sent to: the first email and the first SMS channel. The notification
- * service uses only the first channel of a kind.
+ * Returns the channels to which a notice may be sent: the first email and the first SMS channel. The notification
+ * service uses only the first channel of each kind.
  */
 export function noticeChannels({ channels }: Applicant): Channel[] {
   const kinds = ['email', 'sms'] as const;
@@ -90,8 +90,8 @@ const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 const webAddress = /:\/\/|\bwww[.．。｡]|[\p{L}\p{N}-]{2,}[.．。｡]\p{L}{2,}|[.．。｡]\p{L}{2,}\//iu;
 
 /**
- * Returns the reason why a mail must not greet with this text; undefined if it may. Callers can enter any address, so
- * the text may reach strangers.
+ * Returns the reason why a mail must not greet the applicant with this text; undefined if it may. Callers can enter any
+ * address, so the text may reach strangers.
  */
 export function addressAsProblem(text: string): string | undefined {
   if (text.length > 100) return 'must have at most 100 characters';
@@ -100,8 +100,8 @@ export function addressAsProblem(text: string): string | undefined {
 }
 
 /**
- * Returns an applicant as it is stored. Email addresses are in lower case, because the notification service compares
- * them exactly.
+ * Returns an applicant in the form in which it is stored. Email addresses are in lower case, because the notification
+ * service compares them exactly.
  */
 export function normaliseApplicant({ addressAs, channels = [], language }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({
@@ -117,14 +117,14 @@ export interface ApplicantInput {
   language?: Language | undefined;
 }
 
-/** Masks an address so that an administrator can recognise but not read it: `a***@example.org`, `***67`. */
+/** Masks an address so that an administrator can recognize it but not read it: `a***@example.org`, `***67`. */
 export function maskAddress({ channel, address }: Channel): string {
   if (channel === 'sms') return `***${address.slice(-2)}`;
   const at = address.lastIndexOf('@');
   return `${[...address][0] ?? ''}***${at > 0 ? address.slice(at) : ''}`;
 }
 
-/** The response to a create. All other views begin with these members. */
+/** The response to a creation. All other views begin with these members. */
 export function createdView(
   form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>,
 ) {
@@ -144,7 +144,7 @@ export interface ViewOptions {
   dates: { lockOn: Date | null; deleteOn: Date | null } | undefined;
 }
 
-/** The view for a caller who may read the form. */
+/** The view for callers who may read the form. */
 export function formView(form: Form, { administrator, dates }: ViewOptions) {
   const { addressAs, channels, language } = form.applicant;
   return {
@@ -172,8 +172,8 @@ export function entityTag(revision: string): string {
 }
 
 /**
- * Returns the revisions that an If-Match header allows: undefined for any (no header, or `*`), null for an invalid
- * header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
+ * Returns the revisions that an If-Match header allows: undefined for any revision (no header, or `*`), null for an
+ * invalid header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
  */
 export function parseIfMatch(header: string | undefined): string[] | undefined | null {
   const text = header?.trim();

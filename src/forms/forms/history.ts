@@ -1,5 +1,5 @@
 // Records and reads the history of a form: what happened, when, and in which role. It contains neither names nor
-// subjects of accounts. An account has a pseudonym that is different in each form, so that histories cannot be linked.
+// subjects of accounts. Instead, an account has a different pseudonym in each form, so that histories cannot be linked.
 import { createHmac } from 'node:crypto';
 import { operations } from './catalogue.ts';
 import type { Form } from './form.ts';
@@ -18,7 +18,7 @@ export interface Author {
   account: string;
 }
 
-/** The role of changes by the expiry. */
+/** The role for changes by the expiry. */
 export const systemRole = 'system';
 
 /** An entry as the database stores it: event, time (ISO 8601), role, pseudonym. */
@@ -27,22 +27,22 @@ export type HistoryRow = [event: string, time: string, role: string, account?: s
 export interface HistoryEntry {
   event: string;
   time: Date;
-  /** Null for events that happened before histories were kept. */
+  /** Null for events from before histories were kept. */
   role: string | null;
-  /** Null for changes by the expiry, and if the role is null. */
+  /** The pseudonym of the account. Null for changes by the expiry, and if the role is null. */
   account: string | null;
 }
 
 /**
- * Maximum number of entries of a form. Beyond it, the oldest entry after the `firstEntries` is dropped for each new
- * one.
+ * Maximum number of entries of a form. Each further entry replaces the oldest entry that is not one of the
+ * `firstEntries`.
  */
 export const keptEntries = 100;
 const firstEntries = 20;
 
 /**
- * SQL that appends an entry to `history` (of the table alias `form`). The arguments are SQL. The first entries are
- * never dropped, so that repeated changes cannot hide them.
+ * Returns SQL that appends an entry to `history` (of the table alias `form`). The arguments are SQL. The first entries
+ * are never dropped, so that repeated changes cannot hide them.
  */
 export function appendSql(entry: { event: string; time: string; role: string; account?: string }, form = 'forms') {
   const column = `${form}.history`;
@@ -56,14 +56,14 @@ export type Pseudonyms = ReturnType<typeof createPseudonyms>;
 
 /** `secret` is the key of the pseudonyms. */
 export function createPseudonyms(secret: string) {
-  /** Returns 12 hexadecimal digits, which are always the same for one account and one form. */
+  /** Returns 12 hexadecimal digits, always the same for the same account and form. */
   return (formId: string, issuer: string, subject: string): string =>
     createHmac('sha256', secret).update(['account', formId, issuer, subject].join('\0')).digest('hex').slice(0, 12);
 }
 
 /**
- * Returns the entries, oldest first. Adds what the form itself shows: its creation, and a submission or lock that
- * happened before histories were kept. Recorded entries keep their order, even if the clocks of the pods that recorded
+ * Returns the entries, oldest first. Adds missing entries that the form itself shows: its creation, and a submission or
+ * lock from before histories were kept. Recorded entries keep their order, even if the clocks of the pods that recorded
  * them differ.
  */
 export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {

@@ -1,6 +1,6 @@
 // Idempotency keys: for 24 hours, a repeated request with the same key and body gets the first response again. A record
-// belongs to a tenant, an account and a route. It contains the key and the body only as HMACs. The statement that makes
-// the change writes the record, and the deletion of the form deletes the record.
+// belongs to a tenant, an account and a route. It contains the key and the body only as HMACs. The statement that
+// changes the form also writes the record. The deletion of the form deletes the record.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';
@@ -22,7 +22,7 @@ interface Scope {
 export interface IdempotencyClaim extends Scope {
   keyHash: Buffer;
   bodyHash: Buffer;
-  /** Records that were created at or before this time may be replaced. */
+  /** A record that was created at or before this time may be replaced. */
   expired: Date;
 }
 

@@ -1,4 +1,4 @@
-// The route that lists forms, for administrators and for people who created forms themselves.
+// The route that lists forms, for administrators and for people who have created forms themselves.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
@@ -40,7 +40,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
     async handle({ query: { mine, tenantId: _named, ...query } }, request, response) {
       const tenantId = tenantOf(response).id;
       const address = addressIn(request.get(addressHeader));
-      // The index is checked before the list is read. If the index was complete by then, the list misses no form.
+      // This check comes before the read of the list. If the index was complete at that time, the list misses no form.
       const searchIncomplete = address !== undefined && !(await addresses.isComplete());
       const addressHash = address && addresses.hashes.one(tenantId, address);
       const { issuer, subject, roles } = callerOf(response);
@@ -62,7 +62,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Parses the address. The 400 for an invalid one does not repeat it. */
+/** Parses the address. If it is invalid, the 400 does not repeat it. */
 function addressIn(header: string | undefined): Channel | undefined {
   if (header === undefined) return undefined;
   const address = parseAddress(decoded(header));
@@ -72,8 +72,8 @@ function addressIn(header: string | undefined): Channel | undefined {
 }
 
 /**
- * Returns an empty text if the header is not ASCII: Node.js reads the bytes as Latin-1, regardless of the encoding that
- * the client used.
+ * Decodes the header. Returns an empty text if the header is not ASCII: Node.js reads the bytes as Latin-1, whatever
+ * encoding the client used.
  */
 function decoded(header: string): string {
   try {
@@ -90,9 +90,7 @@ function totalOf(total: number | undefined) {
 
 const isAdministrator = role(adminRole);
 
-/**
- * Without the role form-admin, people may list only their own forms, without form data and without a search by address.
- */
+/** Without the role form-admin, people may list only their own forms, without form data and search by address. */
 const mayList: Guard = {
   name: 'mayList',
   check(request, response) {

@@ -5,7 +5,7 @@ import type { Form } from './form.ts';
 import { formColumns } from './store.ts';
 
 /**
- * The columns that can be filtered by a range of times. The name of a criterion begins with a key of this object, as in
+ * The columns that can be filtered by a range of times. The keys are the beginnings of the criteria's names, such as
  * `lockedAfter`.
  */
 const ranges = {
@@ -50,7 +50,7 @@ export interface FormPage {
 }
 
 const formDataLimit = 8 * 1_048_576;
-/** Maximum number of forms that a total counts. Counting more would take too long. */
+/** Maximum number of forms that a total counts, because counting more takes too long. */
 export const mostCounted = 10_000;
 
 interface PageSql {
@@ -60,7 +60,7 @@ interface PageSql {
   top: string;
   /** Placeholder for the limit of form data on a page, in bytes. */
   mostBytes: string;
-  /** Placeholder for a boolean: whether to include form data. */
+  /** Placeholder for a boolean that says whether to include form data. */
   includeData: string;
 }
 
@@ -96,7 +96,7 @@ function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): 
 
 export type FormList = ReturnType<typeof createFormList>;
 
-/** Lists forms. A page with form data ends early when it reaches 8 MiB. */
+/** Lists forms. If a page includes form data, it ends early when it reaches 8 MiB. */
 export function createFormList(pool: SharedPool) {
   return async (query: FormListQuery): Promise<FormPage> => {
     const { tenantId, criteria, creator, addressHash, sortBy, sortDirection, after, top, includeData } = query;
@@ -130,7 +130,7 @@ export function createFormList(pool: SharedPool) {
 
 const claimOf = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
 
-/** An array, so that Postgres reads the few forms of the address first, regardless of its statistics. */
+/** The array makes Postgres read the few forms of the address first, whatever its statistics say. */
 const addressSql = (hash: string) =>
   `id = ANY (ARRAY(SELECT form_id FROM applicant_addresses WHERE address_hash = ${hash}))`;
 

@@ -1,4 +1,4 @@
-// Tests each rule of listing and reading forms, over HTTP.
+// Tests each rule for listing and reading forms, over HTTP.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { formList, form as formResponse } from './responses.ts';
@@ -8,7 +8,7 @@ let start: Date;
 const ids: string[] = [];
 const minute = 60_000;
 
-/** Creates seven forms, a minute apart: anonymous and signed-in, of two definitions, in all statuses. */
+/** Creates seven forms, a minute apart. Some are anonymous. They have two definitions and all statuses. */
 beforeAll(async () => {
   forms = await startTestForms();
   await forms.define({ ...permit, id: 'licence' });

@@ -118,7 +118,7 @@ function submit(options: FormRoutesOptions, formRequest: FormRequest, { req }: R
   return submitOnce(options, formRequest, claim);
 }
 
-/** Submits the revision that was validated. If form data is saved in between, validates the new revision. */
+/** Submits the revision that was validated. If form data is saved after the validation, validates the new revision. */
 async function submitOnce(
   options: FormRoutesOptions,
   formRequest: FormRequest,

@@ -1,4 +1,4 @@
-// Tests each rule of submit, unlock, archive, to-draft, hold and release, over HTTP. roles.test.ts tests access.
+// Tests each rule for submit, unlock, archive, to-draft, hold and release, over HTTP. roles.test.ts tests access.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';

@@ -1,4 +1,5 @@
-// Tests the list of own forms, the order and the totals of lists, and the expiry dates and holds in responses.
+// Tests the list of the caller's own forms, the order and the totals of lists, and the expiry dates and holds in
+// responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { formList } from './responses.ts';

@@ -17,9 +17,9 @@ const people = {
   admin: caller('ada', 'form-admin'),
   intake: caller('kiosk', 'intake-application'),
   creator: caller('carla', 'visitor'),
-  // The creator of the form, who no longer has the role to apply.
+  // The creator of the form, without the role that allows applications.
   formerApplicant: caller('carla'),
-  // The same subject of another issuer is another person.
+  // The same subject at another issuer is another person.
   namesake: { ...caller('carla', 'resident'), issuer: 'https://other.example.org' },
   otherApplicant: caller('otto', 'resident'),
   clerk: caller('clara', 'desk'),
@@ -37,7 +37,7 @@ const form = (status: Form['status'], anonymousApplicant = false): Form => ({
   ...{ held: false, holdReason: null, heldBy: null, revision: '1' },
 });
 
-/** Returns the role in which the action is performed, or the slug of the problem. */
+/** Returns the role in which the person performs the action, or the slug of the problem. */
 function outcome(action: Action, who: Who, of: Form): string {
   return slugOf(() => decide(action, people[who], of, definition));
 }
@@ -96,7 +96,7 @@ describe('a form of a person without an account', () => {
     ['read-data', 'intake', 'intake form-locked intake intake'],
     ['update-data', 'intake', 'intake form-locked form-not-draft form-not-draft'],
     ['delete', 'intake', 'intake form-locked form-not-draft form-not-draft'],
-    // The account that created the form for the applicant has no rights as its creator.
+    // The account that created the form for an anonymous applicant has no rights as its creator.
     ['read', 'creator', always('forbidden')],
     ['delete', 'formerApplicant', always('forbidden')],
     ['read', 'clerk', always('clerk')],
@@ -131,7 +131,7 @@ it('an intake application learns which forms it may use, other callers do not', 
   expect(detail('intake', false)).toContain('without an account');
   expect(detail('stranger', false)).toMatch(/^The caller may not (?!.*account)/);
   expect(decide('submit', people.intake, form('Draft', true), definition)).toBe('intake');
-  // An intake application asks for an action that no intake application may perform.
+  // No intake application may perform this action, so the detail must not name the forms that it may use.
   const refused = refuseDeleted(
     'read-history',
     people.intake,

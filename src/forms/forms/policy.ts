@@ -1,6 +1,6 @@
-// Decides what a caller may do with a form, by the roles and statuses of the catalogue. It performs no queries: the
-// caller, the form and, if its roles matter, the definition are arguments. Actions that the catalogue does not allow
-// are refused.
+// Decides what a caller may do with a form, by the roles and statuses of the catalogue. It performs no queries: it gets
+// the caller, the form and, if the definition's roles matter, the definition as arguments. Actions that the catalogue
+// does not allow are refused.
 import type { Caller } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type IntakeWindow, isOpen, nearestWindow } from '../definitions/intake.ts';
@@ -17,7 +17,7 @@ export interface DefinitionRoles {
   clerkRoles: readonly string[];
 }
 
-/** True if the definition's roles could allow an action that the caller's other roles do not allow. */
+/** True if the definition's roles may allow an action that the caller's other roles do not allow. */
 export function needsDefinition(action: Action, caller: Caller, form: Form | Tombstone): boolean {
   const allowed = allowedRoles(action);
   const known = rolesOf(caller, form, undefined);
@@ -26,8 +26,8 @@ export function needsDefinition(action: Action, caller: Caller, form: Form | Tom
 
 /**
  * Returns the role in which the caller performs the action. Throws Problem `forbidden` if the caller has no role for
- * the action. If only the status is wrong, throws the conflict `form-locked` or `form-not-draft`; for `read-data`, throws
- * `forbidden` instead of `form-not-draft`.
+ * the action. If only the status prevents it, throws the conflict `form-locked` or `form-not-draft`. For `read-data`,
+ * throws `forbidden` instead of `form-not-draft`.
  */
 export function decide(action: Action, caller: Caller, form: Form, definition: DefinitionRoles | undefined): FormRole {
   const roles = rolesOf(caller, form, definition);
@@ -43,12 +43,12 @@ export function statusesOf(action: Action, role: FormRole): readonly FormStatus[
   return actions[action].roles[role] ?? [];
 }
 
-/** Returns the roles for an action in the order in which they are tried. */
+/** Returns the roles that allow an action, in the order in which they are tried. */
 function allowedRoles(action: Action): FormRole[] {
   return Object.keys(actions[action].roles) as FormRole[];
 }
 
-/** Returns `gone`, or `forbidden` if the caller could not have performed the action even as the creator of the form. */
+/** Returns `gone`, or `forbidden` if the caller could not have performed the action even as the form's creator. */
 export function refuseDeleted(
   action: Action,
   caller: Caller,
@@ -79,9 +79,9 @@ function rolesOf(
 }
 
 /**
- * True if the caller created the form. Subjects are unique only within their issuer. An intake application does not
- * count as the creator of a form of an anonymous applicant: it needs the applicant's code. The creator of a deleted
- * form is unknown, so any signed-in person counts as its creator.
+ * True if the caller created the form. Subjects are unique only within their issuer. For a form of an anonymous
+ * applicant, the intake application does not count as the creator, because it needs the applicant's code. The creator
+ * of a deleted form is unknown, so any signed-in person counts as its creator.
  */
 function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;
@@ -89,10 +89,7 @@ function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
 }
 
-/**
- * The 403 for a caller without a role. Its detail tells developers of intake applications which forms their application
- * may use.
- */
+/** The 403 for a caller without a suitable role. Its detail tells intake applications which forms they may use. */
 function refusal(caller: Caller, form: Tombstone): Problem {
   const isOfAccount = caller.roles.has(intakeRole) && !form.anonymousApplicant;
   return new Problem(
@@ -107,7 +104,8 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
   const onlyAssessor = roles.every((role) => role === 'assessor');
   if (status === 'Locked' && !onlyAssessor)
     return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
-  // A clerk may never read a submitted form, and an assessor may never read a draft, so this is not a conflict.
+  // No change of the status would make this read possible: a clerk may never read a submitted form, and an assessor may
+  // never read a draft. The problem is therefore not a conflict.
   if (action === 'read-data')
     return new Problem('forbidden', `The caller may not read the data of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
@@ -115,7 +113,8 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
 
 /**
  * Throws Problem `intake-closed`, with the dates, if the definition takes no applications now. Clerks are exempt,
- * because they enter what arrived in time. Applicants whose submitted form was returned to them are exempt as well.
+ * because they may enter later what arrived in time. Applicants are exempt if their submitted form was returned to
+ * them.
  */
 export function requireOpenIntake(
   caller: Caller,
@@ -142,7 +141,7 @@ export type CreatingRole = 'intake' | 'applicant' | 'clerk';
 
 /**
  * Returns the role in which the caller creates a form. An intake application creates forms for applicants without an
- * account, if the definition allows it. A clerk who may also apply is the applicant, unless the request names an
+ * account, if the definition allows it. A clerk who may also apply counts as the applicant if the request names no
  * applicant.
  */
 export function decideCreate(

@@ -1,5 +1,4 @@
-// The response schemas of the form endpoints, for the OpenAPI document. Only tests validate responses with these
-// schemas.
+// The response schemas of the form endpoints, for the OpenAPI document. Only tests use them to validate responses.
 import { z } from 'zod';
 import { formRoles, formStatuses, operations } from './catalogue.ts';
 import { languages } from './form.ts';

@@ -33,7 +33,9 @@ const actions = {
 
 type Action = keyof typeof actions;
 
-/** The expected responses by status of the form: Draft, Locked, Submitted, Archived. Other callers get 403. */
+/**
+ * The expected responses for the statuses Draft, Locked, Submitted and Archived. Callers that are not listed get 403.
+ */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   'read one': {
     'anonymous intake': [200, 200, 200, 200],
@@ -95,7 +97,7 @@ async function makeForm(kind: Kind, status: Status): Promise<string> {
   return id;
 }
 
-/** Returns the shared form of a kind and a status. All requests that should change nothing use the same form. */
+/** Returns the form of a kind and a status. Requests that must not change anything share this form. */
 function sameForm(kind: Kind, status: Status): Promise<string> {
   const key = `${kind} ${status}`;
   const form = made.get(key) ?? makeForm(kind, status);

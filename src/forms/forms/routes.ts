@@ -1,4 +1,4 @@
-// The routes that read and delete forms, and the dependencies of all form routes.
+// The routes that read or delete a form, and the dependencies of all form routes.
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -37,13 +37,13 @@ export interface FormRoutesOptions {
   codes: Pick<CodeStore, 'hasSession'>;
   verification: Verification;
   hashes: CodeHashes;
-  /** Names accounts in histories. */
+  /** Returns the pseudonyms of accounts for histories. */
   pseudonyms: Pseudonyms;
   addresses: Pick<AddressIndex, 'hashes' | 'isComplete'>;
-  /** Key for the HMACs of idempotency keys and bodies. */
+  /** The key of the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
-  /** Limits large bodies of creates, which are read before access is decided. */
+  /** Limits large bodies of creation requests, because they are read before access is decided. */
   largeCreates: Guard;
   clock: Clock;
   /** Called after each commit that wrote to the outbox. */

@@ -1,5 +1,5 @@
-// The request schemas of the form endpoints. Bodies with unknown fields are rejected. The OpenAPI document is generated
-// from these schemas, so they contain descriptions and examples.
+// The request schemas of the form endpoints. Bodies with unknown fields are rejected. The schemas also contain
+// descriptions and examples, because the OpenAPI document is generated from them.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { type FormStatus, formStatuses, operationNames } from './catalogue.ts';
@@ -16,7 +16,7 @@ const example = {
 export const smallBody = 16_384;
 
 const email = z.email('must be an email address').max(254, 'must have at most 254 characters');
-// Accepts the usual ways to write numbers. E.164 allows 15 digits.
+// Accepts the usual ways to write telephone numbers. E.164 allows 15 digits.
 const phone = z
   .string()
   .regex(/^\+?(?:[\s().-]*\d){6,15}[\s().-]*$/, 'must be a telephone number')
@@ -52,7 +52,7 @@ const definitionId = z
   .regex(/^[a-zA-Z0-9-_ ]{1,50}$/, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
   .meta({ examples: [example.definitionId] });
 
-/** `data` and `files` are those of {@link createDataBody}. */
+/** `data` and `files` are the schemas of {@link createDataBody}. */
 export function createCreationBody({ shape: { data, files } }: ReturnType<typeof createDataBody>) {
   return z.strictObject({
     definitionId,
@@ -85,7 +85,7 @@ export const operationBody = z
   })
   .meta({ examples: [{ operation: 'submit' }] });
 
-/** Replaces zod's record, which takes 3 µs per member and more for an invalid one: half a second for a body of 1 MB. */
+/** Used instead of zod's record, which takes 3 µs or more for each member: half a second for a body of 1 MB. */
 const anObject = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'must be an object',
@@ -93,7 +93,7 @@ const anObject = z.custom<Record<string, unknown>>(
 /** Validation stops after this number of invalid files. */
 const listedErrors = 100;
 
-/** `prefix` is the URN prefix. Values of `files` must be file URNs with this prefix, separated by semicolons. */
+/** `prefix` is the URN prefix. The values of `files` must be file URNs with this prefix, separated by semicolons. */
 export function createDataBody(prefix: string) {
   // A URN_PREFIX contains only letters, digits, hyphens and colons, so it needs no escaping.
   const one = `${prefix}:platform:file-service:v1:/files/[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
@@ -101,11 +101,12 @@ export function createDataBody(prefix: string) {
   const fileUrn = z.string().regex(pattern, 'must be the URN of a file');
   const shown = { type: 'object', additionalProperties: { type: 'string', pattern: pattern.source } } as const;
   const files = anObject
-    // Comes before superRefine, because the OpenAPI document uses the metadata of the schema that superRefine checks.
+    // `meta` comes before superRefine, because the OpenAPI document uses the metadata of the schema that superRefine
+    // checks.
     .meta({ ...shown, examples: [{ 'floor-plan.pdf': example.file }] })
     .superRefine((members, context) => {
       let wrong = 0;
-      // Avoids Object.entries, which would create an array per member.
+      // The loop avoids Object.entries, which creates an array for each member.
       for (const name in members) {
         if (!Object.hasOwn(members, name)) continue;
         const [issue] = fileUrn.safeParse(members[name], { error: issueMessage }).error?.issues ?? [];
@@ -193,7 +194,9 @@ const criteriaText = z
     examples: ['{"statusEquals":"Locked","lockedBefore":"2026-08-01"}'],
   });
 
-/** The creation time, the id and the status of the last item of the previous page. Opaque to clients. */
+/**
+ * The creation time, the id and the status of the last item of the previous page. Clients must not interpret the text.
+ */
 export const cursor = z
   .string()
   .transform((text, context) => {
@@ -209,7 +212,7 @@ export const cursor = z
   .optional()
   .meta({ description: '`page.next` of the page before; empty for the first page' });
 
-/** The status is part of the cursor if the list is sorted by it. */
+/** Pass the status if the list is sorted by it. */
 export function cursorOf({ created, id }: { created: Date; id: string }, status?: FormStatus): string {
   return Buffer.from([created.getTime(), id, ...(status ? [status] : [])].join('.')).toString('base64url');
 }

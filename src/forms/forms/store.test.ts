@@ -1,5 +1,5 @@
-// Tests the statements that change forms on a real Postgres without a dispatcher: what they write together, and what
-// they refuse.
+// Tests the statements that change forms on a real Postgres without a dispatcher: which rows they write together, and
+// which changes they refuse.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// Finds and changes one form of a tenant. Each change is one statement that also writes its outbox row and its
-// idempotency record, if it has any, so that a crash leaves all of them or none.
+// Finds and changes one form of a tenant. Each change is one statement. The statement also writes the change's outbox
+// row and idempotency record, if it has any, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
@@ -38,13 +38,13 @@ export interface Hold {
   reason?: string | undefined;
 }
 
-/** The columns of a form without its form data, which is handled only as text. */
+/** The columns of a form without its form data, which this module handles only as text. */
 export const formColumns = `id, tenant_id AS "tenantId", definition_id AS "definitionId", status, created,
   created_by AS "createdBy", created_by_issuer AS issuer, anonymous_applicant AS "anonymousApplicant", applicant,
   subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, hold_reason AS "holdReason",
   held_by AS "heldBy", revision`;
 
-/** Inserts the idempotency record in $1 to $9, or replaces an expired one. $5 is null if there is no record. */
+/** Inserts the idempotency record in $1 to $9, or replaces an expired one. $5 is null if the request has no key. */
 export const recordSql = (source: string) => `
 INSERT INTO idempotency_keys (tenant_id, issuer, subject, route, key_hash, body_hash, form_id, answer, created)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}
@@ -109,7 +109,7 @@ SELECT id FROM gone`;
 
 export type FormStore = ReturnType<typeof createFormStore>;
 
-/** `onTransition` is called after each change of status and each deletion that was committed. */
+/** `onTransition` is called after each commit that changed a status or deleted a form. */
 export function createFormStore(pool: SharedPool, onTransition: (transition: Transition) => void = () => undefined) {
   const claimOf = ({ tenantId, formId }: FormKey) => ({ tenant: tenantId, member: formId });
 
@@ -138,8 +138,8 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
     },
 
     /**
-     * Changes the status, and writes the outbox row of the event and, if given, the idempotency record. Returns
-     * undefined if the form does not have the status that the operation requires or, if given, the `revision`.
+     * Changes the status. Writes the outbox row of the event and, if given, the idempotency record. Returns undefined
+     * if the form does not have the status that the operation requires, or not the given `revision`.
      */
     async move(
       change: RecordedChange & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
@@ -178,7 +178,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
       await pool.query(claimOf({ formId, tenantId }), recordSentSql, values);
     },
 
-    /** Reads what the history has recorded. Returns undefined if the form does not exist. */
+    /** Reads the recorded entries of the history. Returns undefined if the form does not exist. */
     async history(key: FormKey): Promise<HistoryRow[] | undefined> {
       const sql = 'SELECT history FROM forms WHERE id = $1 AND tenant_id = $2';
       const { rows } = await pool.query<{ history: HistoryRow[] }>(claimOf(key), sql, [key.formId, key.tenantId]);
@@ -186,7 +186,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
     },
 
     /**
-     * Removes a form that is not held and has one of `statuses`, with its idempotency records and codes. Writes a
+     * Deletes a form that is not held and has one of `statuses`, with its idempotency records and codes. Writes a
      * tombstone and the outbox row `form-deleted`. Returns false if no such form exists.
      */
     async remove({ actor, now, statuses, ...key }: Change & { statuses: readonly FormStatus[] }): Promise<boolean> {

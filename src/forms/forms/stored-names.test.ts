@@ -1,5 +1,5 @@
-// Tests, over HTTP, names in form data that Node 26 may misparse after certain other names (nodejs/node#63785). They
-// are rejected, or stored as they were sent.
+// Tests, over HTTP, names in form data that Node 26 may parse incorrectly after certain other names
+// (nodejs/node#63785). Such data must be rejected, or stored exactly as it was sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { parseJson } from '../../service/json-parser.ts';
