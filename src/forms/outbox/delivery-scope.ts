@@ -1,4 +1,4 @@
-// Connects a delivery with the request that wrote its row: by the request's id, and by a link to its span.
+// Connects a delivery with the request that wrote its row. The delivery has the request's id and a link to its span.
 import { newTraceparent, runInScope } from '../../service/operations/request-scope.ts';
 import { runIn, startRoot } from '../../service/tracing/tracing.ts';
 import type { ClaimedRow } from './store.ts';
@@ -10,7 +10,7 @@ export function inRequestOf<T>({ requestId }: Pick<ClaimedRow, 'requestId'>, wor
 }
 
 /**
- * Runs `work` as a span, if the request was traced. The span begins a new trace, because a delivery may take days, and
+ * Runs `work` as a span if the request was traced. The span begins a new trace, because a delivery may take days. It
  * has a link to the request's span.
  */
 export function inSpanOf<T>({ traceparent, kind }: ClaimedRow, work: () => Promise<T>): Promise<T> {

@@ -1,28 +1,28 @@
-// Delivers one claimed row to its service. It does not write to the database: the queue settles the row. Every delivery
-// can be repeated: events carry an idempotency key, a subscriber is found by its user id, and removing something that
-// is already gone succeeds.
+// Delivers one claimed row to its service. It does not write to the database; the queue settles the row. Every delivery
+// can be repeated: events carry an idempotency key, a subscriber is found by its user id, and the removal of something
+// that does not exist succeeds.
 //
-// The notification service must not keep information about an applicant whose form is gone. The rows of a form are
+// The notification service must not keep information about an applicant whose form is deleted. The rows of a form are
 // therefore delivered strictly in order: `subscribe` first, `form-deleted` last. These cases are covered:
 //
-// - The form is deleted before `subscribe` is delivered. The form's row, and with it the address, is gone. The
-//   subscriber may exist: send-code created it, or a process died after the request. The delivery therefore requests a
+// - The form is deleted before `subscribe` is delivered, so its row and the address no longer exist. The subscriber may
+//   exist, because send-code created it or a process died after the request. The delivery therefore requests a
 //   subscriber by the user id only. The service returns the existing one, or creates one without any information.
-// - The form is deleted during the delivery of `subscribe`. Acceptance writes the subscriber's id into the `subscribe`
-//   row, even if the form's row is gone. Acceptance of `form-deleted` finds the id there.
-// - The process dies after the request and before the acceptance. The row is claimed again, and the user id leads to
-//   the same subscriber, whether or not the form still exists.
+// - The form is deleted during the delivery of `subscribe`. The acceptance writes the subscriber's id into the
+//   `subscribe` row, even if the form's row no longer exists. The acceptance of `form-deleted` finds the id there.
+// - The process dies after the request and before the acceptance. Another process claims the row again, and the user id
+//   leads to the same subscriber, whether or not the form still exists.
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
-//   statement that records its acceptance finds neither a form nor a pending `form-deleted`, and therefore also writes
+//   statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
 //   the row that removes the subscriber.
 // - A send-code creates the subscriber of a form that is deleted during the request. The send-code has claimed the
 //   `subscribe` row, as a delivery does, so all of the above applies.
-// - Two requests overlap at the service, because the first one timed out here and is still running there. Then the form
-//   has two subscribers, of which the outbox knows one. The removal looks for others by the user id.
-// - The process dies after `form-deleted` was accepted and before the acceptance is recorded. The event is sent again
-//   with the same idempotency key. One statement records the acceptance and writes the removal.
-// - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. The
-//   names of signed-in actors are removed from the form's rows when `form-deleted` is accepted.
+// - Two requests overlap at the service, because the first one timed out here and is still running there. The form then
+//   has two subscribers, of which the outbox knows one. The removal searches for others by the user id.
+// - The process dies after the service accepted `form-deleted` and before the acceptance is recorded. The event is sent
+//   again with the same idempotency key. One statement records the acceptance and writes the removal.
+// - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
+//   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -38,27 +38,28 @@ import type { OutboxRow } from './outbox.ts';
 
 export interface DefinitionSource {
   /**
-   * Undefined if the definition is not configured. Throws Problem `definition-invalid`, or the platform client's error.
+   * Returns undefined if the definition is not configured. Throws Problem `definition-invalid`, or an error of the
+   * platform client.
    */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
 }
 
 export interface Delivered {
-  /** `skipped`: nothing had to be delivered. `postponed`: the row must not be delivered before `until`. */
+  /** `skipped`: there was nothing to deliver. `postponed`: the row must not be delivered before `until`. */
   outcome: 'accepted' | 'skipped' | 'postponed';
   until?: Date;
-  /** The form's subscriber; only after `subscribe`. */
+  /** The form's subscriber; only for a `subscribe` row. */
   subscriberId?: string;
 }
 
 export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
-/** Services and settings of a delivery. The platform clients retry their calls, and end them within a minute. */
+/** The services and settings of a delivery. The platform clients retry their calls, and end them within a minute. */
 export interface DeliveryOptions {
   events: Pick<Events, 'send'>;
   notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber' | 'pendingNotices'>;
   clock: Clock;
-  /** Milliseconds after which the notification service is asked again whether it has sent the notices of a form. */
+  /** Milliseconds between two requests that ask the notification service whether it has sent all notices of a form. */
   recheck: number;
   /** Undefined if the deletion of files is disabled. Existing `remove-files` rows are then skipped. */
   files: FileService | undefined;
@@ -71,7 +72,7 @@ export interface DeliveryOptions {
 }
 
 /**
- * Returns a function that resolves when the service has accepted the row, and rejects with the platform client's error.
+ * Returns a function that resolves when the service has accepted the row. It rejects with the platform client's error.
  */
 export function createDelivery(options: DeliveryOptions): Deliver {
   return async (row) => {
@@ -91,8 +92,9 @@ async function sendEvent(row: OutboxRow<EventKind>, options: DeliveryOptions): P
 }
 
 /**
- * Reads the definition if the event needs it (see the catalogue). Returns undefined if it is not configured, or if the
- * event does not require it. The definition of a deleted form may be invalid, because no form data is sent.
+ * Reads the definition if the event needs it (see the catalogue). Returns undefined if the definition is not
+ * configured, or if the event does not require it. The definition of a deleted form may be invalid, because its event
+ * contains no form data.
  */
 async function readDefinition(
   row: OutboxRow<EventKind>,
@@ -121,23 +123,23 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     options.urns,
   );
   const subscribing = options.notifications.subscribe(request);
-  // If the service refuses a request without a channel, it has no subscriber for the deleted form, so there is none to
-  // remove.
+  // If the service refuses a request without a channel, it has no subscriber for the deleted form. There is then
+  // nothing to remove.
   const found = await (form ? subscribing : subscribing.catch(withoutChannel));
   return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
 
 /**
- * Maximum number of subscribers that one removal expects. If there are more, the service must be creating them while
- * they are removed.
+ * Maximum number of subscribers that one removal removes. If there are more, the service must be creating new ones
+ * during the removal.
  */
 const mostSubscribers = 10;
 
 /**
- * Removes the form's subscriber, then any other subscriber with the same user id (the form's URN). To find one,
- * requests a subscription without a channel. If a subscriber exists, the notification service returns it with its
- * addresses. Otherwise, the service rejects the request, or creates a subscriber without addresses, which is removed
- * too. The service offers no other lookup by user id to callers without the role subscription-admin.
+ * Removes the form's subscriber, then any other subscriber with the same user id (the form's URN). To find another one,
+ * it requests a subscription without a channel. If a subscriber exists, the notification service returns it with its
+ * addresses. Otherwise, the service rejects the request, or creates a subscriber without addresses, which is then
+ * removed too. The service has no other lookup by user id for callers without the role subscription-admin.
  */
 async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { notifications, urns } = options;
@@ -160,12 +162,13 @@ async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promi
   throw new PlatformError('notifications', 'failed', { reason: 'subscribers remain' });
 }
 
-/** Milliseconds for which a subscriber is kept beyond the estimate if the service still has a notice to send. */
+/** Milliseconds for which a subscriber is kept after the estimated time if the service still has a notice to send. */
 const patience = 3 * 86_400_000;
 
 /**
  * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
- * service, and relies on the estimate if the service cannot tell. Undefined if the subscriber can be removed now.
+ * service for pending notices, and uses the estimate if the service cannot tell. Returns undefined if the subscriber
+ * can be removed now.
  */
 async function noticesUntil(
   { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },
@@ -179,17 +182,17 @@ async function noticesUntil(
   return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
 }
 
-/** A service that refuses the question counts as one that cannot tell. Throws other errors. */
+/** Returns undefined if the service refuses the question, because the number is then unknown. Throws other errors. */
 function cannotTell(error: unknown): undefined {
   if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }
 
-/** If the service refuses a subscriber without a channel, it has not created one. */
+/** If the service refuses a request without a channel, it has not created a subscriber. Throws other errors. */
 function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }
 
-/** Removes only files that belong to this form, because form data can name any file. */
+/** Removes only files that belong to this form, because an applicant can enter the URN of any file. */
 async function removeFiles(row: OutboxRow, { files, urns }: DeliveryOptions): Promise<Delivered> {
   if (!files) return { outcome: 'skipped' };
   const owner = urns.form(row.formId);

@@ -55,7 +55,7 @@ describe('order', () => {
       await sleep(Math.random() * 10);
       return undefined;
     });
-    // A row whose claim expires on a busy machine would be delivered again.
+    // The lease is long, because a row is delivered twice if its claim expires on a busy machine.
     start({ pace: { lease: 60_000 } });
     start({ pace: { lease: 60_000 } });
     await delivered();
@@ -149,7 +149,7 @@ describe('a crash', () => {
     let killed = false;
     let child: ChildProcess | undefined;
     sink.answer(() => {
-      // The service has accepted the event, but the dispatcher does not get the response.
+      // The service accepts the event, but the dispatcher is killed before it gets the response.
       if (!killed) child?.kill('SIGKILL');
       killed = true;
       return undefined as never;
@@ -276,7 +276,7 @@ it('a nudge delivers a row immediately that would otherwise wait for the next po
   await database.addRow(form, 'form-created');
   const dispatcher = start({ pace: { poll: { min: 60_000, max: 60_000 } } });
   await delivered();
-  // Leaves time for the poll that follows a delivery.
+  // This pause leaves time for the poll that follows a delivery.
   await sleep(500);
   await database.addRow(form, 'form-submitted');
   await sleep(200);

@@ -1,7 +1,7 @@
 // The outbox dispatcher, which runs in every pod of the form service. It delivers outbox rows to the platform at least
-// once, and in order per form. Each service has its own queue, so that an outage of one does not stop the others. All
-// queues share one throttle. A row stays in the outbox until its service accepts it, or until repeated refusals
-// quarantine it.
+// once, and in order per form. Each service has a separate queue, so that an outage of one service does not stop the
+// others. All queues share one throttle. A row stays in the outbox until its service accepts it, or until repeated
+// refusals quarantine it.
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Deliver } from './delivery.ts';
@@ -22,7 +22,7 @@ export interface DispatcherOptions {
   log: Logger;
   /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
   callTimeout: number;
-  /** The traffic that deliveries yield to. The default is the traffic of this process. */
+  /** Deliveries yield to this traffic. The default is the traffic of this process. */
   traffic?: Traffic | undefined;
   pace?: Partial<DispatcherPace> | undefined;
 }
@@ -32,7 +32,7 @@ export interface DispatcherPace extends QueuePace {
   rates: DeliveryRates;
 }
 
-// After an outage, the lag is at most the sum of the caps of `outage` and `retry.service`.
+// After an outage ends, deliveries resume at the latest after the sum of the caps of `outage` and `retry.service`.
 const defaultPace = {
   capacity: 64,
   ahead: 64,
@@ -46,8 +46,8 @@ const defaultPace = {
 
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { callTimeout, traffic = watchTraffic() } = options;
-  // A delivery of an event makes at most two calls, one for the definition and one for the event. The removal of a
-  // subscriber makes four; only removals of files and of duplicate subscribers make more.
+  // The delivery of an event makes at most two calls: one for the definition and one for the event. The removal of a
+  // subscriber makes four. Only removals of files and of duplicate subscribers make more.
   const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
   const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
   const throttle = createThrottle({ rates: pace.rates, traffic });
@@ -57,8 +57,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     for (const queue of queues) queue.nudge();
   };
   for (const service of deliveryServices) {
-    // Only accepted rows of the notification service can make rows of another service due immediately: the events of a
-    // form wait for its `subscribe` row.
+    // The events of a form wait for its `subscribe` row. Only an accepted row of the notification service can therefore
+    // make rows of another service due immediately.
     const onAccepted = service === 'notifications' ? nudge : undefined;
     queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
   }

@@ -1,5 +1,5 @@
-// Tests what the platform keeps about applicants: one subscriber for each form while it exists, and nothing after its
-// deletion. Runs with both behaviours of the platform, because only one of them makes user ids unique.
+// Tests what the platform keeps about applicants: one subscriber for each form while the form exists, and nothing after
+// its deletion. Runs with both implementations of the platform, because only one of them makes user ids unique.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
 import { call, roleToken } from '../../../test/support/platform.ts';
@@ -30,7 +30,7 @@ describe.each([
   const addresses = () => kept('SELECT address AS value FROM subscriber_channels ORDER BY 1');
   const subscribers = () => kept('SELECT id AS value FROM subscribers');
 
-  /** Sends three concurrent requests that subscribe the form's user id, as uncoordinated clients would. */
+  /** Sends three concurrent requests that subscribe the form's user id, like clients without coordination. */
   async function duplicate(id: string): Promise<void> {
     const { access, tenant, url } = world.platform;
     const token = await roleToken(access, { 'notification-service': ['subscription-app'] });
@@ -42,7 +42,7 @@ describe.each([
     };
     const path = `/subscription/v1/types/form-status-updates/subscriptions?tenantId=${encodeURIComponent(tenant.id)}`;
     const ask = () => call(`${url}${path}`, { method: 'POST', token, body });
-    // Hides the existing subscriber, which the first of the three requests would find otherwise.
+    // Hides the existing subscriber, so that the first of the three requests does not find it.
     const hidden = 'UPDATE reference_users SET user_id = $2 WHERE user_id = $1';
     if (isReference) await world.platformPool.query(hidden, [urn, 'hidden']);
     for (const { status } of await Promise.all([ask(), ask(), ask()])) expect(status).toBe(200);
@@ -66,7 +66,7 @@ describe.each([
     const [id = ''] = await create(1);
     await drained(world.pool);
     await duplicate(id);
-    // The acceptance of a repeated `subscribe` request writes the same row.
+    // A `subscribe` request that is repeated and accepted writes the same row.
     await world.pool.query('INSERT INTO subscriber_checks VALUES ($1, now()) ON CONFLICT DO NOTHING', [id]);
     const before = (await subscribers()).length;
     const { outcome, counts } = await reconcileHere(

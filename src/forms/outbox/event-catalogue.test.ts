@@ -1,5 +1,5 @@
-// Checks that the catalogue of events is the only list of kinds, and that registration, rendering, translation and
-// documentation derive from it.
+// Checks that the catalogue of events is the only list of kinds, and that the registration, rendering, translation and
+// documentation of events are derived from it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -41,8 +41,8 @@ describe('the catalogue of events', () => {
     const writers = listFiles(root, ['src/forms/forms', 'src/forms/expiry'], '.ts').filter(
       ({ path }) => !path.endsWith('.test.ts') && !path.endsWith('catalogue.ts'),
     );
-    // A kind that a statement writes is among the selected columns or values, or is an argument of a function that
-    // builds the statement.
+    // If a statement writes a kind, the kind is among the selected columns or values, or is an argument of the function
+    // that builds the statement.
     const isWritten = (kind: string) =>
       writers.some(({ text }) => new RegExp(`(tenant_?id"?,|kind:|[(]\\d,) '${kind}'`, 'i').test(text));
     expect(eventKinds.filter((kind) => !moved.some((event) => event === kind) && !isWritten(kind))).toEqual([]);
@@ -100,7 +100,7 @@ describe('the catalogue of events', () => {
     });
   });
 
-  // Other files may name the kinds that they write. A file that names most kinds is a second list.
+  // Other files may name the kinds that they write. If a file names most kinds, it contains a second list.
   it('is the only list of kinds in the code, apart from the operations that send events', () => {
     const named = (text: string) => eventKinds.filter((kind) => text.includes(`'${kind}'`)).length;
     const lists = listFiles(root, ['src', 'reconciler'], '.ts')

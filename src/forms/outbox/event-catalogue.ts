@@ -1,10 +1,12 @@
-// The catalogue of events. For each kind it contains the description, the payload, the notice to the applicant, and the
-// definition that delivery needs. Event types, notification type, rendered events and the table in docs/notices.md
-// derive from it. No event contains an address, a channel, a code or a subscriber, and only form-submitted contains
-// form data. To add an event, add an entry here, and the statement that writes its outbox row. If applicants get a
-// notice of it, also add its name in notices/text-parts.ts, and its texts in English and French (notices/texts-….ts).
+// The catalogue of events. For each kind, it contains the description, the payload, the notice to the applicant, and
+// the definition that delivery needs. The event types, the notification type, the rendered events and the table in
+// docs/notices.md are derived from it. No event contains an address, a channel, a code or a subscriber, and only
+// form-submitted contains form data.
 //
-// The events of a form are delivered in the order of its changes. The entries follow the life of a form.
+// To add an event, add an entry here, and the statement that writes its outbox row. If applicants get a notice of the
+// event, also add the notice's name in notices/text-parts.ts, and its English and French texts in notices/texts-….ts.
+//
+// The events of a form are delivered in the order of its changes. The entries below follow the life of a form.
 import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';
 import {
   actor,
@@ -35,15 +37,15 @@ export interface EventEntry {
   /** The templates of the notice; undefined if the applicant is not notified. */
   notice?: NoticeTemplates;
   /**
-   * How delivery depends on the form's definition. `unused`: not at all. `optional`: the event contains the definition
+   * How delivery depends on the form's definition. `unused`: it does not. `optional`: the event contains the definition
    * if it can be read. `readable`: delivery waits until the definition can be read, even if it is invalid. `usable`:
-   * delivery also waits until the definition is valid, because the definition decides if the payload contains form
+   * delivery also waits until the definition is valid, because the definition decides whether the payload contains form
    * data.
    */
   definition: 'unused' | 'optional' | 'readable' | 'usable';
 }
 
-/** Members that the templates of notices need. */
+/** Payload members that the templates of notices need. */
 const forNotice = { language, inFrench };
 
 /** Every event that the form service sends. */
@@ -103,9 +105,9 @@ export const events = {
     payload: { id: formId, archivedBy: actor },
     definition: 'unused',
   },
-  // The older platform sends only urn, id and deletedBy. The notice needs the definition, and consumers that own the
-  // files need their URNs. The removal of the applicant's information waits for this event, so the event does not wait
-  // for the definition.
+  // The older platform sends only urn, id and deletedBy. Formgate adds the definition for the notice, and the URNs of
+  // the files for the consumers that own them. The removal of the applicant's information waits for this event, so the
+  // event does not wait for the definition.
   'form-deleted': {
     description: 'A form and the information of its applicant were deleted.',
     payload: { urn: formUrn, id: formId, deletedBy: actor, definition, files, wasDraft, ...forNotice },
@@ -119,19 +121,19 @@ export type EventKind = keyof typeof events;
 export const eventKinds = Object.keys(events) as EventKind[];
 
 /**
- * The kinds of outbox rows: events, and calls to the notification and file services. `remove-files` is used only if
- * DELETE_FILES is on.
+ * The kinds of outbox rows: events, and calls to the notification and file services. `remove-files` rows are written
+ * only if DELETE_FILES is on.
  */
 export type OutboxKind = EventKind | 'subscribe' | 'remove-subscriber' | 'remove-files';
 
-/** All kinds, in the order in which rows of a form may follow each other. */
+/** All kinds, in the order in which the rows of a form may follow each other. */
 export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];
 
 export function isEventKind(kind: OutboxKind): kind is EventKind {
   return Object.hasOwn(events, kind);
 }
 
-/** An event type in the format in which it is registered at the event service. */
+/** An event type in the format for its registration at the event service. */
 export interface EventType {
   name: string;
   description: string;
@@ -139,8 +141,8 @@ export interface EventType {
 }
 
 /**
- * Returns the event types of a catalogue. The event service rejects an event that does not match its schema. Schemas
- * allow unknown properties, because a newer pod may send new members before their schema is registered.
+ * Returns the event types of a catalogue. The event service rejects an event that does not match its schema. The
+ * schemas allow unknown properties, because a newer pod may send new members before it has registered their schema.
  */
 export function eventTypesOf(catalogue: Record<string, EventEntry>): EventType[] {
   return Object.entries(catalogue).map(([name, { description, payload }]) => {
@@ -151,28 +153,28 @@ export function eventTypesOf(catalogue: Record<string, EventEntry>): EventType[]
 
 export const eventNamespace = 'form-service';
 
-/** The event context that a subscription can require, so that it receives only events with a notice (decision 0035). */
+/** The event context that a subscription can require in order to receive only events with a notice (decision 0035). */
 export const noticeContext = { notice: 'due' } as const;
 
 /**
- * An event in the format of the event service. `context.idempotencyKey` is the same at every delivery. It is unique
- * across installations, because form ids are UUIDs.
+ * An event in the format of the event service. `context.idempotencyKey` is the same for every delivery of the event. It
+ * is unique across installations, because form ids are UUIDs.
  */
 export interface FormEvent {
   namespace: typeof eventNamespace;
   name: string;
   timestamp: string;
   correlationId: string;
-  /** `notice` tells whether the applicant may get a mail about the event. See {@link noticeContext}. */
+  /** `notice` says whether the applicant may get a mail about the event. See {@link noticeContext}. */
   context: { definitionId: string; formId: string; idempotencyKey: string; notice: 'due' | 'suppressed' };
   tenantId: string;
   payload: Record<string, unknown>;
 }
 
 /**
- * True if the event contains form data: its payload has a member for form data, the definition asks for it, and the
- * form has not changed since this row submitted it. Form data that was changed after a to-draft does not belong to this
- * submission.
+ * True if the event contains form data. Three conditions must hold: its payload has a member for form data, the
+ * definition asks for it, and the form has not changed since this row submitted it. If form data was changed after a
+ * to-draft, it does not belong to this submission.
  */
 export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition | undefined): boolean {
   if (!('data' in events[row.kind].payload) || definition?.includeDataInSubmission !== true) return false;
@@ -186,7 +188,7 @@ export function renderEvent(source: PayloadSource & { row: OutboxRow<EventKind> 
   return renderEntry(source, events[source.row.kind]);
 }
 
-/** Like {@link renderEvent}, but renders an entry that may be from another catalogue. */
+/** Like {@link renderEvent}, but renders an entry that may come from another catalogue. */
 export function renderEntry(source: PayloadSource, { payload }: Pick<EventEntry, 'payload'>): FormEvent {
   const { row, urns } = source;
   const members = Object.entries(payload).map(([member, { render }]) => [member, render(source)] as const);

@@ -1,5 +1,5 @@
 // The members of event payloads. Each has a JSON Schema (draft-07) and a function that renders it from an outbox row.
-// Pure functions only. No member contains an address, a channel, a code or a subscriber.
+// All functions are pure. No member contains an address, a channel, a code or a subscriber.
 import type { Urns } from '../../service/urn.ts';
 import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
 import { type Language, languages, referenceOf } from '../forms/form.ts';
@@ -24,7 +24,7 @@ export interface PayloadSource {
   row: OutboxRow;
   /** Undefined if the definition is no longer configured. */
   definition: EventDefinition | undefined;
-  /** The form data, if the event contains it and the definition asks for it; null otherwise. */
+  /** The form data if the event contains it and the definition asks for it; otherwise null. */
   data: Record<string, unknown> | null;
   urns: Urns;
   /** Undefined if mails must not contain links of the applicant's pages. */
@@ -41,7 +41,7 @@ const optionalDateTime = { type: ['string', 'null'], format: 'date-time' };
 const optionalText = { type: ['string', 'null'] };
 const optionalObject = { type: ['object', 'null'] };
 
-/** Returns the schema of an object that requires these properties and allows others. */
+/** Returns the schema of an object that requires these properties and allows further ones. */
 export function objectSchema(properties: Record<string, JsonSchema>): JsonSchema {
   return { type: 'object', properties, required: Object.keys(properties) };
 }
@@ -70,7 +70,7 @@ const formSchema = objectSchema({
   _links: objectSchema({ self: link, data: link, collection: link }),
 });
 
-/** Who made the change. The expiry writes rows without an actor. */
+/** The person who made the change. Rows of the expiry have no actor; their events name `form-service-job`. */
 export const actor: Field = {
   schema: actorSchema,
   render({ row }) {
@@ -93,10 +93,10 @@ export const definition: Field = {
   render: ({ definition: known }) => renderDefinition(known),
 };
 
-/** The submitted form data. Null unless the definition asks for it. */
+/** The submitted form data. Null if the definition does not ask for it. */
 export const formData: Field = { schema: optionalObject, render: ({ data }) => data };
 
-/** The language of the applicant, as stored with the form. */
+/** Returns the language of the applicant as it is stored with the form. */
 function languageOf({ form, facts }: OutboxRow): Language {
   return form?.applicant.language ?? facts.language ?? 'en';
 }
@@ -106,13 +106,13 @@ export const language: Field = {
   render: ({ row }) => languageOf(row),
 };
 
-/** A flag for templates, which cannot compare texts. */
+/** A flag for the templates, because they cannot compare texts. */
 export const inFrench: Field = { schema: { type: 'boolean' }, render: ({ row }) => languageOf(row) === 'fr' };
 
 /** True if the deleted form was not submitted. */
 export const wasDraft: Field = { schema: { type: 'boolean' }, render: ({ row }) => row.facts.wasDraft === true };
 
-/** A link for the applicant. It changes nothing before a button is pressed, and a deletion also requires a code. */
+/** A link for the applicant. Opening it changes nothing until a button is pressed. A deletion also requires a code. */
 export function noticeLink(purpose: LinkPurpose): Field {
   return {
     schema: optionalText,
@@ -129,7 +129,7 @@ export function noticeLink(purpose: LinkPurpose): Field {
 export const noSubmission: Field = { schema: optionalObject, render: () => null };
 export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => false };
 
-/** URNs of the form's files. Other values of the form's `files` member are form data and are omitted. */
+/** The URNs of the form's files. Other values of the form's `files` member are form data, so they are omitted. */
 export const files: Field = {
   schema: { type: 'array', items: { type: 'string' } },
   render: ({ row: { facts }, urns }) =>
@@ -185,7 +185,7 @@ function renderDefinition(definition: EventDefinition | undefined) {
     : null;
 }
 
-/** Returns the link to a draft. Null without a template, or if the template does not result in an http(s) URL. */
+/** Returns the link to a draft. Null if there is no template, or if it does not result in an http(s) URL. */
 export function formDraftUrl(definition: EventDefinition | undefined, formId: string): string | null {
   const template = definition?.formDraftUrlTemplate;
   if (!template) return null;

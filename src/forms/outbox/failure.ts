@@ -1,5 +1,5 @@
-// Handles failed deliveries: decides whether the service or the row causes a failure, detects outages of a service, and
-// logs failures. A series of failures is logged when it begins, once a minute while it lasts, and when it ends. Log
+// Handles failed deliveries. Decides whether the service or the row has caused a failure, detects outages of a service,
+// and logs failures. A series of failures is logged when it begins, once a minute while it lasts, and when it ends. Log
 // lines contain ids and kinds, but no requests or responses.
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -11,8 +11,8 @@ import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
 /**
- * `service`: the service failed, timed out or rejected the credentials of the form service. `row`: the service refuses
- * the row, or rendering fails.
+ * `service`: the service failed, timed out or rejected the credentials of the form service. `row`: the service refused
+ * the row, or the event could not be rendered.
  */
 export type FailureSide = 'service' | 'row';
 
@@ -25,8 +25,8 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Attributes an error to the service or to the row. An error that does not come from a call, a timeout or the database
- * comes from rendering the row.
+ * Decides whether the service or the row has caused an error. If the error comes neither from a call nor from a timeout
+ * or the database, the row could not be rendered.
  */
 export function sideOf(error: unknown): FailureSide {
   if (databaseRefusal(error)) return 'row';
@@ -36,8 +36,8 @@ export function sideOf(error: unknown): FailureSide {
 }
 
 /**
- * Returns the reason to quarantine a row. Undefined if waiting may help: for example, a row waits until an invalid
- * definition is corrected.
+ * Returns the reason to quarantine a row. Undefined if waiting may help: for example, an invalid definition may be
+ * corrected.
  */
 export function causeOf(error: unknown): QuarantineCause | undefined {
   if (sideOf(error) === 'service') return undefined;
@@ -47,11 +47,11 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
 
 /**
  * Tracks whether a service is down. While it is down, its queue sends only probes, so that an outage costs one request
- * at a time, not one per row. A row that the service refuses does not count as an outage, because an outage holds back
- * the rows of all tenants.
+ * at a time instead of one per row. A refusal of a row by the service does not count as an outage, because an outage
+ * stops the rows of all tenants.
  */
 export interface Outage {
-  /** `probe` means that the service was down, and that one delivery may now test it. */
+  /** `probe`: the service was down, and one delivery may now test whether it works again. */
   state(): 'none' | 'probe' | 'down';
   /** Milliseconds until the next probe; 0 if the service is not down. */
   waitMs(): number;
@@ -67,7 +67,7 @@ const limit = 5;
 export function createOutage(options: { clock: Clock; backoff: Backoff; random?: () => number }): Outage {
   let failures = 0;
   /**
-   * Number of failures since the service went down, including the one that started the outage; 0 while the service
+   * Number of failures since the service went down, including the failure that started the outage. 0 while the service
    * works.
    */
   let failedProbes = 0;
@@ -89,9 +89,9 @@ export function createOutage(options: { clock: Clock; backoff: Backoff; random?:
     succeeded,
     failed(side) {
       const before = state();
-      // Ignores deliveries that fail during the outage: they began before it and reveal nothing new.
+      // A delivery that fails during the outage began before it, so its failure is not new information.
       if (before === 'down') return undefined;
-      // A refusal of the probe's row shows that the service works again.
+      // If the service refuses the row of a probe, it works again.
       if (side === 'row') return before === 'probe' ? succeeded() : undefined;
       failures += 1;
       if (before === 'none' && failures < limit) return undefined;
@@ -103,14 +103,14 @@ export function createOutage(options: { clock: Clock; backoff: Backoff; random?:
 }
 
 export interface FailureLog {
-  /** Records a failure. `subject` is the service, or `postgres`. */
+  /** Records a failure. `subject` is the name of the service, or `postgres`. */
   failed(subject: string, error: unknown, row?: OutboxRow): void;
   quarantined(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
   /** Records that the subject works again. */
   ended(subject: string): void;
 }
 
-/** A series of consecutive failures of a subject. Times are in milliseconds since 1970. */
+/** A series of consecutive failures of one subject. Times are in milliseconds since 1970. */
 interface Burst {
   began: number;
   logged: number;
@@ -118,7 +118,7 @@ interface Burst {
   unlogged: number;
 }
 
-/** Milliseconds between two log lines of a burst. */
+/** Milliseconds between two log lines of a series. */
 const silence = 60_000;
 
 export function createFailureLog({ log, clock }: { log: Logger; clock: Clock }): FailureLog {

@@ -1,5 +1,5 @@
-// Reads and deletes files of deleted forms at the file service. Ignores a URN that is not a file of the platform, so
-// that a URN from a form cannot lead to another path.
+// Reads and deletes files of deleted forms at the file service. Ignores any URN that does not name a file of the
+// platform, so that a URN from a form cannot lead to another path.
 import { z } from 'zod';
 import type { PlatformClient } from '../../platform/http-client.ts';
 
@@ -12,7 +12,7 @@ export interface FileService {
 
 const fileId = /:v1:\/files\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** `client` must be a client of `<prefix>:platform:file-service:v1`. Every failure is a PlatformError. */
+/** `client` must be a client of `<prefix>:platform:file-service:v1`. Every error is a PlatformError. */
 export function createFileService(client: Pick<PlatformClient, 'request'>): FileService {
   return {
     async read(urn) {

@@ -1,5 +1,5 @@
-// Tests that the subscriber of a deleted form stays until the notification service has had time to send the form's last
-// notice, and no longer. The notification service is simulated: it handles events one at a time, as slowly as the
+// Tests how long the subscriber of a deleted form stays: until the notification service has had time to send the form's
+// last notice, and no longer. The notification service is simulated: it handles events one at a time, as slowly as the
 // reference implementation.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -24,7 +24,7 @@ let dispatcher: Dispatcher;
 let now: number;
 let service: ReturnType<typeof createSlowService>;
 
-/** `canTell`: whether the service says how many notices it still has to send. */
+/** `canTell` says whether the service can report how many notices it still has to send. */
 function createSlowService(canTell: boolean) {
   const subscribers = new Set<string>();
   const waiting: { urn: string; handled: number }[] = [];
@@ -54,7 +54,7 @@ function createSlowService(canTell: boolean) {
       free = Math.max(free, now) + eventTime;
       waiting.push({ urn: correlationId, handled: free });
     },
-    /** Handles the events whose time has come. */
+    /** Handles the events that the service has had enough time for. */
     handle() {
       while (waiting[0] && waiting[0].handled <= now) {
         const urn = waiting.shift()?.urn ?? '';
@@ -85,7 +85,7 @@ function start(canTell: boolean): void {
   });
 }
 
-/** Writes what the deletion of forms leaves in the outbox. */
+/** Writes the outbox rows that remain after the deletion of forms. */
 async function deleteForms(count: number): Promise<void> {
   const { rows } = await database.pool.query<{ id: string }>(
     `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
@@ -103,7 +103,7 @@ const count = async (condition: string) => {
 };
 const untilNothingIsDue = () => expect.poll(() => count('not_before <= $1'), { interval: 20 }).toBe(0);
 
-/** Advances the clock in steps, and delivers what is due after each. */
+/** Advances the clock in steps. After each step, delivers the rows that are due. */
 async function pass(milliseconds: number, step: number): Promise<void> {
   for (const end = now + milliseconds; now < end; ) {
     now = Math.min(now + step, end);
@@ -131,7 +131,7 @@ describe('a service that cannot say whether it has sent a notice', () => {
     await pass(8 * hour, 2 * hour);
     expect(service.counts).toMatchObject({ sent: Math.floor((8 * hour) / eventTime), lost: 0 });
 
-    // The rows of other forms are delivered immediately.
+    // The rows of other forms are delivered without delay.
     const form = await database.addForm({
       channels: [{ channel: 'email', address: 'b@example.org' }],
       at: new Date(now),
@@ -146,7 +146,7 @@ describe('a service that cannot say whether it has sent a notice', () => {
     await pass(5_000 * eventTime - 8 * hour + 15 * minute, 2 * hour);
     expect(service.counts).toMatchObject({ sent: 5_000, lost: 0 });
     expect([...service.subscribers]).toEqual([`s-${form}`]);
-    // Each removal asks the service when the removal is due, and once more at the estimated time.
+    // Each removal asks the service once when the removal is due, and once more at the estimated time.
     expect(service.counts.asked).toBeLessThanOrEqual(10_000);
     expect((await database.pool.query('SELECT FROM outbox WHERE refusals > 0 OR attempts > 2')).rowCount).toBe(0);
   });
@@ -169,7 +169,7 @@ describe('a service that can say whether it has sent a notice', () => {
     await deleteForms(200);
     await untilNothingIsDue();
     await pass(15 * minute, 15 * minute);
-    // 81 notices are sent after 15 minutes.
+    // The service can send 81 notices in 15 minutes.
     expect(service.subscribers.size).toBe(200 - Math.floor((15 * minute) / eventTime));
     await pass(25 * minute, minute);
     expect(service.counts).toMatchObject({ sent: 200, lost: 0 });

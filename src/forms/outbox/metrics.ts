@@ -1,4 +1,4 @@
-// The metrics of the outbox. Labels contain kinds and outcomes, never ids.
+// The metrics of the outbox. Their labels contain kinds and outcomes, but no ids.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';

@@ -1,6 +1,6 @@
-// The types of outbox rows. A row represents an event or a call that the platform must receive about a form. The
+// The types of outbox rows. A row stands for an event or a call about a form that the platform must receive. The
 // statement that changes the form also writes the row. A row never contains an address, a code or form data. Delivery
-// renders the payload from the form's row and from the facts below, which the form's row may no longer have.
+// renders the payload from the form's row and from the facts below, which may no longer be in the form's row.
 
 import type { FormStatus } from '../forms/catalogue.ts';
 import type { Language } from '../forms/form.ts';
@@ -28,7 +28,7 @@ export interface Actor {
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** True if the address got a mail recently, so that form-created must not send another. */
+  /** True if the address got a mail recently, so that `form-created` must not send another one. */
   noticeSuppressed?: true;
   /** ISO 8601 time at which the draft will be locked. */
   lockOn?: string;
@@ -38,11 +38,11 @@ export interface OutboxFacts {
   language?: Language;
   /** True if the deleted form was not submitted. */
   wasDraft?: boolean;
-  /** URNs of the files that the deleted form named. */
+  /** The URNs in the `files` of the deleted form. */
   files?: string[];
-  /** Id (not URN) of the form's subscriber at the notification service. */
+  /** The id (not the URN) of the form's subscriber at the notification service. */
   subscriberId?: string;
-  /** ISO 8601 time by which the notification service should have sent the notices of the form. */
+  /** ISO 8601 time by which the notification service has probably sent the notices of the form. */
   noticesUntil?: string;
 }
 
@@ -70,7 +70,7 @@ export interface OutboxRow<Kind extends string = string> {
   tenantId: string;
   kind: Kind;
   facts: OutboxFacts;
-  /** The time of the change. For removals, the time at which they are due. */
+  /** The time of the change. For removals, the time at which the removal is due. */
   created: Date;
   /** How often the row was claimed, including the current claim. */
   attempts: number;

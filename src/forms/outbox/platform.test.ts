@@ -1,5 +1,5 @@
-// Follows an event from the outbox to the mailbox through the platform server: registration, subscription, validation
-// against the registered schema, template, mail and removal.
+// Follows an event from the outbox through the platform server to the mailbox. The steps are registration,
+// subscription, validation against the registered schema, template, mail and removal.
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import pino from 'pino';

@@ -1,5 +1,5 @@
-// Tests, with a real Postgres and real HTTP, that rows that a service keeps refusing are quarantined after a bounded
-// number of refusals. They hold back neither the later rows of their form nor other forms.
+// Tests, with a real Postgres and real HTTP, that a row is quarantined after a limited number of refusals by its
+// service. A quarantined row delays neither the later rows of its form nor other forms.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {

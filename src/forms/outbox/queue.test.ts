@@ -1,4 +1,4 @@
-// Tests which claimed rows a queue delivers and which it gives back. The tests decide when deliveries end.
+// Tests which claimed rows a queue delivers and which it gives back. The tests determine when deliveries end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -38,7 +38,7 @@ afterEach(async () => {
   await stopped;
 });
 
-/** Creates a queue whose claims return these batches, and then no rows. */
+/** Creates a queue whose claims return these batches one after another, and then no rows. */
 function world(batches: ClaimedRow[][], capacity = 8) {
   const [started, accepted, givenBack]: [string[], string[], string[]] = [[], [], []];
   ends = [];

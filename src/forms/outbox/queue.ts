@@ -1,6 +1,6 @@
-// The queue of one service: claims batches of due rows, delivers them concurrently, and settles the outcomes. It gives
-// back a claimed row untried if half of its lease has passed before the delivery starts. If this process dies, its
-// claims expire, and another process delivers the rows again.
+// The queue of one service. It claims batches of due rows, delivers them concurrently, and settles the outcomes. If
+// half of a row's lease has passed before its delivery starts, the queue gives the row back untried. If this process
+// dies, its claims expire, and another process delivers the rows again.
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
@@ -21,13 +21,13 @@ export interface QueuePace {
    * Number of rows beyond `capacity` that may be claimed or unsettled, so that deliveries do not wait for the database.
    */
   ahead: number;
-  /** Time for which other processes do not claim a claimed row; longer than any delivery. */
+  /** Time for which other processes leave a claimed row alone. It must be longer than any delivery. */
   lease: number;
-  /** A delivery fails after this time, even if its request is still running. Shorter than the lease. */
+  /** Time after which a delivery fails, even if its request is still running. It must be shorter than the lease. */
   deadline: number;
-  /** Pause between two claims while no rows are found. */
+  /** Pause between two claims while claims find no rows. */
   poll: { min: number; max: number };
-  /** Backoff after a failure that the service caused, and after one that the row caused. */
+  /** Backoff after a failure that the service has caused, and after a failure that the row has caused. */
   retry: { service: Backoff; row: Backoff };
   /** Pause between two probes while the service is down. */
   outage: Backoff;
@@ -44,7 +44,7 @@ export interface QueueOptions {
   failures: FailureLog;
   metrics: OutboxMetrics;
   clock: Clock;
-  /** Called after rows were accepted. */
+  /** Called after the service has accepted rows. */
   onAccepted?: (() => void) | undefined;
 }
 
@@ -83,8 +83,8 @@ export function createQueue(options: QueueOptions): Queue {
       for (const row of rows) await deliveries.start(row);
       if (rows.length === limit || !fromOldest) continue;
       idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
-      // Pauses before the next claim even if nudged. Pauses longer after an expensive claim, which passed over many
-      // rows that wait for others.
+      // The queue pauses before the next claim even if nudged. It pauses longer after an expensive claim, which had to
+      // pass over many rows that wait for other rows.
       const pause = Math.min(pace.poll.min, 50);
       await sleep(pause);
       await due.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - pause);
@@ -92,8 +92,8 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   /**
-   * The number of rows to claim now; 0 until half of `capacity` and `ahead` is free, because a few large claims cost
-   * less than many small ones.
+   * Returns the number of rows to claim now. Returns 0 until half of `capacity` plus `ahead` is free, because a few
+   * large claims cost less than many small ones.
    */
   function batchSize(): number {
     const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];
@@ -118,7 +118,7 @@ interface DeliveriesOptions extends QueueOptions {
   settlements: Settlements;
 }
 
-/** Number of deliveries to start before the event loop gets to handle requests. */
+/** Number of deliveries that start before the event loop may handle requests. */
 const group = 4;
 
 /** Runs deliveries concurrently and settles each of them. */
@@ -129,7 +129,7 @@ function createDeliveries(options: DeliveriesOptions) {
   let stopping = false;
   let started = 0;
 
-  /** False if the queue stops, half of the lease has passed, or the service is down and this is not its probe. */
+  /** False if the queue stops, half of the lease has passed, or the service is down. A single probe is allowed. */
   function mayStart(row: ClaimedRow): boolean {
     const state = outage.state();
     if (stopping || state === 'down' || (state === 'probe' && running.size > 0)) return false;
@@ -191,10 +191,10 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOption
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
 }
 
-/** Milliseconds for which claims continue from the previous position, before a claim starts again at the oldest row. */
+/** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
 const longWalk = 1_000;
 
-/** Claims batches, each from the end of the previous one. `took` is in milliseconds. */
+/** Claims batches. Each claim begins at the end of the previous one. `took` is in milliseconds. */
 function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
   let after: Position | undefined;
   let began = 0;
@@ -223,7 +223,7 @@ async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }
 
-/** Creates a wait that a notification ends early. A notification that arrives before the wait begins also ends it. */
+/** Creates a wait that a notification ends early. A notification that arrives before the wait also ends it. */
 function createSignal() {
   let notified = false;
   let end: (() => void) | undefined;

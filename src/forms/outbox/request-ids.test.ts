@@ -22,7 +22,7 @@ const rowsOf = async (id: string) => {
   return (await world.pool.query<Row>(sql, [id])).rows;
 };
 
-/** The ids of the requests that were logged with this path or route. */
+/** Returns the ids of the logged requests whose path or route matches the pattern. */
 const logged = (text: string, pattern: string) =>
   text
     .split('\n')

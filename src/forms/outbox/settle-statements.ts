@@ -1,9 +1,9 @@
-// The SQL that settles claimed outbox rows as accepted, failed or quarantined. Each statement is a transaction.
+// The SQL that settles claimed outbox rows as accepted, failed or quarantined. Each statement runs as one transaction.
 import { escapeLiteral } from 'pg';
 import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import type { OutboxKind } from './event-catalogue.ts';
 
-/** A claim of a row. `claimedUntil` tells it apart from other claims of the same row. */
+/** A claim of a row. `claimedUntil` distinguishes it from other claims of the same row. */
 export interface Claim {
   /** A bigint, as text. */
   sequence: string;
@@ -11,17 +11,17 @@ export interface Claim {
 }
 
 export interface AcceptedRow {
-  /** Has no `claimedUntil`, because a row is accepted even if its claim has expired. */
+  /** The row without `claimedUntil`, because an acceptance counts even if the claim has expired. */
   row: Pick<Claim, 'sequence'> & { kind?: OutboxKind };
-  /** The id of the form's subscriber; only for `subscribe`. */
+  /** The id of the form's subscriber; only for a `subscribe` row. */
   subscriberId?: string | undefined;
 }
 
 export interface FailedRow {
   row: Claim;
-  /** Time of the next attempt. Undefined for a row that was claimed but not tried; it is due as before. */
+  /** The time of the next attempt. Undefined for a row that was claimed but not tried; such a row stays due. */
   notBefore?: Date | undefined;
-  /** True if the row is not due before `notBefore`. Until then, it counts neither as failed nor as waiting. */
+  /** True if the row is not due before `notBefore`. Until then, the row counts neither as failed nor as waiting. */
   postponed?: boolean | undefined;
   /** The new number of refusals by the service. */
   refusals?: number | undefined;
@@ -35,18 +35,16 @@ export interface Settlement {
   now: Date;
   /** The time at which the removals that follow `form-deleted` are due. */
   removal: Date;
-  /** The time by which the notification service should have sent the notices of the accepted events. */
+  /** The time by which the notification service has probably sent the notices of the accepted events. */
   noticesUntil?: Date | undefined;
   deleteFiles: boolean;
 }
 
-/**
- * Upper limit of the estimated time that the notification service needs. After it, addresses are removed in any case.
- */
+/** Maximum of the time that the notification service is assumed to need. Then addresses are removed in any case. */
 const longestQueue = "interval '30 days'";
 
 /**
- * Adds events to the estimated queue of the notification service. Returns the time at which the queue will be empty.
+ * Adds events to the estimated queue of the notification service. Returns the time at which that queue will be empty.
  */
 export const queueSql = `
 UPDATE notice_queue
@@ -55,19 +53,21 @@ WHERE only_row RETURNING busy_until AS "busyUntil"`;
 
 /**
  * Planner settings that precede a statement in its transaction. They allow only index scans and lookups. A run of the
- * reconciler outdates the statistics. With outdated statistics, a claim would sort a million rows (2.4 s instead of
- * 5 ms). Up to version 17, Postgres disables plans by adding to their cost, which triggers JIT (0.7 s), so JIT is
- * disabled as well.
+ * reconciler makes the statistics outdated. With outdated statistics, Postgres sorts a million rows for a claim (2.4 s
+ * instead of 5 ms). Up to version 17, Postgres disables a plan by increasing its cost. The higher cost triggers JIT
+ * compilation (0.7 s), so JIT is disabled as well.
  *
- * SET LOCAL and the statement are sent as one simple query, to save round trips. A simple query has no parameters, so
- * outbox statements contain their values.
+ * SET LOCAL and the statement are sent as one simple query, which saves round trips. A simple query has no parameters,
+ * so the outbox statements contain their values.
  */
 export const planSql = ['sort', 'bitmapscan', 'seqscan', 'hashjoin', 'mergejoin']
   .map((plan) => `SET LOCAL enable_${plan} = off; `)
   .concat('SET LOCAL jit = off;')
   .join('');
 
-/** True if the row is not accepted. Keeps Postgres from using the partial index: the row is looked up by its key. */
+/**
+ * True if the row is not accepted. The expression makes Postgres look up the row by its key, not by a partial index.
+ */
 export const isOpen = (row: string) => `coalesce(${row}.accepted, 'infinity') = 'infinity'`;
 
 export const timestampSql = (date: Date) => `${escapeLiteral(date.toISOString())}::timestamptz`;
@@ -76,10 +76,10 @@ const recordsSql = (rows: readonly object[], columns: string) =>
   `jsonb_to_recordset(${escapeLiteral(JSON.stringify(rows))}::jsonb) AS i (${columns})`;
 
 /**
- * Ends a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it removes the actors' names
- * from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The row for the
- * subscriber comes first, so that a file that cannot be deleted does not delay it. `more` selects further rows to
- * insert.
+ * The end of a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it removes the actors'
+ * names from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The row for the
+ * subscriber comes first, so that a file that cannot be deleted does not delay it. `more` is SQL that selects further
+ * rows to insert.
  */
 const removalsSql = ({ removal, noticesUntil, deleteFiles }: Settlement, more = '') => `
 nameless AS (
@@ -108,7 +108,7 @@ SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql
 ORDER BY rank`;
 
 /**
- * Selects the removal of a subscriber whose form was deleted during `subscribe`, unless form-deleted is still pending.
+ * Selects the row that removes a subscriber whose form was deleted during `subscribe`, if no `form-deleted` is pending.
  */
 const orphanSql = `
   UNION ALL
@@ -122,12 +122,14 @@ const orphanSql = `
         AND p.not_before < 'infinity')`;
 
 /**
- * Marks rows as accepted, and writes the consequences: a form gets its subscriber's id, and a deleted form gets the
- * rows that remove its subscriber and files. If the first attempt to subscribe failed, the service may have processed
- * it all the same, so the reconciler looks for a second subscriber. A subscriber's id is always written into the
- * `subscribe` row, even if the claim has expired, and into the form's row if that row exists. If a concurrent
- * transaction deletes the form, the update of `forms` waits for it, but this statement does not see its `form-deleted`
- * row. Then two `remove-subscriber` rows are written, which does no harm.
+ * Marks rows as accepted, and writes the consequences. A form gets its subscriber's id, and a deleted form gets the
+ * rows that remove its subscriber and files. The service may have processed a subscribe request that failed here, so
+ * after a failed attempt the reconciler looks for a second subscriber.
+ *
+ * A subscriber's id is always written into the `subscribe` row, even if the claim has expired. It is also written into
+ * the form's row, if that row exists. If a concurrent transaction deletes the form, the update of `forms` waits for it,
+ * but this statement does not see its `form-deleted` row. In that case, two `remove-subscriber` rows are written, which
+ * does no harm.
  */
 export function acceptSql(rows: readonly AcceptedRow[], settlement: Settlement): string {
   const input = rows.map(({ row, subscriberId }) => ({
@@ -160,7 +162,7 @@ WITH input AS (
 ), ${removalsSql(settlement, orphanSql)}`;
 }
 
-/** Ends claims. A row that was not tried, or is postponed, has as many attempts as before the claim. */
+/** Ends claims. If a row was not tried or is postponed, its number of attempts is the same as before the claim. */
 export function failSql(rows: readonly FailedRow[]): string {
   const input = rows.map(({ row, notBefore, refusals, postponed = false }) => ({
     sequence: row.sequence,
@@ -187,8 +189,8 @@ const outliving = "('subscribe', 'form-deleted', 'remove-subscriber', 'remove-fi
 /**
  * Postpones rows to infinity, adds an entry in `quarantine` for each, and writes the removals that follow
  * `form-deleted`. A row of a deleted form is dropped, unless its kind is in {@link outliving}. The statement locks the
- * forms. If a concurrent deletion comes first, the row is dropped; otherwise the deletion finds the entry and removes
- * it.
+ * forms. If a concurrent deletion gets the lock first, the row is dropped. Otherwise, the deletion finds the entry and
+ * removes it.
  */
 export function quarantineSql(rows: readonly RefusedRow[], settlement: Settlement, productVersion: string): string {
   const now = timestampSql(settlement.now);

@@ -1,6 +1,6 @@
 // Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory.
 // If the process dies before they are stored, the claims expire and the rows are delivered again. If Postgres refuses
-// to store an outcome, only the row of that outcome is quarantined.
+// to store one outcome, only the row of that outcome is quarantined.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
@@ -22,7 +22,7 @@ export interface Settlements {
   add(outcome: Outcome): void;
   /** Returns the number of outcomes that are not settled yet. */
   size(): number;
-  /** Settles the remaining outcomes, with a single attempt. */
+  /** Settles the remaining outcomes. Makes only one attempt. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,10 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
   let flushing: Promise<void> | undefined;
   let stopping = false;
 
-  /** Can be repeated, because every statement changes only rows that still have the claim or are not accepted. */
+  /**
+   * Settles a batch. It can be repeated, because each statement changes only rows that still have this claim or are not
+   * accepted yet.
+   */
   async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
     const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...(await accept(accepted))];
@@ -54,7 +57,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
     return { accepted: accepted.length };
   }
 
-  /** Records accepted rows. If Postgres refuses the batch, halves it to find the refused rows, and returns them. */
+  /** Records accepted rows. If Postgres refuses the batch, halves it to find the refused rows. Returns these rows. */
   async function accept(batch: readonly Extract<Outcome, { kind: 'accepted' }>[]) {
     const refused: ({ row: ClaimedRow } & QuarantineCause)[] = [];
     try {

@@ -1,10 +1,10 @@
 // The outbox table: claims due rows for delivery, settles them, and counts the backlog. Each statement is a
-// transaction, so no transaction is open during a delivery. A claim that is not settled expires.
+// transaction, so no transaction is open during a delivery. A claim expires if it is not settled.
 //
-// Order per form: transactions that insert rows of a form lock the form, so the sequences of its rows are in the order
-// of the commits. A row is due only if all older rows of its form are accepted or quarantined. A claim that began
-// before an older row was accepted still sees that row as open, so the claim takes no later row. Quarantined rows have
-// `not_before` infinity, so claims skip them.
+// Order per form: a transaction that inserts rows of a form locks the form, so the sequence numbers of these rows
+// follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. If a
+// claim begins before an older row is accepted, it still sees that row as open and takes no later row of the form.
+// Quarantined rows have `not_before` infinity, so claims skip them.
 import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -25,13 +25,13 @@ import {
   timestampSql,
 } from './settle-statements.ts';
 
-/** The services that rows are delivered to. The generated column `lane` derives the service from the kind. */
+/** The services to which rows are delivered. The generated column `lane` derives the service from the kind. */
 export const deliveryServices = ['events', 'notifications', 'files'] as const;
 export type DeliveryService = (typeof deliveryServices)[number];
 
 /** A row that this process has claimed. */
 export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
-  /** When the row became due, as Postgres writes it: `infinity` in quarantine. */
+  /** The time at which the row became due, as Postgres writes it; `infinity` in quarantine. */
   notBefore: string;
   /** How often the service has refused the row. */
   refusals: number;
@@ -43,7 +43,7 @@ export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
 
 /** A row's position in the order of claims. */
 export interface Position {
-  /** A timestamp as Postgres writes it, which is more precise than a Date. */
+  /** A timestamp as text, as Postgres writes it, because it is more precise than a Date. */
   notBefore: string;
   /** A bigint, as text. */
   sequence: string;
@@ -51,7 +51,7 @@ export interface Position {
 
 export interface ClaimedBatch {
   rows: ClaimedRow[];
-  /** The position where the next claim may continue. Undefined if no row was claimed. */
+  /** The position from which the next claim may continue. Undefined if no row was claimed. */
   end: Position | undefined;
 }
 
@@ -61,7 +61,7 @@ export interface ClaimOptions {
   now: Date;
   /** Milliseconds until the claim expires. */
   lease: number;
-  /** The position to continue from. Without it, the claim begins at the oldest row. */
+  /** The position from which to continue. Without it, the claim begins at the oldest row. */
   after?: Position | undefined;
 }
 
@@ -69,13 +69,13 @@ export interface Backlog {
   kind: OutboxKind;
   count: number;
   oldestSeconds: number;
-  /** Number of these rows that were tried ten times or more. */
+  /** Number of counted rows that were tried ten times or more. */
   failing: number;
 }
 
 export interface OutboxStoreOptions {
   pool: Queryable;
-  /** Milliseconds from the acceptance of form-deleted until the subscriber and the files are removed. */
+  /** Milliseconds from the acceptance of `form-deleted` until the subscriber and the files are removed. */
   removalDelay: number;
   /** Milliseconds that the notification service takes for one event. */
   noticeTime: number;
@@ -84,8 +84,8 @@ export interface OutboxStoreOptions {
 
 /**
  * Claims due rows in index order. Skips rows that another process is claiming. The scalar subquery makes Postgres look
- * up the oldest row of each form instead of joining the whole backlog. Accepted rows, up to 100,000 a minute, stay at
- * the head of the index until it is vacuumed; `after` skips them.
+ * up the oldest row of each form instead of joining the whole backlog. Up to 100,000 rows are accepted per minute. They
+ * stay at the head of the index until it is vacuumed; `after` skips them.
  */
 export function claimSql({ service, now, lease, limit, after }: ClaimOptions): string {
   const nowSql = timestampSql(now);
@@ -113,7 +113,7 @@ ${claimedSql}
 ORDER BY c.not_before, c.sequence`;
 }
 
-/** Selects the rows of the CTE `claimed` with the columns of their forms. */
+/** Selects the rows of the CTE `claimed`, with columns of their forms. */
 const claimedSql = `
 SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.tenant_id AS "tenantId", c.kind, c.facts, c.created,
   c.attempts, c.refusals, c.traceparent, c.request_id AS "requestId", c.claimed_until AS "claimedUntil",
@@ -135,7 +135,7 @@ ${claimedSql}`;
 
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
-/** $1 now. The age of a removal counts from the time at which it is due. */
+/** $1 now. The age of a removal counts from the time at which the removal is due. */
 const backlogSql = `
 SELECT kind, count(*)::int AS count,
   extract(epoch FROM $1::timestamptz - min(created))::float8 AS "oldestSeconds",
@@ -145,14 +145,14 @@ GROUP BY kind`;
 
 export type OutboxStore = ReturnType<typeof createOutboxStore>;
 
-/** What the dispatcher needs of the store. */
+/** The functions of the store that the dispatcher needs. */
 export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber'>;
 
 export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
   /**
-   * Adds the accepted events to the estimated queue of the notification service, and returns the time by which their
-   * notices should be sent. Runs outside the transaction of the acceptance, because all acceptances would wait for the
-   * one row of the queue.
+   * Adds the accepted events to the estimated queue of the notification service. Returns the time by which their
+   * notices have probably been sent. Runs outside the transaction of the acceptance: otherwise, all acceptances would
+   * wait for the single row of this queue.
    */
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
     const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;
@@ -165,31 +165,31 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
   return {
     /**
      * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim
-     * has expired. `after` skips the rows before a position, many of which were accepted recently. Rows before that
-     * position that have become due in the meantime are found only by a claim without `after`.
+     * has expired. `after` skips the rows before a position, because many of them were accepted recently. If such a row
+     * has become due since, only a claim without `after` finds it.
      */
     async claim(options: ClaimOptions): Promise<ClaimedBatch> {
-      // node-postgres returns an array of results for a simple query with several statements.
+      // For a simple query with several statements, node-postgres returns an array of results.
       const results: unknown = await pool.query(claimSql(options));
       const rows = (results as QueryResult<ClaimRecord>[]).at(-1)?.rows ?? [];
       const last = rows.at(-1);
       return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
     },
     /**
-     * Claims the `subscribe` row of a form for `lease` milliseconds. Undefined if another process has claimed it, or if
-     * it is accepted.
+     * Claims the `subscribe` row of a form for `lease` milliseconds. Returns undefined if another process has claimed
+     * the row, or if it is accepted.
      */
     async claimSubscribe(formId: string, now: Date, lease: number): Promise<ClaimedRow | undefined> {
       const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, endOf(now, lease)]);
       return rows[0] && toRow(rows[0]);
     },
-    /** Returns the subscriber of a form. Undefined if there is none yet; null if the form was deleted. */
+    /** Returns the subscriber of a form. Undefined if the form has no subscriber yet; null if the form was deleted. */
     async findSubscriber(formId: string): Promise<string | undefined | null> {
       const sql = 'SELECT subscriber_id AS id FROM forms WHERE id = $1';
       const { rows } = await pool.query<{ id: string | null }>(sql, [formId]);
       return rows[0] ? (rows[0].id ?? undefined) : null;
     },
-    /** Marks rows as accepted; can be repeated. See {@link acceptSql}. */
+    /** Marks rows as accepted. It can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
       if (rows.length === 0) return;
       await pool.query(acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) }));
@@ -198,7 +198,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
     async fail(rows: readonly FailedRow[]): Promise<void> {
       if (rows.length > 0) await pool.query(failSql(rows));
     },
-    /** Quarantines rows, so that the later rows of their forms are delivered. See {@link quarantineSql}. */
+    /** Quarantines rows, so that the later rows of their forms can be delivered. See {@link quarantineSql}. */
     async quarantine(rows: readonly RefusedRow[], now: Date): Promise<void> {
       if (rows.length > 0) await pool.query(quarantineSql(rows, settlement(now), productVersion()));
     },

@@ -1,6 +1,7 @@
-// Subscribes the applicant of a form immediately, if a code must be sent before the dispatcher has delivered the form's
-// `subscribe` row. Two overlapping requests can create two subscribers at the notification service, and the applicant
-// would then get every notice twice. Both the dispatcher and this function therefore claim the row first.
+// Subscribes the applicant of a form immediately. This is needed if a code must be sent before the dispatcher has
+// delivered the form's `subscribe` row. Two overlapping requests can create two subscribers at the notification
+// service, and the applicant would then get every notice twice. Both the dispatcher and this function therefore claim
+// the row first.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -24,13 +25,14 @@ export interface SubscribeNowOptions {
 
 /** Milliseconds between two lookups of the subscriber while another process subscribes the applicant. */
 const looks = { first: 25, cap: 500 };
-/** Milliseconds until the dispatcher retries a row that failed here. */
+/** Milliseconds after which the dispatcher may retry a row that failed here. */
 const retry = 1_000;
 
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
   const { store, clock, callTimeout } = options;
   return async (formId) => {
-    // If another process has claimed the row, this leaves it enough time for one call and for recording the result.
+    // The deadline leaves another process that has claimed the row enough time for one call and for recording the
+    // result.
     const deadline = performance.now() + callTimeout + 2_000;
     for (let look = 1; performance.now() < deadline; look += 1) {
       const known = await store.findSubscriber(formId);
@@ -53,7 +55,7 @@ async function subscribe(row: ClaimedRow, { store, deliver, clock }: SubscribeNo
     if (subscriberId === undefined) throw new Problem('no-channel', 'The applicant has no channel for notices.');
     return subscriberId;
   } catch (error) {
-    // A row in quarantine stays there.
+    // If the row is in quarantine, it stays there.
     const isQuarantined = row.notBefore === 'infinity';
     const notBefore = isQuarantined ? undefined : new Date(clock().getTime() + retry);
     await store.fail([{ row, notBefore, refusals: row.refusals }]);

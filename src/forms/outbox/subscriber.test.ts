@@ -1,5 +1,5 @@
-// Follows a form's subscriber from create to removal, for every order of the form's deletion and the dispatcher's
-// deliveries. A subscriber without a form must never remain.
+// Follows a form's subscriber from its creation to its removal. Covers every order of the form's deletion and the
+// dispatcher's deliveries. A subscriber without a form must never remain.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
@@ -16,7 +16,7 @@ const quarterHour = 15 * 60_000;
 let database: OutboxDatabase;
 let sink: Sink;
 let dispatchers: TestDispatcher[] = [];
-/** The subscribers at the notification service, by id. */
+/** The subscribers at the notification service, keyed by id. */
 let subscribers: Map<string, { userId: string; channels: unknown[] }>;
 let shift: number;
 
@@ -37,7 +37,9 @@ afterEach(async () => {
   await database.close();
 });
 
-/** Imitates the notification service: it has one subscriber for each user id, which keeps its first addresses. */
+/**
+ * Imitates the notification service. It keeps one subscriber for each user id, with the addresses of the first request.
+ */
 function keepSubscribers(request: { method: string; path: string; body: Record<string, unknown> }) {
   if (request.path.includes('/subscriptions')) {
     const userId = String(request.body.userId);

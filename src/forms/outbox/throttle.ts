@@ -1,5 +1,5 @@
 // Limits the number of deliveries that start per second, so that they do not delay the requests of the same process.
-// While requests come in, the limit is lower. Unused rate accumulates only up to a small burst.
+// While the process serves requests, the limit is lower. Unused deliveries accumulate only up to a small burst.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
 
@@ -13,14 +13,14 @@ export interface Throttle {
 /** Deliveries per second. */
 export interface DeliveryRates {
   idle: number;
-  /** While requests come in. */
+  /** The rate while the process serves requests. */
   serving: number;
 }
 
 export interface ThrottleOptions {
   rates: DeliveryRates;
   traffic: Pick<Traffic, 'isServing'>;
-  /** The clock, in milliseconds. */
+  /** Returns the current time in milliseconds. */
   now?: () => number;
 }
 
@@ -30,7 +30,7 @@ const bursts: DeliveryRates = { idle: 150, serving: 4 };
 export function createThrottle({ rates, traffic, now = () => performance.now() }: ThrottleOptions): Throttle {
   let left = bursts.idle;
   let at = now();
-  /** Adds the deliveries that the time since the last call allows. Returns the current rate. */
+  /** Adds the deliveries that the time since the last call allows. Returns the current rate per second. */
   const refill = (): number => {
     const state = traffic.isServing() ? 'serving' : 'idle';
     const allowed = rates[state];
@@ -55,7 +55,7 @@ export function createThrottle({ rates, traffic, now = () => performance.now() }
 
 /** Observes whether this process serves requests, by counting the requests of Node's HTTP servers. */
 export interface Traffic {
-  /** True if more requests came in during the last second than probes and scrapes account for. */
+  /** True if more requests came in during the last second than health probes and metrics scrapes explain. */
   isServing(): boolean;
   close(): void;
 }
@@ -64,7 +64,7 @@ const channel = 'http.server.request.start';
 const probesPerSecond = 4;
 
 export function watchTraffic(now = () => performance.now()): Traffic {
-  // A ring of the times of the last few requests; the oldest is at `next`.
+  // A ring buffer with the times of the last few requests. The oldest time is at the index `next`.
   const times = Array.from({ length: probesPerSecond + 1 }, () => Number.NEGATIVE_INFINITY);
   let next = 0;
   const count = () => {

@@ -1,4 +1,4 @@
-// Measures how fast the dispatcher delivers a backlog to a server that accepts everything, with all processes on one
+// Measures how fast the dispatcher delivers a backlog to a server that accepts everything. All processes run on one
 // machine.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -57,15 +57,15 @@ async function deliverBacklog(forms: number): Promise<number> {
 
 it('the dispatcher delivers more than 1,000 events per CPU second, the receiving server included', async () => {
   const size = sizeOf('OUTBOX_FORMS');
-  // Asserts only the rate per CPU second. The rate per second of real time depends on the other processes of the
-  // machine. They also make CPU time less effective, so the best of a few attempts counts.
+  // The test asserts only the rate per CPU second, because the rate per second of real time depends on other processes
+  // of the machine. Other processes also slow down the CPU, so the best of a few attempts counts.
   let best = 0;
   let attempts = 0;
   while (best <= 1_000 && attempts < 4) {
     best = Math.max(best, await deliverBacklog(size));
     attempts += 1;
   }
-  // On a busy machine a delivery may exceed its time limit, and is then repeated.
+  // On a busy machine, a delivery may exceed its time limit and is then repeated.
   const distinct = new Set(sink.received.map(({ body }) => JSON.stringify(body)));
   expect(distinct.size).toBe(size * 2 * attempts);
   expect(best).toBeGreaterThan(1_000);
