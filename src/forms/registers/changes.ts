@@ -1,5 +1,5 @@
 // Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. A register
-// does not exist without its definition. A create therefore adds the definition last, and a delete removes it first.
+// without a definition does not exist. A create therefore adds the definition last, and a delete removes it first.
 import { Problem } from '../../service/http/problem.ts';
 import { fitsIntoBody, type Parts, type Register, registerOf, toRegister } from './register.ts';
 import type { HoldRegister, RegisterLock } from './register-lock.ts';
@@ -13,14 +13,14 @@ type Content = Pick<Register, 'description' | 'entries'>;
 export function createRegisterChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   const withLock = lockWith(hold);
   return {
-    /** Throws Problem `conflict` if the register exists. Completes an incomplete register. */
+    /** Throws Problem `conflict` if the register exists. If only parts of it exist, adds the missing parts. */
     create: async (name: string, { description, entries }: Content, call: Call): Promise<Register> => {
       requireFit(entries);
       return withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         if (registerOf(name, parts)) throw new Problem('conflict', 'A register with this name exists.');
-        // Removes a leftover definition before writing the entries. Otherwise its anonymousRead could expose them, and
-        // its schema would be applied to them.
+        // Removes a leftover definition before writing the entries. Otherwise, its anonymousRead could expose the
+        // entries, and its schema would apply to them.
         const complete = async () => {
           const written = await publish(store, name, entries, parts, step);
           await afterChange('the entries', async () => {
@@ -59,7 +59,9 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
       });
     },
 
-    /** Removes a register, complete or not. Throws Problem `not-found` if it was incomplete or missing. */
+    /**
+     * Removes a register, even if only parts of it exist. Throws Problem `not-found` if it was incomplete or missing.
+     */
     remove: (name: string, call: Call): Promise<void> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
@@ -78,14 +80,14 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
 
 /**
  * Returns a function that runs `work` under a register's lock. `step` returns the context of the next call, or throws
- * if it is too late.
+ * if the time is up.
  */
 export function lockWith(hold: HoldRegister) {
   return <T>(name: string, call: Call, work: (lock: RegisterLock, step: () => CallContext) => Promise<T>): Promise<T> =>
     hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
 }
 
-/** Writes the entries and publishes them: a pin on an older revision moves to the new one. */
+/** Writes the entries and publishes them. If an older revision is pinned, the pin moves to the new one. */
 export async function publish(
   store: RegisterStore,
   name: string,
@@ -100,8 +102,8 @@ export async function publish(
 }
 
 /**
- * Runs the steps that follow a change. If they fail, the problem says what was written. The problem is never a 4xx,
- * which would mean that nothing was written.
+ * Runs the steps that follow a change. If they fail, the problem says what was written. It is never a 4xx, because a
+ * 4xx would mean that nothing was written.
  */
 async function afterChange<T>(written: string, steps: () => Promise<T>): Promise<T> {
   try {

@@ -1,4 +1,4 @@
-// Tests how entries become CSV and are read from it, without HTTP.
+// Tests how entries are written as CSV and read from it, without HTTP.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readTable, toCsv } from './csv.ts';
@@ -55,7 +55,8 @@ describe('a table', () => {
   });
 
   it('of a megabyte does not block the event loop', async () => {
-    // CPU time of this thread in milliseconds: on a busy machine, elapsed time includes the work of others.
+    // Returns the CPU time of this thread in milliseconds. On a busy machine, elapsed time includes the work of other
+    // processes.
     const spent = () => {
       const { user, system } = process.threadCpuUsage();
       return (user + system) / 1_000;

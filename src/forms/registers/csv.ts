@@ -20,14 +20,16 @@ export interface Row {
 }
 
 const maxColumns = 100;
-/** Bytes to parse before the event loop handles other work. Parsing them takes a few milliseconds. */
+/**
+ * Number of bytes that are parsed before the event loop may handle other work. Parsing them takes a few milliseconds.
+ */
 const stepBytes = 16_384;
-/** Names that reach a prototype; a JSON body may not have them either. */
+/** Names that could change the prototype of an object. They are not allowed in JSON bodies either. */
 const reserved = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * Parses a header and rows of the same length. The delimiter is the comma, semicolon or tab that is most frequent in
- * the header. Skips empty lines. Throws Problem `invalid-request`, which names the line.
+ * Parses a header and rows of the same length. The delimiter is the comma, semicolon or tab, whichever is most frequent
+ * in the header. Skips empty lines. Throws Problem `invalid-request`, which names the line.
  */
 export async function readTable(text: string): Promise<Table> {
   const parser = new Parser({ delimiter: delimiterOf(text), info: true, skipEmptyLines: true });
@@ -79,7 +81,7 @@ const reasons: Record<string, string> = {
   CSV_RECORD_INCONSISTENT_FIELDS_LENGTH: 'has another number of cells than the header',
 };
 
-// Leaves out the parser's message, because it contains the values of cells.
+// The problem omits the parser's message, because that message contains the values of cells.
 function malformed(error: CsvError & { lines?: number }) {
   return bodyProblem(
     'invalid-request',
@@ -88,8 +90,8 @@ function malformed(error: CsvError & { lines?: number }) {
 }
 
 /**
- * Returns entries as CSV with a header. Strings become the column `value`. Nested values become JSON, null an empty
- * cell.
+ * Returns entries as CSV with a header. Strings become the column `value`. Nested values become JSON, and null becomes
+ * an empty cell.
  */
 export function toCsv(entries: readonly unknown[]): string {
   const rows = entries.map((entry) => (isObject(entry) ? entry : { value: entry }));
@@ -99,18 +101,19 @@ export function toCsv(entries: readonly unknown[]): string {
   return `${[names.map(quoted).join(','), ...lines].join('\r\n')}\r\n`;
 }
 
-// RFC 4180 section 2, rules 6 and 7. An empty cell is quoted because a line with nothing else would be skipped.
+// Quotes a cell as RFC 4180 section 2 (rules 6 and 7) requires. An empty cell is quoted too, because a line that
+// contains only an empty cell would be skipped.
 const quoted = (cell: string) => (/^$|[",;\t\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
 
-/** Returns the text of a value in a cell. `textOf` reverses it for strings. */
+/** Returns the text that represents a value in a cell. For strings, `textOf` is the inverse. */
 export function cellOf(value: unknown): string {
   if (typeof value === 'string') return formula.test(value) ? `'${value}` : value;
   return value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
 /**
- * Matches text that a spreadsheet would run as a formula (OWASP, CSV Injection), even after apostrophes. One more
- * apostrophe marks such a value as text.
+ * Matches text that a spreadsheet runs as a formula (OWASP, CSV Injection), also after apostrophes. `cellOf` puts one
+ * more apostrophe in front of such a value, which marks it as text.
  */
 const formula = /^'*[=+\-@\t\r]/;
 const markedFormula = /^''*[=+\-@\t\r]/;

@@ -1,4 +1,4 @@
-// Tests the register API in daily work: single entries, CSV, revisions, and where registers are used.
+// Tests the register API in everyday use: single entries, CSV, revisions, and the search for the uses of a register.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { roleToken } from '../../../test/support/platform.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';

@@ -1,4 +1,4 @@
-// Returns the entries of one register as a bare array, for form renderers. Without a token, a caller can read only
+// Returns the entries of one register as a plain array, for form renderers. Without a token, a caller can read only
 // registers whose definition sets `anonymousRead`.
 import { createHash } from 'node:crypto';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
@@ -68,8 +68,8 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
 }
 
 /**
- * Evaluates If-None-Match (RFC 9110 section 13.1.2). Express's check would send the content again for `Cache-Control:
- * no-cache`, which fetch adds to every conditional request.
+ * Evaluates If-None-Match (RFC 9110 section 13.1.2). Express's own check is not used: it sends the content again if the
+ * request has `Cache-Control: no-cache`, which fetch adds to every conditional request.
  */
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   const given = ifNoneMatch?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
@@ -81,7 +81,7 @@ interface Rendered {
   etag: string;
 }
 
-/** Caches the text of entries for as long as the entries are cached. The strong ETag is the hash of the text. */
+/** Caches the rendered text for as long as the entries are cached. The strong ETag is the hash of the text. */
 function createRenderer(textOf: (entries: readonly unknown[]) => string): (entries: readonly unknown[]) => Rendered {
   const known = new WeakMap<object, Rendered>();
   return (entries) => {

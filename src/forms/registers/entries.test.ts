@@ -1,5 +1,5 @@
-// Tests reads of a register's entries without a token: who may read, how responses are cached, and how often an address
-// may read.
+// Tests reads of a register's entries without a token: which registers can be read, how responses are cached, and how
+// many reads a client address may make.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -30,14 +30,14 @@ async function create({ anonymousRead = true, entries = ['Banff', 'Canmore'] as 
   return name;
 }
 
-/** Opens a register in the configuration service, as an administrator does. */
+/** Allows or forbids anonymous reads of a register in the configuration service, as an administrator does. */
 async function open(name: string, anonymousRead: boolean): Promise<void> {
   const place = { tenantId: backend.tenant.id };
   await backend.configuration.update(...home, { [`data-register:${name}`]: { anonymousRead } }, place);
   await letSee();
 }
 
-/** Advances the clock beyond the cache's lifetime, so that changes become visible. */
+/** Advances the clock beyond the lifetime of cached values, so that changes become visible. */
 async function letSee(): Promise<void> {
   now += 6 * minutes;
 }

@@ -1,4 +1,4 @@
-// Tests changes of single entries and comparisons, without HTTP.
+// Tests changes of single entries and comparisons of entries, without HTTP.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareEntries, keyOf, maxChanges, putEntry, removeEntry } from './entry-changes.ts';

@@ -1,5 +1,5 @@
-// Changes single entries, and compares two lists of entries. An entry has a key: a string is its own key, an object's
-// key is its member `keyField`.
+// Changes single entries, and compares two lists of entries. An entry has a key: a string is its own key; the key of an
+// object is its member `keyField`.
 import { isDeepStrictEqual } from 'node:util';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -17,7 +17,7 @@ export interface Comparison {
   changed: number;
   removed: number;
   unchanged: number;
-  /** True if the entries that are in both lists are in a different order. */
+  /** True if the entries that both lists contain are in a different order. */
   reordered: boolean;
   /** The first changes, at most `maxChanges`. */
   changes: EntryChange[];
@@ -27,8 +27,8 @@ export interface Comparison {
 export const maxChanges = 1_000;
 
 /**
- * Returns the key of an entry. Undefined for an empty string, and for an object whose member is missing, empty, or
- * neither a string nor a number.
+ * Returns the key of an entry. Undefined for an empty string. Also undefined for an object whose member `keyField` is
+ * missing, empty, or neither a string nor a number.
  */
 export function keyOf(entry: unknown, keyField: string): string | undefined {
   const value = isObject(entry) && Object.hasOwn(entry, keyField) ? entry[keyField] : entry;
@@ -45,8 +45,8 @@ function indexOfKey(entries: readonly unknown[], key: string, keyField: string):
 }
 
 /**
- * Replaces the entry whose key is `key`. If there is none, appends the new entry, or throws Problem `not-found` if the
- * new entry has a different key. When an entry is replaced, its key may change; throws Problem `conflict` if another
+ * Replaces the entry whose key is `key`. If there is no such entry, appends the new entry, but throws Problem
+ * `not-found` if the new entry has another key. A replacement may change the key. Throws Problem `conflict` if another
  * entry already has the new key.
  */
 export function putEntry(entries: readonly unknown[], key: string, entry: unknown, keyField: string) {
@@ -69,7 +69,8 @@ export function removeEntry(entries: readonly unknown[], key: string, keyField: 
 const noEntry = () => new Problem('not-found', 'The register has no entry with this key.');
 
 /**
- * Compares by key. Entries that share a key are compared in their order, and objects without a key by their content.
+ * Compares two lists by the keys of their entries. Entries that share a key are compared in their order, and objects
+ * without a key by their content.
  */
 export function compareEntries(before: readonly unknown[], after: readonly unknown[], keyField: string): Comparison {
   const [old, current] = [identified(before, keyField), identified(after, keyField)];
@@ -97,8 +98,8 @@ export function compareEntries(before: readonly unknown[], after: readonly unkno
 }
 
 /**
- * Returns the entries by id. The id is the key or the content, with a number that distinguishes entries with the same
- * key or content.
+ * Returns the entries by id. The id consists of the key or the content, and a number that distinguishes entries with
+ * the same key or content.
  */
 function identified(entries: readonly unknown[], keyField: string): Map<string, unknown> {
   const seen = new Map<string, number>();

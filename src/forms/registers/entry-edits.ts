@@ -1,4 +1,4 @@
-// Replaces the entries of a register with the result of a function. Keeps and pins revisions.
+// Replaces the entries of a register with the result of a function. Also keeps and pins revisions.
 import { isDeepStrictEqual } from 'node:util';
 import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
 import { type Call, lockWith, notFound, publish, requireFit } from './changes.ts';
@@ -12,8 +12,8 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
   const withLock = lockWith(hold);
   return {
     /**
-     * Replaces the entries with what `work` returns for the current ones. Writes nothing if they are equal. Throws what
-     * `work` throws, Problem `not-found`, and `invalid-request` if the new entries are too many or too large.
+     * Replaces the entries with the result of `work` for the current ones. Writes nothing if both are equal. Throws the
+     * errors of `work`, Problem `not-found`, and `invalid-request` if the new entries are too many or too large.
      */
     edit: <T extends { entries: readonly unknown[] }>(
       name: string,
@@ -32,14 +32,14 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
         return result;
       }),
 
-    /** Copies the latest revision, so that later changes go to the copy and leave the original unchanged. */
+    /** Copies the latest revision. Later changes go to the copy, so the original stays as it is. */
     keep: (name: string, call: Call): Promise<Revision> =>
       withLock(name, call, async (_lock, step) => {
         if (!registerOf(name, await store.read(name, step()))) throw notFound();
         return store.createRevision(name, step());
       }),
 
-    /** Makes a revision the one that forms use. Throws Problem `not-found` if it is not a list of entries. */
+    /** Pins a revision, so that forms use it. Throws Problem `not-found` if the revision is not a list of entries. */
     pin: (name: string, revision: number, call: Call): Promise<Revision> =>
       withLock(name, call, async (_lock, step) => {
         if (!registerOf(name, await store.read(name, step()))) throw notFound();
@@ -52,7 +52,7 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
 
 /**
  * Throws Problem `invalid-request` if the entries may not be stored. A request contains only some of the entries, so
- * the pointers do not begin with the index of an entry.
+ * the caller does not know an entry's index in the register. The pointers therefore omit the index.
  */
 export function requireValid(entries: readonly unknown[]): void {
   const problems = entryProblems(entries).map(({ path: [, ...path], detail }) => ({

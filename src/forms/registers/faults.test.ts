@@ -1,7 +1,7 @@
 // Injects a fault at each call to the configuration service during create, patch and delete. Checks the status, and
-// that repeating the request completes the change. A real client talks to a real configuration service through a proxy.
-// Each fault breaks some of the calls, so that each call meets some of the faults. REGISTER_FAULT_CALLS=6 runs all
-// combinations.
+// checks that a repeated request completes the change. A real client talks to a real configuration service through a
+// proxy. Each fault breaks only some of the calls, so that each call is tested with some of the faults.
+// REGISTER_FAULT_CALLS=6 runs all combinations.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
@@ -32,7 +32,7 @@ async function stored(name: string) {
   return { definition, latest, active };
 }
 
-/** Writes revision 0 with `before`, pins it, and writes revision 1. */
+/** Writes `before` as revision 0, pins it, and adds revision 1. */
 async function writePinned(name: string): Promise<void> {
   await backend.configuration.replace('data-register', name, before, place);
   await backend.revisions.create('data-register', name, place);
@@ -48,16 +48,16 @@ async function expectRegister(name: string, anonymousRead: boolean): Promise<voi
 }
 
 interface Change {
-  /** A description of the change, for which `prepare` creates a register that needs every possible step. */
+  /** Describes the change. `prepare` creates a register for which the change needs every possible step. */
   what: string;
-  /** The calls to the configuration service after both parts were read, in this order. */
+  /** The calls to the configuration service after both parts of the register were read, in order. */
   steps: string[];
   prepare(name: string): Promise<void>;
   send(replica: Replica, name: string): Promise<Answered>;
   success: number;
   /** The status of the repeated request if the first one completed the change. */
   done: number;
-  /** The status of the repeated request if the first one made only a part of the change. */
+  /** The status of the repeated request if the first one completed only a part of the change. */
   half: number;
   expectDone(name: string): Promise<void>;
 }
@@ -108,7 +108,7 @@ const changes: Change[] = [
   },
 ];
 
-/** Runs `work` with its own replica, so that the circuit breakers and tokens of other cases do not matter. */
+/** Runs `work` with a new replica, so that the circuit breakers and tokens of other cases do not affect it. */
 async function withReplica<T>(
   timeoutMs: number,
   work: (replica: Replica, proxy: FaultProxy) => Promise<T>,
@@ -124,7 +124,7 @@ async function withReplica<T>(
   }
 }
 
-/** Milliseconds; longer than listing the largest tenant takes on a busy machine. */
+/** Milliseconds. Even on a busy machine, listing the registers of the largest tenant takes less time. */
 const hangMs = 2_000;
 /** True for statuses with which the configuration service may reject a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
@@ -165,7 +165,7 @@ describe.each(changes)('$what', (change) => {
           await proxy.break(fault, { at });
           const label = `call ${at} of ${calls}`;
           const failed = await change.send(replica, name);
-          // The first two calls read. From the third on, something may have been written.
+          // The first two calls are reads. From the third call on, something may have been written.
           const isUnchanged = at <= 3 && !isPerformed(fault);
           expect(failed.status, label).toBe(isRejection(fault) && isUnchanged ? 400 : 502);
           expect(Object.hasOwn(failed.body as object, 'written'), label).toBe(at > 3);
@@ -224,7 +224,7 @@ describe('Reads', () => {
             isRejection(fault) ? 400 : 502,
           );
           await proxy.heal();
-          // The failed calls of a list may have opened the circuit.
+          // The failed calls may have opened the circuit breaker, which closes again after a while.
           await expect.poll(async () => (await replica.request('GET', path)).status).toBe(200);
         });
       const paths = [pathOf(name), '', `${pathOf(name)}/entries`];
@@ -241,7 +241,8 @@ describe('A patch of both fields that fails midway', () => {
       const created = await replica.request('POST', '', { body: { name, description: 'Before', entries: before } });
       expect(created.status).toBe(201);
       proxy.calls.length = 0;
-      // The patch makes four calls: two that read, one for the entries, one for the description. The last one fails.
+      // The patch makes four calls: two reads, one write of the entries, and one of the description. The last one
+      // fails.
       await proxy.break(400, { at: 4 });
       const failed = await replica.request('PATCH', pathOf(name), { body: { description: 'After', entries: after } });
       expect(failed).toMatchObject({

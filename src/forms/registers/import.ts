@@ -1,4 +1,4 @@
-// Applies a CSV table to the entries of a register. If `toCsv` wrote the table from these entries, nothing changes.
+// Applies a CSV table to the entries of a register. A table that `toCsv` wrote from these entries changes nothing.
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -6,11 +6,11 @@ import { cellOf, type Row, type Table, textOf } from './csv.ts';
 import { keyOf } from './entry-changes.ts';
 
 export interface ImportOptions {
-  /** The column of the key. Ignored for strings, which are their own keys. */
+  /** The column that contains the key. Ignored for strings, because a string is its own key. */
   keyField: string;
   /**
-   * `upsert` adds and changes entries; `replace` also removes entries that the table lacks, and adopts the order of the
-   * table.
+   * `upsert` adds and changes entries. `replace` also removes the entries that are not in the table, and adopts the
+   * table's order.
    */
   mode: 'upsert' | 'replace';
 }
@@ -18,9 +18,9 @@ export interface ImportOptions {
 type Fields = Record<string, unknown>;
 
 /**
- * Returns the new entries. The rows of a table with one column become strings, unless the register has objects. Members
- * without a column keep their values, and an empty cell removes a member. Throws Problems `invalid-request` that name
- * the line, and `conflict` if several entries have the key of a row.
+ * Returns the new entries. The rows of a table with one column become strings, unless the register contains objects.
+ * Members of objects without a column keep their values; an empty cell removes the member. Throws Problem
+ * `invalid-request`, which names the line, and `conflict` if several entries have the key of a row.
  */
 export function importTable(table: Table, existing: readonly unknown[], options: ImportOptions): unknown[] {
   const hasObjects = existing.some(isObject);
@@ -81,8 +81,8 @@ function createObjectReader(
 }
 
 /**
- * Reads the cells of a column as the type that this member has in all entries: numbers, booleans or JSON, otherwise
- * text.
+ * Returns a function that reads the cells of a column. They have the type that the member has in all entries: number,
+ * boolean or JSON. If the types differ, they are text.
  */
 function cellReader(existing: readonly unknown[], column: string): (cell: string, row: Row) => unknown {
   const values = existing
@@ -94,7 +94,8 @@ function cellReader(existing: readonly unknown[], column: string): (cell: string
   return (cell, row) => {
     if (cell === '') return undefined;
     const value = parseJson(cell);
-    // Rejects a number that JSON would write differently, because the stored number would then differ from the cell.
+    // Rejects a number that JSON would write differently from the cell, because the stored number would not match the
+    // table.
     if (typeof value === kind && value !== null && (kind === 'object' || JSON.stringify(value) === cell)) return value;
     throw onLine(row, `needs ${named[kind]} in the column ${column}`);
   };

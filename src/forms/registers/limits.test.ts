@@ -1,5 +1,5 @@
-// Tests the limits of a register and of a tenant, and the time that large registers take. Test files run concurrently,
-// so each timing check uses the best of several attempts.
+// Tests the limits of a register and of a tenant, and the time that large registers take. Each timing check uses the
+// best of several attempts, because test files run concurrently.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
@@ -25,7 +25,7 @@ beforeAll(async () => {
   place = { tenantId: backend.tenant.id };
 });
 
-// A real platform takes long to remove a thousand registers one by one.
+// The timeout is long, because a real platform removes a thousand registers one by one.
 afterAll(() => backend.close(), 600_000);
 
 const home = ['platform', 'configuration-service'] as const;
@@ -38,8 +38,8 @@ const objects = (count: number) =>
   }));
 
 /**
- * Returns the ratio of elapsed time to CPU time of a busy loop: 1 on an idle machine, more if this process waits for a
- * processor.
+ * Returns the ratio of elapsed time to CPU time of a busy loop. It is 1 on an idle machine, and higher if this process
+ * has to wait for a processor.
  */
 function waitForProcessor(): number {
   const [began, before] = [performance.now(), process.threadCpuUsage()];
@@ -99,7 +99,7 @@ describe('At most 10,000 entries and 1 MiB', () => {
     expect(response.status).toBe(400);
     expect(response.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
     expect((await api.request('POST', '', { body })).status).toBe(413);
-    // The configuration service gets {"operation":"REPLACE","configuration":…}. This body, too, may have at most 1 MiB.
+    // The configuration service gets {"operation":"REPLACE","configuration":…}. This body may not exceed 1 MiB either.
     const wrapping = JSON.stringify({ operation: 'REPLACE', configuration: '' }).length - 2;
     for (const length of [1_048_576 - 4, 1_048_576 - 3 - wrapping]) {
       const wrapped = { ...body, entries: ['x'.repeat(length)] };
@@ -157,7 +157,7 @@ describe('The list of a tenant with many registers', () => {
     await withCounting(async (replica, calls) => {
       expect(((await replica.request('GET', '')).body as ListedPage).page.size).toBe(25);
       expect(calls.some((call) => call.includes('/data-register?'))).toBe(false);
-      // One call for the definitions, one for each register of the page, and one for the register after the page.
+      // There is one call for the definitions, one for each register of the page, and one for the next register.
       expect(calls.length).toBeLessThanOrEqual(27);
     });
   }, 240_000);

@@ -1,13 +1,13 @@
 // Reads a page of a tenant's registers: one call for all definitions, then one for the entries of each register of the
-// page. The configuration service could list a whole namespace in one call, but it looks up the pins one after another,
-// fails beyond 16 MiB, and orders only its first page.
+// page. A single call could list the whole namespace. It is not used, because the configuration service then looks up
+// the pins one after another, fails beyond 16 MiB, and sorts only the first page.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { definitionsIn, entriesOf, registerNamespace } from './register.ts';
 import { createRegisterPage, type NamedEntries, type RegisterPage } from './register-page.ts';
 
-/** Largest size of the entries on a page, in bytes of JSON. Limits the memory that a response needs. */
+/** Maximum size of the entries on a page, in bytes of JSON. It limits the memory that a response needs. */
 const maxPageBytes = 8 * 1_048_576;
-/** Maximum number of concurrent calls for one list. */
+/** Maximum number of concurrent calls for one page. */
 const concurrentReads = 16;
 
 export interface ListOptions {
@@ -29,8 +29,8 @@ export function createRegisterList(
     const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
     let [started, running] = [0, 0];
-    // Reads one register more than the page has, to find out whether another page follows. A slow read does not delay
-    // the others.
+    // Reads one register more than the page needs, to find out whether another page follows. A slow read does not delay
+    // the other reads.
     const isMissing = () => started < names.length && !page.isFull() && page.size() + running <= top;
     const readSome = async () => {
       while (isMissing()) {

@@ -1,4 +1,4 @@
-// Measures the memory that the largest registers take, in a process of the form service with the flags of a deployment.
+// Measures how much memory the largest registers need, in a process of the form service with the flags of a deployment.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { access } = platform;
   token = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   const main = join(import.meta.dirname, '..', 'main.ts');
-  // Every Formgate process runs with these flags: docs/decisions/0013-flags-for-memory.md.
+  // Every Formgate process runs with these flags; see docs/decisions/0013-flags-for-memory.md.
   child = spawn(process.execPath, ['--max-semi-space-size=8', '--heap-growing-percent=30', main], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -65,7 +65,7 @@ async function listening(child: ChildProcess): Promise<typeof ports> {
   throw failedStart('form service', child, output, errors());
 }
 
-/** Resident memory of the process in MiB. */
+/** Returns the resident memory of the process in MiB. */
 async function residentMemory(): Promise<number> {
   const { text } = await call(`http://127.0.0.1:${ports.metricsPort}/metrics`);
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]) / 1_048_576;

@@ -1,4 +1,4 @@
-// Tests that names that try to address another resource are rejected or taken literally.
+// Tests names of registers that try to address another resource. They must be rejected, or used literally.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -73,7 +73,7 @@ describe('An invalid name', () => {
     '400 on GET, PATCH, DELETE and entries, percent-encoded: %s; the configuration service is not called',
     async (_what, name) => {
       calls.length = 0;
-      // A raw request, because fetch would resolve dot segments, even those written as %2E.
+      // The request is sent over a socket, because fetch resolves dot segments, even those written as %2E.
       const encoded = encodeURIComponent(name).replaceAll('.', '%2E');
       for (const [method, path, body] of [
         ['GET', `/${encoded}`, undefined],
@@ -159,7 +159,7 @@ async function listed(): Promise<string[]> {
   return (await listPages(api)).flatMap(({ results }) => results.map(({ name }) => name));
 }
 
-/** Sends a raw request as an administrator. */
+/** Sends a request over a socket as an administrator. */
 async function raw(method: string, path: string, body?: unknown): Promise<{ status: number }> {
   const token = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   const text = body === undefined ? '' : JSON.stringify(body);

@@ -1,4 +1,4 @@
-// Tests who may manage registers, who may read them, and how refusals look, without a server for the routes.
+// Tests who may manage registers, who may read them, and what refusals contain. The routes run without a server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, type ExchangeOptions, refusal } from '../../../test/support/express-exchange.ts';

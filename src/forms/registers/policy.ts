@@ -1,5 +1,5 @@
 // Decides what callers may do with registers. Administrators of forms or of configuration manage them. Other callers
-// may only read the entries of open registers.
+// may only read the entries of registers that are open to anonymous reads.
 import { bearer, callTenant, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Caller, Tenants } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
@@ -11,14 +11,14 @@ export interface RegisterPolicyOptions {
   verifier: BearerVerifier;
   tenants: Pick<Tenants, 'byId'>;
   urns: Urns;
-  /** Limits reads without a token, per client address. */
+  /** Limits reads without a token for each client address. */
   anonymousReads: RateLimiter;
 }
 
 export type RegisterGuards = ReturnType<typeof createRegisterGuards>;
 
 export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }: RegisterPolicyOptions) {
-  /** Resolves the tenant from the query `tenantId`, for calls without a token. */
+  /** Finds the tenant by the query parameter `tenantId`, for calls without a token. */
   const namedTenant: Guard = {
     name: 'namedTenant',
     async check(request, response) {
@@ -29,7 +29,10 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
     },
   };
   return {
-    /** Also accepts tokens for the configuration service: a caller with only configuration-admin has no other token. */
+    /**
+     * Also accepts tokens for the configuration service, because a caller whose only role is configuration-admin has no
+     * other token.
+     */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
     isManager: (caller: Caller) => isManager(caller, urns),
@@ -39,7 +42,7 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
   };
 }
 
-/** Keeps caches from serving one caller's response, including a refusal, to another caller. */
+/** Adds Vary, so that caches do not serve one caller's response or refusal to another caller. */
 export const varyByCaller: Guard = {
   name: 'varyByCaller',
   check: (_request, response) => void response.vary('Accept, Authorization'),
@@ -47,13 +50,14 @@ export const varyByCaller: Guard = {
 
 const managerRoles = (urns: Urns) => ['form-admin', urns.role('configuration-service', 'configuration-admin')];
 
-/** True if the caller may read all registers of its tenant, including those that are not open. */
+/** True if the caller may read all registers of the tenant, including those that are not open. */
 export function isManager(caller: Caller | undefined, urns: Urns): boolean {
   return caller !== undefined && managerRoles(urns).some((role) => caller.roles.has(role));
 }
 
 /**
- * The same refusal for a closed register, a missing one and a missing tenant, so that callers cannot distinguish them.
+ * Returns the same refusal for a closed register, a missing register and a missing tenant, so that callers cannot tell
+ * which is the case.
  */
 export function refuseRead(caller: Caller | undefined): Problem {
   if (caller) return new Problem('forbidden', 'The register is not open to callers without a role.');

@@ -1,4 +1,4 @@
-// Tests the register API of a platform with another URN prefix: roles, audiences and tenants use that prefix.
+// Tests the register API on a platform with another URN prefix: roles, audiences and tenants use that prefix.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { roleToken } from '../../../test/support/platform.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';

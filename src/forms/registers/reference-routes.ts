@@ -1,4 +1,4 @@
-// Routes that list where form definitions use registers, and which of these references are dead.
+// Routes that list where form definitions refer to registers, and which of these references are dead.
 import { type Route, route } from '../../service/http/http-app.ts';
 import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import { nameParams, path, referencesResponse, refusals, tenantQuery } from './schema.ts';

@@ -1,5 +1,5 @@
-// Finds where form definitions refer to registers. A reference is a text anywhere in the UI schema that is a register's
-// URN.
+// Finds where form definitions refer to registers. Any text in the UI schema that is the URN of a register counts as a
+// reference.
 import type { Configuration } from '../../platform/configuration.ts';
 import { jsonPointer } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
@@ -10,7 +10,7 @@ import type { CallContext, RegisterStore } from './store.ts';
 export interface Reference {
   definitionId: string;
   definitionName: string;
-  /** Name of the register, which may not exist. */
+  /** The register's name in the URN. It is possible that no such register exists. */
   register: string;
   urn: string;
   /** JSON pointer into the UI schema. */
@@ -67,10 +67,10 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
   }
 
   return {
-    /** Returns where definitions refer to a register, whether it exists or not. */
+    /** Returns the references to a register, whether the register exists or not. */
     to: (name: string, context: CallContext) => search(context, (register) => register === name),
 
-    /** Returns the references to registers that do not exist or lack their entries. */
+    /** Returns the references to registers that do not exist or whose list of entries is missing. */
     async dead(context: CallContext): Promise<References> {
       const { results, truncated } = await search(context, () => true);
       const existing = await store.existing(
@@ -82,7 +82,7 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
   };
 }
 
-/** Visits all texts in a value without recursion, because a tenant decides how deep the value is. */
+/** Visits all texts in a value. It does not use recursion, because a tenant decides how deeply the value is nested. */
 function* textsIn(value: unknown): Generator<{ text: string; path: PropertyKey[] }> {
   const left: { value: unknown; path: PropertyKey[] }[] = [{ value, path: [] }];
   for (let item = left.pop(); item; item = left.pop()) {

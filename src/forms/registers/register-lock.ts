@@ -1,7 +1,7 @@
 // The per-register lock. It serializes the changes of a register across replicas, because the configuration service has
-// no compare-and-set. The lock is a transaction-level advisory lock, so it also works behind a PgBouncer in transaction
-// mode. Each change holds a connection of a pool that form requests do not use, and has a deadline that includes its
-// wait.
+// no compare-and-set operation. The lock is a transaction-level advisory lock, so it also works behind a PgBouncer in
+// transaction mode. Each change uses a connection of a pool that form requests do not use. The deadline of a change
+// includes its wait for the lock.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
@@ -9,7 +9,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
 export interface RegisterLock {
-  /** Keeps other changes of the tenant from writing the document of all definitions until this change ends. */
+  /** Locks the tenant's document of all definitions. No other change can write it until this change ends. */
   lockDefinitions(): Promise<void>;
   /**
    * Returns the milliseconds that the next step may take. Call it before each step. Throws Problem `dependency-failed`
@@ -19,14 +19,14 @@ export interface RegisterLock {
 }
 
 export interface RegisterLockOptions {
-  /** A pool that only changes of registers use, with `registerConnections` connections. */
+  /** A pool with `registerConnections` connections that only changes of registers use. */
   pool: pg.Pool;
   metrics: Metrics;
   /** Maximum number of concurrent changes; one tenant may use half of them. */
   connections?: number | undefined;
-  /** Longest total wait for a connection and for the lock, in milliseconds. */
+  /** Maximum total wait for a connection and for the lock, in milliseconds. */
   waitMs?: number | undefined;
-  /** Longest time for one step in milliseconds. */
+  /** Maximum time for one step, in milliseconds. */
   stepMs?: number | undefined;
 }
 
@@ -35,17 +35,17 @@ export interface RegisterLockOptions {
  */
 export type HoldRegister = <T>(tenantId: string, name: string, work: (lock: RegisterLock) => Promise<T>) => Promise<T>;
 
-/** Maximum number of concurrent changes of registers in one process. Each uses its own connection. */
+/** Maximum number of concurrent changes of registers in one process. Each uses one connection. */
 export const registerConnections = 6;
 /** Label of the register pool in the metrics. */
 export const registerPoolName = 'registers';
-/** Longest time in milliseconds from the request to the last step, including the wait. */
+/** Maximum time in milliseconds from the request to the last step, including the wait. */
 const changeMs = 45_000;
 
 export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
   const { pool, metrics, connections = registerConnections, waitMs = 30_000, stepMs = 10_000 } = options;
   const { postgresPools } = metrics;
-  // Changes first wait in this queue, so that changes of one register do not occupy several connections of a process.
+  // Changes first wait in this queue. Otherwise, several changes of one register would occupy several connections.
   const queue = createFairQueue({
     slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
     waiting: { total: 100, perTenant: 50, perMember: 25 },
@@ -94,7 +94,7 @@ async function inTransaction<T>(
   const lose = (error: Error) => {
     lost = error;
   };
-  // Between statements, only this listener notices a broken connection.
+  // Between two statements, only this listener notices that the connection is broken.
   client.on('error', lose);
   try {
     await client.query('BEGIN');
@@ -116,7 +116,7 @@ async function inTransaction<T>(
 }
 
 async function takeAdvisoryLock(client: pg.PoolClient, key: string[], waitMs: number): Promise<void> {
-  // Postgres treats a lock_timeout of 0 as no limit.
+  // A lock_timeout of 0 would mean no limit.
   const timeout = `${Math.max(1, Math.ceil(waitMs))}ms`;
   try {
     await client.query("SELECT set_config('lock_timeout', $1, true)", [timeout]);

@@ -1,14 +1,14 @@
-// Builds one page of a tenant's registers, sorted by name, from parts that arrive in any order. It keeps only the
-// registers of the page, so memory stays bounded regardless of the number of the tenant's registers.
+// Builds one page of a tenant's registers, sorted by name, from registers that arrive in any order. It keeps only the
+// registers of the page, so it needs little memory even if the tenant has many registers.
 import { type Definition, type Register, sizeOf, toRegister } from './register.ts';
 
 export interface PageOptions {
   /** The definitions of all registers, by name. A register without a definition does not exist. */
   definitions: ReadonlyMap<string, Definition>;
-  /** Names up to and including this one were on earlier pages. */
+  /** Earlier pages contained the names up to and including this one. */
   after: string | undefined;
   top: number;
-  /** The page ends before its entries exceed this many bytes of JSON. The first register is always included. */
+  /** The page ends before its entries exceed this size in bytes of JSON. It always includes the first register. */
   maxBytes: number;
 }
 
@@ -20,29 +20,29 @@ export interface RegisterPage {
 
 export interface NamedEntries {
   name: string;
-  /** Undefined if a register's entries are missing. */
+  /** Undefined if the register's entries are missing. */
   entries: readonly unknown[] | undefined;
 }
 
 interface Kept {
   name: string;
   entries: readonly unknown[];
-  /** Computed on first use. */
+  /** The size as JSON, computed on first use. */
   bytes?: number;
 }
 
 export function createRegisterPage({ definitions, after = '', top, maxBytes }: PageOptions) {
   let page: Kept[] = [];
   /**
-   * The first name that was cut off. The page must not contain a later name: the next page would begin after the later
-   * name, and would lack this one.
+   * The first name that did not fit. The page must not contain a later name. Otherwise, the next page would begin after
+   * that later name and omit this one.
    */
   let cutAt: string | undefined;
 
   return {
     /**
-     * Adds registers to the page. A name may be added twice if registers change during the listing. A register that was
-     * cut off cannot return, because names before it only push it further back.
+     * Adds registers to the page. A name may be added twice if registers change during the listing. A register that did
+     * not fit never fits later, because the registers before it can only become more.
      */
     add(found: Iterable<NamedEntries>): void {
       const byName = new Map<string, Kept>();
@@ -63,7 +63,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
 
     size: () => page.length,
 
-    /** True once a register was cut off: the page can then include neither that register nor a later one. */
+    /** True after a register did not fit. The page can then contain neither that register nor a later one. */
     isFull: () => cutAt !== undefined,
 
     result(): RegisterPage {

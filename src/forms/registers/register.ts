@@ -1,14 +1,15 @@
-// A data register and its two parts in the configuration service: a definition with an array schema, and the entries. A
-// register without one of them does not exist. Pure functions only.
+// A data register and its two parts in the configuration service: the definition, which has an array schema, and the
+// entries. If one part is missing, the register does not exist. All functions are pure.
 import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
 export const maxEntries = 10_000;
-/** Largest size of the entries as JSON in UTF-8, in bytes. */
+/** Maximum size of the entries as JSON in UTF-8, in bytes. */
 export const maxEntriesBytes = 1_048_576;
 
 /**
- * ASCII letters, digits, hyphens, underscores and spaces, as in the configuration service, but no space at either end.
+ * ASCII letters, digits, hyphens, underscores and spaces, as in the configuration service. The first and the last
+ * character must not be a space.
  */
 export const namePattern = /^[A-Za-z0-9_-](?:[A-Za-z0-9 _-]{0,48}[A-Za-z0-9_-])?$/;
 
@@ -48,7 +49,7 @@ export function toRegister(name: string, description: string, entries: readonly 
   return { namespace: registerNamespace, name, description, entries };
 }
 
-/** Combines the parts into a register. Returns undefined if a part is missing. */
+/** Combines the parts into a register. Returns undefined if a part is missing or the schema is not an array schema. */
 export function registerOf(name: string, parts: Parts): Register | undefined {
   const entries = entriesOf(parts);
   if (!parts.definition?.hasArraySchema || !entries) return undefined;
@@ -56,7 +57,8 @@ export function registerOf(name: string, parts: Parts): Register | undefined {
 }
 
 /**
- * Returns the entries that forms use: of the active revision, else of the latest. Undefined if they are not an array.
+ * Returns the entries that forms use: those of the active revision, else those of the latest one. Undefined if they are
+ * not an array.
  */
 export function entriesOf({ latest, active }: Parts): readonly unknown[] | undefined {
   const configuration = (active ?? latest)?.configuration;
@@ -73,7 +75,9 @@ export function definitionIn(document: unknown, name: string): Definition | unde
   return isObject(document) && Object.hasOwn(document, key) ? parseDefinition(document[key]) : undefined;
 }
 
-/** Returns the definitions with an array schema, by register name. Ignores keys that are not names of registers. */
+/**
+ * Returns the definitions with an array schema, keyed by register name. Ignores keys that are not names of registers.
+ */
 export function definitionsIn(document: unknown): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
   for (const [key, value] of isObject(document) ? Object.entries(document) : []) {
@@ -97,19 +101,20 @@ function parseDefinition(value: unknown): Definition {
 
 /**
  * Returns the definition of a new register (draft-07). Its schema accepts an array of strings or an array of objects,
- * so that an update can change from one to the other. It does not accept a mixture. The API never sets `anonymousRead`.
+ * so that an update can change from one to the other. It does not accept a mixture of both. This API never sets
+ * `anonymousRead`.
  */
 export function newDefinition(description: string): Record<string, unknown> {
   const anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
   return { description, configurationSchema: { type: 'array', anyOf } };
 }
 
-/** The largest body that the configuration service accepts, in bytes. */
+/** The maximum size of a body that the configuration service accepts, in bytes. */
 const maxBodyBytes = 1_048_576;
-/** The bytes that a write adds to the entries. */
+/** The number of bytes that the body of a write has in addition to the entries. */
 const wrappingBytes = sizeOf({ operation: 'REPLACE', configuration: '' }) - 2;
 
-/** True if the body of the write, with what it adds to the entries, is within the configuration service's limit. */
+/** True if the body of a write with these entries does not exceed the limit of the configuration service. */
 export function fitsIntoBody(entries: readonly unknown[]): boolean {
   return sizeOf(entries) + wrappingBytes <= maxBodyBytes;
 }
@@ -122,11 +127,11 @@ export interface EntryProblem {
 
 const named = { string: 'a string', object: 'an object' };
 
-/** Maximum number of listed problems, which is enough to see what is wrong. */
+/** Maximum number of listed problems. This is enough to see what is wrong. */
 const maxProblems = 20;
 
 /**
- * Lists why entries are rejected: they must be all strings or all objects, without reserved members, within the limits.
+ * Lists why entries are rejected. They must be all strings or all objects, without reserved members, within the limits.
  */
 export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
   if (entries.length > maxEntries) return [{ path: [], detail: `must have at most ${maxEntries} items` }];

@@ -1,5 +1,5 @@
-// Tests each rule of "Data register" and each status of each method over HTTP, against the configuration service that
-// test/support/registers.ts selects. Test titles quote the rules.
+// Tests each rule of the specification's section "Data register" and each status of each method. The tests use HTTP,
+// and the configuration service that test/support/registers.ts selects. The test titles quote the rules.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { roleToken } from '../../../test/support/platform.ts';
 import {
@@ -40,14 +40,14 @@ async function definitionOf(name: string): Promise<unknown> {
   return (latest?.configuration as Record<string, unknown> | undefined)?.[`data-register:${name}`];
 }
 
-/** Returns the number of the pinned revision and all revisions of the entries, newest first. */
+/** Returns the number of the pinned revision, and the entries of all revisions, newest first. */
 async function historyOf(name: string) {
   const { active } = await backend.configuration.read('data-register', name, place);
   const revisions = await backend.revisions.list('data-register', name, place);
   return { pinned: active?.revision, revisions: revisions.map(({ configuration }) => configuration) };
 }
 
-/** Creates a register with two revisions that contain `strings`. The older one, revision 0, is pinned. */
+/** Creates a register with two revisions that contain `strings`. The older revision 0 is pinned. */
 async function createPinned(): Promise<string> {
   const name = await create();
   await backend.revisions.create('data-register', name, place);

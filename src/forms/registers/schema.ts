@@ -1,4 +1,4 @@
-// The request and response schemas of the register API, and the descriptions of responses that its routes share.
+// The request and response schemas of the register API, and the descriptions of the responses that its routes share.
 // Requests with unknown members are rejected.
 import { z } from 'zod';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
@@ -46,7 +46,7 @@ const description = z
 const entriesDescription =
   'All strings or all objects; at most 10,000 and 1 MiB of JSON. No member is named `_bsontype` or begins with `META_`';
 
-/** Appears only in the OpenAPI document. The actual validation is faster and names the invalid item. */
+/** Used only in the OpenAPI document. The validation below is faster and names the invalid item. */
 const entriesShape = z
   .union([z.array(z.string()), z.array(z.record(z.string(), z.unknown()))])
   .meta({ description: entriesDescription, examples: [example.entries] });
@@ -100,7 +100,7 @@ const keyField = z
   .default('value')
   .meta({ description: 'Member that is the key of an object; ignored for strings' });
 
-/** A string or an object; `entryProblems` checks this entry together with the others. */
+/** A string or an object. `entryProblems` later checks this entry together with the others. */
 export const entryBody = z.union([z.string(), z.record(z.string(), z.unknown())]).meta({ examples: [exampleEntry] });
 
 const revision = z.coerce.number().int().nonnegative();
@@ -138,7 +138,7 @@ export const csvBody = z
   .min(1)
   .meta({ examples: ['label,value\nBanff,banff\n'] });
 
-/** Encodes the last name of a page. The cursor stays valid while registers are created and deleted. */
+/** Encodes the last name of a page as a cursor. The cursor stays valid while registers are created and deleted. */
 export function encodeCursor(lastName: string): string {
   return Buffer.from(JSON.stringify([lastName])).toString('base64url');
 }

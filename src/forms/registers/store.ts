@@ -1,5 +1,5 @@
-// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few
-// calls as the contract allows. changes.ts decides the order of the calls. Only `readOpen` uses a cache.
+// Reads and writes registers in the configuration service, with the form service's own account. Each method makes as
+// few calls as the contract allows. changes.ts determines the order of the calls. Only `readOpen` uses a cache.
 import type { Response } from 'express';
 import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -18,26 +18,26 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** The tenant that a call concerns, and the time that the call may take. */
+/** The tenant of a call, and the maximum time for it. */
 export interface CallContext {
   tenantId: string;
   /** Milliseconds for each call. The default is the platform client's timeout. */
   timeoutMs?: number | undefined;
 }
 
-/** Returns the context for the calls of a request: its tenant, and the default timeout. */
+/** Returns the context for the calls of a request: the request's tenant, and the default timeout. */
 export function callContextOf(response: Response): CallContext {
   return { tenantId: tenantOf(response).id };
 }
 
 /**
- * The methods throw every failure as a Problem: `invalid-request` if the service rejects the call, else
+ * Each method throws every failure as a Problem: `invalid-request` if the service rejects the call, otherwise
  * `dependency-failed`.
  */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
 const concurrentReads = 8;
-/** Names the configuration that contains all definitions of a tenant. */
+/** The namespace and name of the configuration that contains all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
 export function createRegisterStore(configuration: Configuration) {
@@ -62,7 +62,7 @@ function createReads(configuration: Configuration) {
 
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
-    /** Returns the names whose registers have both parts. */
+    /** Returns those of the names whose registers have both parts. */
     existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
       asked(async () => {
         const defined = definitionsIn(await readDefinitions(context));
@@ -80,7 +80,7 @@ function createReads(configuration: Configuration) {
     revisions: (name: string, context: CallContext, page: { top: number; after?: string | undefined }) =>
       asked(() => configuration.revisions(registerNamespace, name, { ...context, ...page })),
 
-    /** Returns the entries of a revision, or undefined if the revision does not exist or is not a list. */
+    /** Returns the entries of a revision. Undefined if the revision does not exist or is not a list. */
     revision: (name: string, revision: number, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
         const content = await configuration.revision(registerNamespace, name, revision, context);
@@ -88,8 +88,8 @@ function createReads(configuration: Configuration) {
       }),
 
     /**
-     * Reads the entries for a caller without a role. Returns undefined unless the definition, which is at most 5
-     * minutes old, allows anonymous reads. Does not read the entries of a closed register.
+     * Reads the entries for a caller without a role. Returns undefined if the definition does not allow anonymous
+     * reads. The definition is at most 5 minutes old. Does not read the entries of a closed register.
      */
     readOpen: (name: string, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
@@ -102,27 +102,27 @@ function createReads(configuration: Configuration) {
 }
 
 function createWrites(configuration: Configuration) {
-  // The service merges objects one level deep, so the call is idempotent.
+  // The call is idempotent, because the service merges objects by their members, one level deep.
   const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext) =>
     asked(() => configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true }));
 
   return {
-    /** Replaces the entries of the latest revision. An update would append them. */
+    /** Replaces the entries of the latest revision. The operation UPDATE would append them. */
     writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, context)),
 
-    /** Keeps the latest revision as it is; later changes go to its copy. */
+    /** Copies the latest revision. Later changes go to the copy. */
     createRevision: (name: string, context: CallContext): Promise<Revision> =>
       asked(() => configuration.createRevision(registerNamespace, name, context)),
 
     pin: (name: string, revision: number, context: CallContext) =>
       asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
-    /** Writes the definition of a register that has none. The service would merge it with an existing definition. */
+    /** Writes the definition of a register that has none. With an existing definition, the service would merge it. */
     define: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, newDefinition(description), context),
 
-    /** Changes only the description. The service merges it, so `anonymousRead` and the schema are kept. */
+    /** Changes only the description. The service merges it, so the definition keeps `anonymousRead` and the schema. */
     describe: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, { description }, context),
 
@@ -135,10 +135,10 @@ function createWrites(configuration: Configuration) {
   };
 }
 
-/** Statuses which mean that the client's request is invalid. Any other 4xx is a fault between the two services. */
+/** These statuses mean that the client's request is invalid. Any other 4xx is a fault between the two services. */
 const rejections = new Set([400, 409, 413, 422]);
 
-/** Turns failures of the configuration service into the Problems of this API. */
+/** Runs the calls. Converts failures of the configuration service into the Problems of this API. */
 async function asked<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls();
@@ -148,8 +148,8 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
     }
-    // Clients cannot act differently on an open circuit, a timeout or a refused token, so all of them get the same
-    // Problem.
+    // An open circuit, a timeout and a refused token get the same Problem, because a client can do nothing different
+    // about each of them.
     const detail = 'The configuration service failed or denied access.';
     throw new Problem('dependency-failed', detail, { cause: error, headers: error.headers });
   }
