@@ -1,4 +1,5 @@
-// Tests of the complete form service: every route rejects invalid tokens, and the routes about the service itself work.
+// Tests the complete form service: every route rejects invalid tokens, and the root, health and documentation routes
+// work.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';
 import { call } from '../../test/support/platform.ts';

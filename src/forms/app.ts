@@ -1,5 +1,5 @@
-// The form service's route table. Each route lists its guards. After a form is read, the policy decides what the caller
-// may do with it.
+// The form service's route table. Each route lists its guards. The handlers then read the form, and the policy decides
+// what the caller may do with it.
 import { join } from 'node:path';
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';

@@ -41,7 +41,7 @@ const save = (formId: string, token = forms.token('intake')) =>
 const drafts = (count: number) => Promise.all(Array.from({ length: count }, () => forms.draft()));
 const typeOf = ({ body }: Answered) => (body as { type: string }).type;
 
-/** Checks the response times. The limit, in milliseconds, is shorter than any wait for a lock or a connection. */
+/** Checks that the requests are fast. The limit of 900 ms is shorter than any wait for a lock or a connection. */
 async function expectSoon(requests: (() => Promise<Answered>)[]): Promise<void> {
   const times: number[] = [];
   for (const request of [...requests, ...requests, ...requests]) {
@@ -78,7 +78,7 @@ it('a save of a form whose row is locked is refused after about a second, and sa
   const stopwatch = startStopwatch();
   const response = await save(formId);
   expect(performance.now() - begun).toBeGreaterThan(900);
-  // Less than the 5 s for which other services wait for a response.
+  // The limit is below 5 s, because other services give up after waiting 5 s for a response.
   expect(stopwatch.stop()).toBeLessThan(4_500);
   expect(response.body).toMatchObject({
     type: 'urn:formgate:problem:busy',

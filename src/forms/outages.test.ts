@@ -87,7 +87,7 @@ describe('while the notification service is away', () => {
       .not.toBeNull();
     await notifications.break(503, { at: 1 });
     let response = await send(id);
-    // Each failure of the notification service leads to 502, even after the form service has stopped calling it.
+    // Each failure of the notification service results in a 502, even after the form service has stopped calling it.
     for (let asked = 0; asked < 20 && response.headers.get('retry-after') === null; asked += 1) {
       expect(response).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
       response = await send(id);
@@ -101,7 +101,9 @@ describe('while the notification service is away', () => {
 
 describe('if the response to the check of a code is lost', () => {
   const lost = ['lost answer', 'lost in silence', 'lost as 502', 'lost as 504', 'half an answer', 500] as const;
-  /** Loses all responses of the notification service while the codes are read. Returns the statuses. */
+  /**
+   * Reads the form data with each code while the responses of the notification service are lost. Returns the statuses.
+   */
   async function readAndLose(id: string, codes: string[], fault: Fault = 'lost answer'): Promise<number[]> {
     await notifications.break(fault, { at: 1 });
     const statuses: number[] = [];
@@ -109,7 +111,7 @@ describe('if the response to the check of a code is lost', () => {
     await notifications.heal();
     return statuses;
   }
-  /** Reads the form data once the notification service is called again. Returns the status. */
+  /** Retries a read until the form service calls the notification service again. Returns the status of the response. */
   async function readAgain(id: string, code: string): Promise<number> {
     let status = 0;
     const again = async () => {

@@ -1,5 +1,5 @@
-// Opens the connections to Postgres. Separate pools keep many requests from delaying events, and long changes of
-// registers from delaying requests.
+// Opens the connections to Postgres. Each kind of work has its own pool. A burst of requests therefore does not delay
+// events, and long changes of registers do not delay requests.
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { createPool } from '../service/postgres/postgres.ts';
@@ -28,12 +28,15 @@ export function openPools({ config, log, metrics }: PoolsOptions) {
   };
 }
 
-/** Maximum number of connections that one process opens. */
+/** Maximum number of Postgres connections that one process opens. */
 export function mostConnections(config: Pick<FormsConfig, 'DATABASE_POOL_SIZE'>): number {
   return config.DATABASE_POOL_SIZE + outboxConnections + registerConnections;
 }
 
-/** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */
+/**
+ * Divides the request pool into shares (decision 0032), so that one locked form, or one tenant with slow statements,
+ * cannot take all connections.
+ */
 export function shareRequestPool({ config, pools, metrics }: PoolsOptions & { pools: Pools }): SharedPool {
   const details = {
     busy: 'Too many requests for this form or of this tenant are running.',

@@ -1,5 +1,5 @@
 // The schema of form definitions, the roles, the events and the notification type that the form service registers at
-// the platform. The platform client registers them in the background at startup.
+// the platform. The platform client registers them in the background after startup.
 import type { Registered } from '../platform/registration.ts';
 import { notificationType, notificationTypeId } from './notices/notification-type.ts';
 import { events, eventTypesOf } from './outbox/event-catalogue.ts';
@@ -11,8 +11,8 @@ const date = { type: ['string', 'null'], format: 'date-time' };
 const intakeWindow = { type: 'object', properties: { opens: date, closes: date } };
 
 /**
- * The schema of a form definition (draft-07). It has no defaults, because the configuration service would write them
- * into the tenant's configuration. Formgate fills in missing members when it reads a definition, so only id and name
+ * The schema of a form definition (draft-07). It contains no defaults, because the configuration service would write
+ * them into the tenant's configuration. Instead, Formgate adds defaults when it reads a definition, so only id and name
  * are required. Unknown fields are allowed, because definitions from the older platform have additional fields.
  */
 export const definitionSchema = {

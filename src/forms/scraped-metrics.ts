@@ -1,5 +1,5 @@
-// Gauges whose values are read from the database at each scrape. Every pod exports the same values, so queries must
-// aggregate them with max, not sum. The gauges are absent while the database is unavailable.
+// Gauges whose values are read from the database at each scrape. Every pod exports the same values, so a query over all
+// pods must take the maximum, not the sum. The gauges are absent while the database is unavailable.
 import prom from 'prom-client';
 
 export interface Sample {
@@ -9,7 +9,7 @@ export interface Sample {
 
 export interface ScrapedGauge<T> {
   help: string;
-  /** The label's name. */
+  /** Name of the label. A gauge without it has a single value. */
   label?: string;
   samples(reading: T): Sample[];
 }
@@ -24,7 +24,7 @@ export interface ScrapedGaugesOptions<T> {
 
 export function createScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
   let reading: Promise<T | undefined> | undefined;
-  // A scrape collects all gauges together, so they share one reading.
+  // One scrape collects all gauges, so they share one database read.
   const share = () => {
     reading ??= read()
       .catch(() => undefined)
@@ -42,7 +42,7 @@ export function createScrapedGauges<T>({ registry, read, gauges }: ScrapedGauges
       async collect() {
         const values = await share();
         this.reset();
-        // A reset sets a gauge without labels to 0. Remove that value.
+        // For a gauge without labels, a reset sets the value to 0 instead of removing it.
         if (!label) this.remove();
         for (const sample of values === undefined ? [] : samples(values)) this.set(sample.labels, sample.value);
       },

@@ -67,7 +67,7 @@ export const migrationsDirectory = formMigrations.directory;
 export interface StartOptions {
   config: FormsConfig;
   log: Logger;
-  /** Contains the `DIR_…` overrides of the directory. */
+  /** The environment. The directory reads its `DIR_…` overrides from it. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides the outbox dispatcher's intervals. */
@@ -78,7 +78,7 @@ export interface StartOptions {
   poolWatch?: PoolWatchPace;
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override, or a page that was not built. */
+/** Throws ConfigError for an invalid `DIR_…` override, or if a configured page was not built. */
 export async function startForms(options: StartOptions): Promise<RunningService> {
   const { config, log, env, clock = systemClock, pace, startup, poolWatch } = options;
   requirePages(config.PAGES);
@@ -175,7 +175,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
 
 function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<FormsRoutesOptions, 'apply'> {
   const { config, platform, urns, log, metrics, clock } = base;
-  // Called after each commit that wrote to the outbox.
+  // Wakes the outbox dispatcher. Called after each commit that wrote to the outbox.
   const changed = outbox.nudge;
   const { tenants } = platform;
   const accessUrl = config.ACCESS_SERVICE_URL;

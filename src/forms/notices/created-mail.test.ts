@@ -1,5 +1,5 @@
-// Tests the mail about a created draft over HTTP, with the real notification service and real mail. Callers can neither
-// flood an address with such mails nor put their own text into them.
+// Tests the mail about a created draft over HTTP, with the real notification service and real mail. Callers must not be
+// able to flood an address with such mails, or to put their own text into them.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -46,9 +46,7 @@ async function expectCreatedMails(address: string, ids: string[], count: number)
   expect(mails(address, /saved/).length).toBe(count);
 }
 
-/**
- * Moves the clock once nothing is being delivered. Otherwise, claims would expire, and rows would be delivered twice.
- */
+/** Moves the clock as soon as no row waits. Otherwise, claims would expire and rows would be delivered twice. */
 async function later(minutes: number): Promise<void> {
   const waiting = 'SELECT FROM outbox WHERE accepted IS NULL';
   await expect.poll(async () => (await forms.pool.query(waiting)).rowCount, { interval: 20 }).toBe(0);

@@ -1,6 +1,6 @@
-// Creates and reads the links of the warning mail: one keeps the draft, the other deletes it. A link is signed for one
-// form, one purpose and a time at which it expires. It contains no form data. Anyone who has the link can keep the
-// draft, but needs a code to delete it.
+// Creates and reads the links of the warning mail. One link keeps the draft; the other deletes it. Each link is signed
+// for one form, one purpose and one expiry time. It contains no form data. Anyone who has the link can keep the draft,
+// but needs a code to delete it.
 
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { isSameText } from '../../service/same-text.ts';
@@ -12,7 +12,7 @@ export type LinkPurpose = (typeof linkPurposes)[number];
 export interface LinkFacts {
   tenantId: string;
   language: Language;
-  /** The planned deletion of the form. */
+  /** The time at which the form is due to be deleted. */
   expires: Date;
 }
 
@@ -20,8 +20,8 @@ export interface NoticeLinks {
   /** `https://forms.example.org/apply/forms/<id>/keep?link=…` */
   urlOf(purpose: LinkPurpose, formId: string, facts: LinkFacts): string;
   /**
-   * Returns the facts in a link; undefined if the link was not made for this form and purpose. The link may have
-   * expired.
+   * Returns the facts in a link; undefined if the link was not made for this form and purpose. Also returns the facts
+   * of an expired link.
    */
   read(purpose: LinkPurpose, formId: string, link: string): LinkFacts | undefined;
 }

@@ -2,7 +2,7 @@
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
-/** Returns a function to call for each suppressed mail. */
+/** Returns a function that counts one suppressed mail. */
 export function createNoticeMetrics({ registry }: Pick<Metrics, 'registry'>): () => void {
   const counter = new prom.Counter({
     name: 'formgate_suppressed_notices_total',

@@ -1,4 +1,4 @@
-// The notification type that informs applicants about their own form, and their subscription to it. Only the form
+// The notification type that informs applicants about their own forms, and the subscription to it. Only the form
 // service creates subscriptions. Each form has one subscriber.
 import type { SubscribeRequest } from '../../platform/notifications.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -41,8 +41,8 @@ export function notificationTypeOf(catalogue: Record<string, EventEntry>): Notif
 export const notificationType = notificationTypeOf(events);
 
 /**
- * The configuration with which a tenant writes to all applicants in French (docs/notices/fr.json). Throws if an event
- * has a notice without a French text.
+ * Returns the configuration of a tenant that writes to all applicants in French (docs/notices/fr.json). Throws if an
+ * event has a notice without a French text.
  */
 export function frenchOverride(catalogue: Record<string, EventEntry>): Record<string, NotificationType> {
   const inFrench = Object.entries(catalogue).map(([name, entry]): [string, EventEntry] => {
@@ -63,15 +63,15 @@ export interface SubscribedForm {
   id: string;
   tenantId: string;
   definitionId: string;
-  /** Undefined if the form was deleted. Then its subscriber is looked up without information about the applicant. */
+  /** Undefined if the form was deleted. Its subscriber is then looked up without information about the applicant. */
   applicant: OutboxForm['applicant'] | undefined;
-  /** True if the mail of form-created is suppressed. */
+  /** True if the mail of `form-created` is suppressed. */
   noticeSuppressed: boolean | undefined;
 }
 
 /**
- * Builds the subscription of a form. The user id is the form's URN, so each form has its own subscriber, and a repeated
- * request finds the same one.
+ * Builds the subscription of a form. The user id is the form's URN, so each form has a separate subscriber, and a
+ * repeated request finds the same subscriber.
  */
 export function subscriptionOf(form: SubscribedForm, urns: Urns): SubscribeRequest {
   const { id, tenantId, definitionId, applicant, noticeSuppressed } = form;

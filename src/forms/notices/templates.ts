@@ -1,7 +1,7 @@
 // The default templates of the notices to applicants, in the language of the form: English or French. The notification
 // service renders them with Handlebars from `tenant`, `event` and `subscriber`. A tenant can override them in its own
-// configuration (docs/notices.md). Bodies of emails are HTML, where {{…}} escapes. Subjects and text messages are plain
-// text, where {{{…}}} keeps apostrophes as they are.
+// configuration (docs/notices.md). The bodies of emails are HTML, so they use {{…}}, which escapes values. Subjects and
+// text messages are plain text, so they use {{{…}}}, which leaves apostrophes as they are.
 import type { Language } from '../forms/form.ts';
 import { type NoticeName, type NoticeText, noticeNames } from './text-parts.ts';
 import { english } from './texts-en.ts';
@@ -42,14 +42,17 @@ function templatesOf(choose: (of: (text: NoticeText, language: Language) => stri
 
 const texts: Record<Language, Record<NoticeName, NoticeText>> = { en: english, fr: french };
 
-/** Throws if the text is missing: TypeScript reports that too, but Node.js and the tests do not check types. */
+/** Throws if the text is missing. TypeScript reports that too, but Node.js and the tests run without type checks. */
 function textOf(name: NoticeName, language: Language): NoticeText {
   const text: NoticeText | undefined = texts[language][name];
   if (!text) throw new Error(`texts-${language}.ts has no text for the notice “${name}”.`);
   return text;
 }
 
-/** A template that renders in the language of the form. Handlebars cannot compare texts, so the event has a flag. */
+/**
+ * A template that renders in the language of the form. Handlebars cannot compare texts, so the event contains the flag
+ * `inFrench`.
+ */
 function inBoth(name: NoticeName): NoticeTemplates {
   return templatesOf(
     (of) =>
@@ -63,5 +66,5 @@ const forEach = (make: (name: NoticeName) => NoticeTemplates) =>
 /** The templates of each notice. The catalogue of events assigns them to events. */
 export const noticeTemplates = forEach(inBoth);
 
-/** Templates in French for every form, for tenants that write to all applicants in French (docs/notices/fr.json). */
+/** The templates for tenants that write to all applicants in French (docs/notices/fr.json). */
 export const frenchTemplates = forEach((name) => templatesOf((of) => of(textOf(name, 'fr'), 'fr')));

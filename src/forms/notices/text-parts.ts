@@ -4,7 +4,7 @@
 export interface NoticeText {
   subject: string;
   heading: string;
-  /** HTML. */
+  /** HTML of each paragraph. */
   paragraphs: string[];
   sms: string;
 }
@@ -22,8 +22,9 @@ export const ownLink = (member: string, before: string, text: string) =>
 export const reference = '{{event.payload.form.reference}}';
 
 /**
- * A preposition and a date, if the event has the date. `options` are those of Formgate's platform server. The public
- * platform uses only `format` (tokens of Luxon). It ignores the other options, and always writes in English.
+ * A preposition and a date, or nothing if the event does not have the date. `options` are those of Formgate's platform
+ * server. The public platform uses only `format` (tokens of Luxon). It ignores the other options, and always writes
+ * dates in English.
  */
 export const onDate = (path: string, before: string, options: string) =>
   `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;

@@ -1,5 +1,5 @@
-// Collects what the operations page shows, for all tenants or for one. A tenant's administrator sees only the tenant's
-// share, without core clients and without the counts of runs, which cover all tenants.
+// Collects the data of the operations page, for all tenants or for one. The administrator of a tenant sees only that
+// tenant's share. The share excludes core clients and the counts of runs, because both cover all tenants.
 import { hostname } from 'node:os';
 import type { Clock } from '../../service/clock.ts';
 import type { Refusals, RefusedRequests } from '../../service/operations/refusals.ts';
@@ -13,7 +13,7 @@ export interface Operations {
   isForAll: boolean;
   runs: RunRecord[];
   history: RunHistory | undefined;
-  /** For all tenants, these are the figures of the last run, which do not include the number of drafts. */
+  /** For all tenants, the figures come from the last run, which does not count the overdue drafts. */
   overdue: { drafts: Bounded | null; oldest: Date | null; deletions: Bounded | null };
   quarantine: Quarantined;
   outbox: Undelivered;
@@ -35,22 +35,21 @@ export interface OperationsOptions {
 
 const day = 86_400_000;
 /**
- * A form that is overdue by less than this does not indicate a fault, because the reconciler may run only every few
+ * Milliseconds. A form that is overdue by less is no sign of a fault, because the reconciler may run only every few
  * hours.
  */
 const lockGrace = day / 4;
 const shownRuns = 10;
-/** Cache key for the reading that covers all tenants. */
+/** Cache key of the reading for all tenants. */
 const all = '';
 
-/** Readings are shared for five seconds. */
+/** Requests within five seconds share one reading. */
 export function createReadOperations(options: OperationsOptions): ReadOperations {
   const { store, policyOf, refusals, clock } = options;
   async function overdueOf(tenantId: string): Promise<Operations['overdue']> {
     const keys = (await store.definitions(tenantId)).map((definitionId) => ({ tenantId, definitionId }));
     const policies: Policy[] = [];
-    // Definitions are read one after another, because a page for administrators must not compete with applicants'
-    // requests.
+    // Definitions are read one after another, because the operations page must not compete with applicants' requests.
     for (const key of keys) {
       const policy = await policyOf(key);
       if (policy) policies.push(policy);

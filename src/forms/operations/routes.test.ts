@@ -1,5 +1,5 @@
-// Tests what the operations route reports to a core user, and that it reports only a tenant's share to the tenant's
-// administrator.
+// Tests the report of the operations route. A core user gets the figures of all tenants; a tenant's administrator gets
+// only those of the tenant.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 beforeEach(async () => {
   await forms.pool.query('TRUNCATE quarantine, reconciler_runs, outbox, forms CASCADE');
-  // Readings are shared for five seconds.
+  // Requests within five seconds share one reading.
   forms.advance(5_000);
 });
 

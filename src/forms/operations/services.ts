@@ -1,4 +1,4 @@
-// Builds what the route for operations uses.
+// Builds the objects that the operations route uses.
 import type { Clock } from '../../service/clock.ts';
 import type { Refusals } from '../../service/operations/refusals.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';

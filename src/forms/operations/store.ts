@@ -1,6 +1,6 @@
-// Counts the quarantine, the undelivered rows of the outbox, and overdue forms, of all tenants or of one. Each
-// statement reads a bounded number of rows, regardless of how much is waiting; only the count of one tenant's
-// quarantine may read the whole quarantine.
+// Counts the quarantine, the undelivered outbox rows and the overdue forms, of all tenants or of one. Almost every
+// statement reads a limited number of rows, however many are waiting. Only the count of one tenant's quarantine may
+// read the whole quarantine.
 import type pg from 'pg';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -14,7 +14,7 @@ export interface Bounded {
 }
 
 export interface Quarantined extends Bounded {
-  /** Number of these items that were released and wait for their next attempt. */
+  /** Number of counted items that were released and wait for their next attempt. */
   released: number;
 }
 
@@ -31,7 +31,7 @@ export type OperationsStore = ReturnType<typeof createOperationsStore>;
 
 /** Counts stop at this number. */
 const mostCounted = 1_000;
-/** Number of outbox rows that are examined in each lane to find those of one tenant. */
+/** Number of outbox rows in each lane that are searched for rows of one tenant. */
 const mostExamined = 10_000;
 /** Maximum number of a tenant's definitions whose forms are examined. */
 const mostDefinitions = 200;
@@ -40,8 +40,8 @@ const quarantineSql = `
 SELECT count(*)::int AS count, (count(*) FILTER (WHERE released))::int AS released
 FROM (SELECT released FROM quarantine WHERE ($1::text IS NULL OR tenant_id = $1) LIMIT ${mostCounted + 1}) q`;
 
-// One scan for each lane, because the index of due rows begins with the lane. There is no index by tenant,
-// because it would make each insert slower.
+// The statement scans each lane separately, because the index of due rows begins with the lane. There is no index by
+// tenant, because it would make each insert slower.
 const undeliveredSql = (lanes: readonly string[]) => `
 WITH due AS (${lanes
   .map(
@@ -65,7 +65,7 @@ const definitionsOf = (status: string) => `(
     SELECT n.* FROM found CROSS JOIN LATERAL (${nextDefinition(status, 'AND definition_id > found.definition_id')}) n
   ) SELECT definition_id FROM found LIMIT ${mostDefinitions})`;
 
-/** One index lookup for each definition, not for each form. */
+/** Needs one index lookup for each definition instead of one for each form. */
 const definitionsSql = `
 SELECT definition_id AS "definitionId" FROM (${definitionsOf('Draft')} UNION ${definitionsOf('Locked')}) found
 ORDER BY definition_id LIMIT ${mostDefinitions}`;
@@ -89,14 +89,14 @@ const bounded = <T extends { count: number }>(row: T): T & Bounded => ({
   isMinimum: row.count > mostCounted,
 });
 
-/** Requests about all tenants share the pool as one tenant with an empty name. */
+/** Requests about all tenants take their share of the pool as one tenant with an empty name. */
 export const claimOf = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
 
 /** `lanes` are the values of the outbox's column `lane`. */
 export function createOperationsStore(pool: SharedPool, lanes: readonly string[]) {
   const undelivered = undeliveredSql(lanes);
 
-  /** Allows only index scans: with outdated statistics, a count would sort a million rows. */
+  /** Allows only index scans. With outdated statistics, Postgres might otherwise sort a million rows for a count. */
   const inIndexOrder = <R extends pg.QueryResultRow>(tenantId: string | undefined, sql: string, values: unknown[]) =>
     pool.transaction(claimOf(tenantId), async (client) => {
       await client.query(planSql);
@@ -112,9 +112,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       return { ...found, released: Math.min(found.released, found.count) };
     },
 
-    /**
-     * Counts the rows that are due now. The count for one tenant is only a minimum if many rows of all tenants are due.
-     */
+    /** Counts the rows that are due now. If many rows of all tenants are due, a tenant's count is only a minimum. */
     async undelivered(tenantId: string | undefined, now: Date): Promise<Undelivered> {
       const [row] = await inIndexOrder<Undelivered>(tenantId, undelivered, [tenantId, now]);
       const found = row ?? { count: 0, oldest: null, isMinimum: false };
@@ -122,7 +120,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       return { ...found, count: Math.min(found.count, mostCounted), isMinimum };
     },
 
-    /** Returns the definitions that have drafts or locked forms, at most 200. */
+    /** Returns at most 200 definitions that have drafts or locked forms. */
     async definitions(tenantId: string): Promise<string[]> {
       const rows = await inIndexOrder<{ definitionId: string }>(tenantId, definitionsSql, [tenantId]);
       return rows.map(({ definitionId }) => definitionId);

@@ -1,6 +1,6 @@
-// The pages that people open in a browser: their names, their paths, and what they may load.
+// The pages that people open in a browser: their names, their paths, and which resources they may load.
 
-/** `apply` is for applicants, `console` for administrators. Each is served below the path of its name. */
+/** `apply` is for applicants, `console` for administrators. Each page is served below `/apply` or `/console`. */
 export const pageNames = ['apply', 'console'] as const;
 export type PageName = (typeof pageNames)[number];
 
@@ -10,7 +10,7 @@ export const pageAddresses: Record<PageName, readonly string[]> = {
   console: ['/console', '/console/:tenant', '/console/:tenant/*view'],
 };
 
-/** The Content-Security-Policy: only files of this origin, and nothing inline. */
+/** The Content-Security-Policy of the pages. It allows only files of this origin, and nothing inline. */
 export const pagePolicy: string = [
   "default-src 'none'",
   "script-src 'self'",

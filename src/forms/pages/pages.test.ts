@@ -1,4 +1,4 @@
-// Tests the delivery of the static pages over real HTTP. What the pages do is tested in a browser.
+// Tests the delivery of the static pages over real HTTP. Other tests run the pages in a browser.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** Does not use `fetch`, which would decompress the body and hide its encoding. */
+/** Requests a file. `fetch` is no alternative, because it decompresses the body and so hides its encoding. */
 function read(path: string, encoding = 'identity', since = '') {
   return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>((resolve, reject) => {
     get(

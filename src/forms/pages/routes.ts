@@ -1,5 +1,5 @@
-// Serves the static pages that `web/build.ts` builds: the applicant's (`/apply`) and the console (`/console`). The
-// pages themselves hold no data and no secrets, so anyone may load them.
+// Serves the static pages that `web/build.ts` builds: the applicant's page (`/apply`) and the console (`/console`). The
+// files contain no personal data and no secrets, so anyone may load them.
 import { existsSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Response } from 'express';
@@ -11,7 +11,7 @@ import { type PageName, pageAddresses, pagePolicy } from './page.ts';
 
 export interface PageRoutesOptions {
   pages: readonly PageName[];
-  /** Default: where the pages are built. */
+  /** The folder with the built pages. The default is the output folder of the build. */
   directory?: string;
 }
 
@@ -72,7 +72,7 @@ async function send(response: Response, { folder, file, cache }: { folder: strin
     .vary('Accept-Encoding');
   if (name !== file) response.set('Content-Encoding', compressed);
   await new Promise<void>((resolve) => {
-    // A client that disconnects while a file is sent is not a failure.
+    // If the client disconnects while a file is sent, this is not an error.
     response.sendFile(name, { root: folder, cacheControl: false }, () => resolve());
   });
 }

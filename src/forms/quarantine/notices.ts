@@ -1,5 +1,5 @@
 // Creates and releases quarantined notices. A notice is quarantined if its form was locked or deleted without an outbox
-// row, because Postgres refused that row. The quarantine entry contains the facts of the row, and a release writes the
+// row, because Postgres refused the row. The quarantine entry contains the facts of the row, and a release writes the
 // row.
 import type pg from 'pg';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
@@ -15,13 +15,14 @@ export function noticeEntry(
   return { kind: `${stage}-notice`, item: formId, tenantId, about: { formId, ...facts }, ...cause };
 }
 
-// Outbox rows of a form must be written in the order of its changes, so the form's row is locked here. If another
-// transaction holds that lock, the form is skipped. Waiting could deadlock: a deletion locks the form before the entry,
-// and a release locks the entry before the form.
+// The outbox rows of a form must be written in the order of its changes, so the statement locks the form's row. If
+// another transaction holds that lock, the form is skipped. Waiting could deadlock: a deletion locks the form before
+// the entry, and a release locks the entry before the form.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
 /**
- * $1 the entry, $2 now, $3 the trace, $4 the request. The event's timestamp is the time of the change (`first_seen`).
+ * $1 the entry, $2 now, $3 the trace, $4 the request's id. The event's timestamp is `first_seen`, when the form
+ * changed.
  */
 const writeSql = (kind: string, join: string, lock: string) => `
 WITH written AS (
@@ -42,8 +43,8 @@ export const isNotice = ({ kind }: Pick<ReleasedItem, 'kind'>) => Object.hasOwn(
 
 /**
  * Writes the outbox rows of released notices in the transaction of the release, and removes their entries. Returns the
- * ids of the entries that stay in quarantine, because Postgres refuses the row again or the form is no longer locked or
- * is being changed.
+ * ids of the entries that stay in quarantine. An entry stays if Postgres refuses its row again, if the form is no
+ * longer locked, or if another transaction is changing the form.
  */
 export async function resumeNotices(db: pg.ClientBase, items: readonly ReleasedItem[], now: Date): Promise<string[]> {
   const kept: string[] = [];

@@ -1,5 +1,5 @@
-// Routes to list and release quarantined items. An administrator sees the items of their tenant, a core user those of
-// all tenants.
+// Routes that list and release quarantined items. An administrator sees the items of their tenant; a core user sees
+// those of all tenants.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';

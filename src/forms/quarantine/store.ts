@@ -10,7 +10,9 @@ import { resumeNotices } from './notices.ts';
 
 const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);
 
-/** The refusal count of a released row. It exceeds the limit, so the next refusal quarantines the row again. */
+/**
+ * The number of refusals that a released row gets. It exceeds the limit, so the next refusal quarantines the row again.
+ */
 const spent = 1_000;
 
 const resumeSql = `
@@ -18,8 +20,8 @@ UPDATE outbox SET not_before = $2, refusals = ${spent}
 WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
 
 /**
- * Releasing an outbox row makes it due, and releasing a notice writes its missing row. The reconciler's next run
- * retries forms and core clients.
+ * The release of an outbox row makes it due. The release of a notice writes its missing row. The next run of the
+ * reconciler retries forms and core clients.
  */
 export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
