@@ -1,21 +1,21 @@
-// Keeps the entries of a cache, and fetches their values. Concurrent fetches of a key share one call. While the service
-// fails, an entry keeps its last value.
+// Keeps the entries of a cache, and fetches their values. Concurrent fetches of a key share one call. An entry keeps
+// its last value while the service fails.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { isOutage, type PlatformError } from './platform-error.ts';
 
 export interface Entry<V> {
   value: V;
-  /** When the value was requested. */
+  /** The time at which the value was requested. Milliseconds since 1970. */
   at: number;
-  /** When the last successful call for the value began, or when the last call failed. */
+  /** The time at which the last successful call for the value began, or at which the last call failed. */
   checkedAt: number;
   /** Set while the service fails. */
   failure: PlatformError | undefined;
 }
 
 export interface EntriesOptions {
-  /** Age in milliseconds up to which a value is kept while the service fails. */
+  /** Age in milliseconds up to which an entry keeps its value while the service fails. */
   stale: number;
   maxEntries: number;
   now(): number;
@@ -35,8 +35,8 @@ export function createEntries<V>({ maxEntries, stale, now, since }: EntriesOptio
   }
   return new LRUCache<string, Entry<V>, () => Promise<V>>({
     max: maxEntries,
-    // A write aborts the running fetches of its key. Callers that wait for such a fetch get the result, but it is not
-    // cached.
+    // A write aborts the running fetches of its key. Callers that wait for such a fetch still get its result, but the
+    // result is not cached.
     ignoreFetchAbort: true,
     fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
   });
@@ -46,7 +46,7 @@ function keepIdentity<V>(known: Entry<V> | undefined, value: V): V {
   try {
     return known && isDeepStrictEqual(known.value, value) ? known.value : value;
   } catch {
-    // The value is nested more deeply than the stack allows.
+    // The comparison throws if the value is nested more deeply than the stack allows.
     return value;
   }
 }

@@ -1,5 +1,5 @@
-// Fetches a cached value again because it lacks what a caller looks for: at most once a second for a key, in single
-// flight, and within the budget.
+// Fetches a cached value again if it lacks what a caller looks for. A key is fetched at most once a second and within
+// the budget. Concurrent fetches of a key share one call.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import { Problem } from '../service/http/problem.ts';
@@ -30,8 +30,8 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
 
   return {
     /**
-     * Charges the budget for the first fetch of a key that a caller chose. Throws Problem `busy` if the budget is used
-     * up.
+     * Charges the budget for the first fetch of a key that the caller chose. Throws Problem `busy` if the budget is
+     * used up.
      */
     charge(share: string): void {
       if (budget.take(service, share)) return;
@@ -41,8 +41,8 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
     },
 
     /**
-     * Returns the entry that `fetch` returns, or `known` if the key was fetched within the last `interval`, or the
-     * budget is used up.
+     * Returns the entry that `fetch` returns. Returns `known` instead if the key was fetched within the last
+     * `interval`, or if the budget is used up.
      */
     async fetch(key: string, known: E, share: string, fetch: () => Promise<E>): Promise<E> {
       const joined = running.get(key);

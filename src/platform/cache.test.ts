@@ -14,7 +14,9 @@ let now: number;
 let metrics: PlatformMetrics;
 let captured: ReturnType<typeof captureLog>;
 
-/** The service behind the cache. It returns a value, fails or waits as the test requires, and counts requests. */
+/**
+ * A fake of the service behind the cache. As the test requires, it returns a value, fails or waits. It counts requests.
+ */
 function createSource(first: unknown) {
   let value = first;
   let gate: Promise<void> | undefined;

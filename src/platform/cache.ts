@@ -1,6 +1,6 @@
-// Caches responses of platform services, so that hot paths make no calls and short outages go unnoticed. A response
-// that grants permission is served for at most 5 minutes. If a call fails and no earlier response is cached, the
-// failure is thrown.
+// Caches responses of platform services, so that frequent reads make no calls and short outages go unnoticed. A
+// response that grants permission is served for at most 5 minutes. If a call fails and no earlier response is cached,
+// the read throws the failure.
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createEntries, type Entry } from './cache-entries.ts';
@@ -10,31 +10,29 @@ import type { CacheReads, PlatformMetrics } from './platform-metrics.ts';
 
 /** Times in milliseconds. */
 export interface CacheTimes {
-  /** A value younger than this is served without a call. */
+  /** A value that is younger than this is served without a call. */
   fresh: number;
-  /** Like `fresh`, but for the value undefined, which means that the resource does not exist. */
+  /** Like `fresh`, but for the value undefined, which stands for a resource that does not exist. */
   negative: number;
-  /**
-   * A value younger than this is served while a new value is fetched. For an older value, reads wait for the new one.
-   */
+  /** A value younger than this is served while a new one is fetched. If it is older, reads wait for the new one. */
   background: number;
-  /** While the service fails, the last value is served until it is this old. */
+  /** While the service fails, the last value is served up to this age. */
   stale: number;
   /** Like `stale`, but for reads of values that grant permission. */
   permission: number;
   /** Minimum time between two fetches of a key while the service fails. */
   retry: number;
-  /** Minimum time between two fetches of a key because its value lacks what callers look for. */
+  /** Minimum time between two fetches of a key whose value lacks what callers look for. */
   miss: number;
-  /** Time after a failure in which reads do not wait for another fetch. */
+  /** Time after a failure during which reads do not wait for another fetch. */
   failing: number;
 }
 
 const minutes = 60_000;
-/** Makes a lookup return the old value while a new one is fetched. */
+/** Makes a lookup return an entry of any age. */
 const anyAge = { allowStale: true };
 
-/** The times that docs/configuration.md describes under "Cached responses". */
+/** Returns the times that docs/configuration.md describes under "Cached responses". */
 export function cacheTimes(fresh = minutes): CacheTimes {
   return {
     fresh,
@@ -56,41 +54,44 @@ export interface CacheOptions {
   /** Maximum number of keys. The least recently used key is removed first. */
   maxEntries: number;
   metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
-  /** Limits the fetches that callers cause by naming things that do not exist. */
+  /** Limits how many fetches callers can cause by naming things that do not exist. */
   budget: MissBudget;
   log: Logger;
 }
 
 export interface ReadOptions<V> {
   /**
-   * True if the value grants permission (roles, anonymousRead, targets …). It is then never served when older than 5
-   * minutes.
+   * True if the value grants permission (roles, anonymousRead, targets …). A value that is older than 5 minutes is then
+   * never served.
    */
   permission?: boolean | undefined;
   /**
-   * Returns true for a value that lacks what the caller looks for. Such a cached value is fetched again, at most once a
-   * second and within the budget, so that new items are found immediately. The read throws if the fetch fails.
+   * Returns true if the value lacks what the caller looks for. A cached value that lacks it is fetched again, at most
+   * once a second and within the budget, so that new items are found immediately. The read throws if the fetch fails.
    */
   lacks?: ((value: V) => boolean) | undefined;
   /**
-   * True if callers choose the key, so that they could make up any number of keys. The first fetch of a key is then
-   * charged to the budget too, and the read throws Problem `busy` if the budget is used up.
+   * True if callers choose the key, because they can invent any number of keys. The first fetch of a key is then also
+   * charged to the budget. The read throws Problem `busy` if the budget is used up.
    */
   isChosen?: boolean | undefined;
 }
 
 export interface Cache<V> {
   /**
-   * Returns the value of a key. If a new value equals the cached one, the cached object stays, so that results compiled
-   * from the object stay valid. `share`: the tenant whose share of the budget is charged. By default, one share is used
-   * for the whole service.
+   * Returns the value of a key. If a new value equals the cached one, the cached object is returned again, so that
+   * results derived from it stay valid. `share` is the tenant whose share of the budget is charged. By default, the
+   * whole service has one share.
    */
   get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
-  /** Returns the value if it is fresh, so that `get` would make no call; otherwise undefined. Allocates nothing. */
+  /** Returns the value if it is fresh, otherwise undefined. Makes no call, and allocates nothing. */
   peek(key: string, options?: Pick<ReadOptions<V>, 'permission'>): V | undefined;
-  /** Returns the item that `pick` selects from the value of a key; see `lacks`. */
+  /**
+   * Returns the item that `pick` selects from the value of a key. If the cached value does not contain it, the value is
+   * fetched again; see `lacks`.
+   */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
-  /** Removes a key after a write. A response to a request that was sent before the write is not cached. */
+  /** Removes a key after a write. The response to a request that was sent before the write is then not cached. */
   invalidate(key: string): void;
 }
 
@@ -123,7 +124,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     }
   }
 
-  /** Serves nearly every read, so this function is kept short. */
+  /** Nearly every read ends here, so this function is kept short. */
   const freshEntry = (key: string, limit: number) => {
     const known = entries.get(key, anyAge);
     return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
@@ -164,7 +165,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
 function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
   return async <R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) => {
     let picked: R | undefined;
-    // Keeps the picked item, because the value may be a long list, which should be searched only once.
+    // Keeps the picked item, because the value may be a long list that should be searched only once.
     const lacks = (value: V) => {
       picked = pick(value);
       return picked === undefined;
@@ -175,16 +176,14 @@ function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
 }
 
 function createAges(now: () => number, times: CacheTimes) {
-  /**
-   * Returns the time since `time`, or infinity if the clock was set back, because the age of the value is then unknown.
-   */
+  /** Returns the time since `time`. If the clock was set back, the age is unknown, and the result is infinity. */
   const since = (time: number) => {
     const age = now() - time;
     return age < 0 ? Number.POSITIVE_INFINITY : age;
   };
   return {
     since,
-    /** Returns the age up to which a value is served. */
+    /** Returns the age up to which a value may be served. */
     limitOf: (options?: { permission?: boolean | undefined }) => (options?.permission ? times.permission : times.stale),
     isFresh: ({ value, checkedAt, failure }: Entry<unknown>) =>
       since(checkedAt) < (failure ? times.retry : value === undefined ? times.negative : times.fresh),
@@ -194,7 +193,7 @@ function createAges(now: () => number, times: CacheTimes) {
   };
 }
 
-/** Returns a function that counts a stale read and logs at most one warning a minute. */
+/** Returns a function that counts one stale read, and logs at most one warning a minute. */
 function staleReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return () => {

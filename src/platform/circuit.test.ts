@@ -1,5 +1,5 @@
-// Tests which outcomes the circuit breaker counts, with calls that end when the test says so. http-client.test.ts tests
-// the breaker around real requests.
+// Tests which outcomes the circuit breaker counts. The tests decide when calls end. http-client.test.ts tests the
+// breaker with real requests.
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
@@ -29,7 +29,7 @@ interface RunningCall {
   fail(): Promise<void>;
 }
 
-/** Begins a call that ends when `succeed` or `fail` is called. */
+/** Begins a call that ends when the test calls `succeed` or `fail`. */
 function begin(): RunningCall {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const ended = circuit.run(() => promise).catch(() => undefined);

@@ -1,6 +1,6 @@
-// A circuit breaker. It refuses calls to a service that has been failing, and sends one probe every few seconds until
-// the service works again. Every error that an action throws counts as a failure of the service, so actions must return
-// a 4xx instead of throwing.
+// A circuit breaker. While a service fails, it refuses calls to the service, and sends one probe every few seconds
+// until the service works again. Every error that an action throws counts as a failure of the service. An action must
+// therefore return a 4xx response instead of throwing.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -17,30 +17,27 @@ export interface CircuitOptions {
 }
 
 export interface Circuit {
-  /** Runs the action. Throws PlatformError `open` without running it while the circuit is open. */
+  /** Runs the action. While the circuit is open, throws PlatformError `open` instead. */
   run<T>(action: () => Promise<T>): Promise<T>;
-  /**
-   * Throws PlatformError `open` while the circuit is open, so that callers need not prepare a call that would be
-   * refused.
-   */
+  /** Throws PlatformError `open` while the circuit is open. A caller can check this before it prepares a call. */
   refuseIfOpen(): void;
 }
 
 /**
- * The circuit opens when most of the last calls failed. It considers at most `judgedCalls` calls, and at least
- * `minimumCalls` after a start or a recovery.
+ * The circuit opens if most of the last calls failed. It considers at most `judgedCalls` calls. After a start or a
+ * recovery, it waits for `minimumCalls` calls first.
  */
 const judgedCalls = 19;
 const minimumCalls = 5;
 
 export function createCircuit({ service, metrics, log, resetMs = 2_000 }: CircuitOptions): Circuit {
-  /** Outcomes of the last calls while the circuit is closed. */
+  /** The outcomes of the last calls. Kept only while the circuit is closed. */
   let outcomes: ('ok' | 'failed')[] = [];
   /** Time at which the next probe may start. Undefined while the circuit is closed. */
   let probeAt: number | undefined;
   /**
-   * Counts how often the circuit opened or closed. The outcome of a call is ignored if this number has changed since
-   * the call began, because that outcome no longer describes the service.
+   * Counts how often the circuit has opened or closed. If this number changes during a call, the outcome of the call is
+   * ignored, because it no longer describes the service.
    */
   let period = 0;
   metrics.circuitOpen.set({ dependency: service }, 0);

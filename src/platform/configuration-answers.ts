@@ -16,13 +16,13 @@ export interface ConfigurationEntry {
   namespace: string;
   name: string;
   latest: Revision | undefined;
-  /** The pinned revision. Lists contain it only with `includeActive`. */
+  /** The pinned revision. Lists contain it only if the request has `includeActive`. */
   active: Revision | undefined;
 }
 
 export interface Page<T> {
   results: T[];
-  /** Cursor of the next page. A full page always has a cursor, so the last page can be empty. */
+  /** Cursor for the next page. A full page always has a cursor, so the next page may be empty. */
   next: string | undefined;
 }
 
@@ -36,7 +36,7 @@ const revisionSchema = z.object({
   configuration: z.unknown(),
 });
 
-/** Parses a revision. Returns undefined for null, an empty body or `{}`, which mean that no revision exists. */
+/** Parses a revision. Returns undefined for null, an empty body or `{}`, because each means that no revision exists. */
 export const someRevision = z
   .union([revisionSchema, z.strictObject({}).transform(() => undefined)])
   .nullish()

@@ -1,6 +1,6 @@
-// Reads and writes configuration at the configuration service. Every call names a tenant or core explicitly, so that
-// the two cannot be confused. Reads for editing bypass the cache, and a write of this process removes the cached
-// values. A missing configuration is undefined; a failing service is an error.
+// Reads and writes configuration at the configuration service. Every call explicitly names a tenant or core, so that
+// the two cannot be confused. Reads for editing bypass the cache. A write of this process removes the cached values. A
+// missing configuration is undefined; a failure of the service is an error.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -25,16 +25,18 @@ import { pathOf, type Query } from './url-path.ts';
 /** The owner of a configuration: a tenant (URN) or the platform's core. */
 export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
 
-/** Options of a cached read. The miss budget charges the owner of the configuration. */
+/** Options of a cached read. Fetches of unknown names are charged to the owner's share of the miss budget. */
 export type Lookup = ReadOptions<Revision | undefined>;
 
 export interface ListOptions {
-  /** 1–1000. The service's default is 10. */
+  /** From 1 to 1000. The service's default is 10. */
   top?: number | undefined;
   /** The cursor `next` of the previous page. */
   after?: string | undefined;
   includeActive?: boolean | undefined;
-  /** `nameContains`, `createDateAfter`, `createDateBefore`, `useOr`; any other name is a field of the configuration. */
+  /**
+   * `nameContains`, `createDateAfter`, `createDateBefore` or `useOr`. Any other name is a field of the configuration.
+   */
   criteria?: Record<string, unknown> | undefined;
 }
 
@@ -54,12 +56,14 @@ export interface Configuration {
   activeOrLatest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
   /** Returns the latest revision. Cached. */
   latest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
-  /** For hot paths: returns the latest revision if it is fresh in the cache, otherwise undefined. Makes no call. */
+  /**
+   * Returns the latest revision if it is fresh in the cache, otherwise undefined. Makes no call. For frequent reads.
+   */
   peekLatest(namespace: string, name: string, owner: Owner, read?: Pick<Lookup, 'permission'>): Revision | undefined;
 
   /**
-   * Merges `update` into the latest revision by top-level key: objects are merged one level deep, arrays of strings are
-   * appended. The call is retried only if `idempotent` states that repeating this update does no harm.
+   * Merges `update` into the latest revision by top-level key: objects are merged one level deep, and arrays of strings
+   * are appended. The call is retried only if `idempotent` is true, that is, if repeating this update does no harm.
    */
   update(
     namespace: string,
@@ -69,7 +73,9 @@ export interface Configuration {
   ): Promise<Revision>;
   /** Replaces the configuration of the latest revision. Creates revision 0 if the configuration does not exist. */
   replace(namespace: string, name: string, configuration: unknown, owner: Owner): Promise<Revision>;
-  /** Removes a key of the latest revision. `property` is the literal key if such a key exists, else a dotted path. */
+  /**
+   * Removes a key from the latest revision. `property` is the literal key or, if there is no such key, a dotted path.
+   */
   deleteProperty(namespace: string, name: string, property: string, owner: Owner): Promise<Revision>;
   /** Returns one page of the revisions, newest first, with their configuration. Never cached. */
   revisions(
@@ -79,12 +85,12 @@ export interface Configuration {
   ): Promise<Page<Revision>>;
   /** Returns the configuration of a revision, or undefined if it does not exist. Never cached. */
   revision(namespace: string, name: string, revision: number, owner: Owner): Promise<unknown>;
-  /** Copies the latest revision to a new one. Later writes change only the new one. Returns the new revision. */
+  /** Copies the latest revision to a new one, and returns the new one. Later writes change only the new one. */
   createRevision(namespace: string, name: string, owner: Owner): Promise<Revision>;
-  /** Pins a revision and returns its number. Requires the role configuration-admin for the service's own account. */
+  /** Pins a revision, and returns its number. Requires the role configuration-admin for the service's own account. */
   setActiveRevision(namespace: string, name: string, revision: number, owner: Owner): Promise<number>;
   /**
-   * Removes a configuration with all revisions and its pin. Resolves to false if it did not exist. Requires
+   * Removes a configuration with all revisions and its pin. Resolves to false if it did not exist. Requires the role
    * configuration-admin.
    */
   remove(namespace: string, name: string, owner: Owner): Promise<boolean>;
@@ -124,7 +130,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     try {
       return await call([namespace, name], owner, operation);
     } finally {
-      // Invalidate the cache after a failure too: the service may have written before it failed.
+      // The cache is also invalidated after a failure, because the service may have written before it failed.
       cache.invalidate(cacheKey('active', namespace, name, owner));
       cache.invalidate(cacheKey('latest', namespace, name, owner));
     }
@@ -144,7 +150,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             operation: 'read active configuration',
             query: { orLatest: true },
             answer: someRevision,
-            // The service's API description documents a 404, but its code returns an empty body.
+            // The service's API description documents a 404 here, but its code returns an empty body.
             notFound: () => undefined,
           }),
         options,

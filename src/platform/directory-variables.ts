@@ -2,7 +2,7 @@
 // directory.
 import { type ConfigCheck, ConfigError } from '../service/operations/config.ts';
 
-/** Well-known paths of platform APIs, for an API whose URN has no entry in the directory. */
+/** Well-known paths of platform APIs. They apply to an API whose URN has no entry in the directory. */
 export const apiPaths: Readonly<Record<string, string>> = {
   'tenant-service:v2': '/api/tenant/v2',
   'configuration-service:v2': '/configuration/v2',
@@ -21,8 +21,8 @@ export function variableOf(...names: string[]): string {
 }
 
 /**
- * Returns the text without trailing slashes if it is an http(s) URL without credentials, query and fragment; otherwise
- * undefined.
+ * Returns the text without trailing slashes if it is an http(s) URL without credentials, query or fragment. Otherwise
+ * returns undefined.
  */
 export function usableUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -48,7 +48,7 @@ export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, strin
   return overrides;
 }
 
-/** The check to add to the settings of every process that uses the directory. */
+/** The configuration check for every process that uses the directory. */
 export const directoryCheck: ConfigCheck = { names: [], run: (_values, env) => directoryOverrides(env) };
 
 /** The variables of the platform's services and APIs. Other `DIR_…` variables are for services of tenants. */

@@ -1,5 +1,5 @@
-// Finds the URLs of services by their URNs. URNs match exactly, with one exception: a platform API without an entry is
-// found at its well-known path below the URL of its service.
+// Finds the URLs of services by their URNs. URNs must match exactly, with one exception: if a platform API has no
+// entry, its URL is the URL of its service plus the API's well-known path.
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
@@ -14,9 +14,10 @@ import { pathOf } from './url-path.ts';
 export interface Directory {
   /**
    * Returns the URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`)
-   * or a resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
-   * `absent` if the directory has no entry. The reason is `unusable` if the URL of the entry is not http(s), or
-   * contains credentials, a query or a fragment. Throws `rejected` if the text is not a URN with the configured prefix.
+   * or a resource (`…:<version>:<path>`, which becomes the API's URL, one slash, and the path). Throws PlatformError
+   * `failed`. Its reason is `absent` if the directory has no entry. The reason is `unusable` if the URL of the entry is
+   * not http(s), or contains credentials, a query or a fragment. Throws `rejected` if the text is not a URN with the
+   * configured prefix.
    */
   resolve(urn: string): Promise<string>;
 }
@@ -25,14 +26,16 @@ export interface DirectoryOptions extends CallSettings {
   /** URL of the directory service, with or without `/directory/v2`. */
   url: string;
   urns: Pick<Urns, 'prefix'>;
-  /** URLs by `DIR_<NAMESPACE>_<SERVICE>[_<API>]`. They take precedence over entries. See `directoryOverrides`. */
+  /**
+   * URLs keyed by `DIR_<NAMESPACE>_<SERVICE>[_<API>]`. They take precedence over the entries. See `directoryOverrides`.
+   */
   overrides?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   times: CacheTimes;
   budget: MissBudget;
 }
 
-/** The parts of a URN that a lookup needs. Cached, because proxied requests resolve the same few URNs. */
+/** The parts of a URN that are needed to find its URL. Cached, because proxied requests resolve the same few URNs. */
 interface Lookup {
   namespace: string;
   /** The URL that the operator has set for the service or API, if any. */
@@ -45,7 +48,7 @@ interface Lookup {
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
-/** Stored instead of a URL that cannot be called. */
+/** Stored instead of a URL that must not be called. */
 const unusable = '';
 
 export function createDirectory(options: DirectoryOptions): Directory {
@@ -116,7 +119,7 @@ function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Lookup): string
   return entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath));
 }
 
-/** Returns namespace, service, API and path of a URN. */
+/** Returns the namespace, service, API and path of a URN. Throws PlatformError `rejected`. */
 function elementsOf(prefix: string, urn: string): [string, string, string?, string?] {
   const elements = urn.startsWith(`${prefix}:`) ? urn.slice(prefix.length + 1).split(':') : [];
   if (elements.length < 2 || elements.length > 4 || elements.includes(''))

@@ -1,5 +1,5 @@
 // Sends events to the event service. A 200 means only that the service accepted the event. Calls are not retried,
-// because the contract has no idempotency key; the caller decides whether to repeat a call.
+// because the contract defines no idempotency key. The caller decides whether to repeat a call.
 import { z } from 'zod';
 import type { CallOptions, PlatformClient } from './http-client.ts';
 
@@ -11,7 +11,7 @@ export interface PlatformEvent {
   /** ISO 8601 */
   timestamp: string;
   correlationId?: string | undefined;
-  /** Values that subscriptions match on. They include Formgate's idempotency key. */
+  /** Values that subscriptions can match. Formgate puts its idempotency key here. */
   context?: Record<string, string | number | boolean> | undefined;
   /** The tenant's URN. */
   tenantId: string;
@@ -20,8 +20,8 @@ export interface PlatformEvent {
 
 export interface Events {
   /**
-   * Throws PlatformError. The kind `rejected` means that the event does not match its definition, so that a retry
-   * cannot help.
+   * Throws PlatformError. The kind `rejected` means that the event does not match its definition. A retry cannot help
+   * then.
    */
   send(event: PlatformEvent, options?: CallOptions): Promise<void>;
 }

@@ -4,7 +4,10 @@ import { fetch } from 'undici';
 import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';
 
-/** `document`: namespace and name of a core configuration that the service reads. A check that throws has failed. */
+/**
+ * Returns the checks by name. `document` is the namespace and name of a core configuration that the service reads. A
+ * check fails if it throws.
+ */
 export function platformHealthChecks(platform: Platform, urns: Urns, document: [namespace: string, name: string]) {
   const passes = (request: Promise<unknown>) => request.then(() => true);
   const eventService = () => platform.directory.resolve(urns.service('event-service:v1'));
@@ -18,11 +21,11 @@ export function platformHealthChecks(platform: Platform, urns: Urns, document: [
 }
 
 /**
- * True if the service responds within 5 s with a status below 500. Any such status is accepted, because the path of a
- * service's own health check behind an ingress is unknown.
+ * True if the service responds within 5 s with a status below 500. Any such status counts, because the path of the
+ * health check behind the service's ingress is unknown.
  */
 async function responds(url: string): Promise<boolean> {
-  // A kept connection may be dead (decision 0081).
+  // A reused connection may be dead (decision 0081).
   const headers = { connection: 'close' };
   const response = await fetch(new URL('/health', url), { headers, signal: AbortSignal.timeout(5_000) });
   await response.body?.cancel();

@@ -4,7 +4,9 @@ import { answerJson, type FaultServer, hang, startFaultServer } from '../../test
 import { startTcpGate, type TcpGate } from '../../test/support/tcp-gate.ts';
 import { HttpAgent } from './http-agent.ts';
 
-/** Milliseconds after which the agent suspects its connections (3,000), plus some time for a slow machine. */
+/**
+ * Milliseconds. The agent suspects its connections after 3,000 ms; the other 500 ms are a reserve for slow machines.
+ */
 const patience = 3_500;
 
 let server: FaultServer;

@@ -1,38 +1,41 @@
-// Keeps the connections to all platform services. If a service does not respond, later requests use new connections.
+// Keeps connections to all platform services. If a service does not respond, later requests use new connections.
 import { type Dispatcher, Pool } from 'undici';
 import { ReplaceablePool } from '../service/http/replaceable-pool.ts';
 
-/** Largest response in bytes: enough for a page of registers of 1 MiB each. */
+/** Maximum size of a response in bytes. It is enough for a page of registers of 1 MiB each. */
 const responseLimit = 16 * 1_048_576;
-/** Milliseconds without a response after which a service's idle connections are replaced, because they may be dead. */
+/**
+ * Milliseconds without a response after which the idle connections to a service are replaced, because they may be dead.
+ */
 const suspicious = 3_000;
 
 export interface HttpAgentOptions {
-  /** Largest response in bytes. */
+  /** Maximum size of a response in bytes. */
   maxResponse?: number;
 }
 
 export class HttpAgent {
   readonly #options: Pool.Options;
-  /** By origin. */
+  /** The connection pools by origin. */
   readonly #pools = new Map<string, ReplaceablePool>();
 
   constructor({ maxResponse = responseLimit }: HttpAgentOptions = {}) {
     this.#options = {
       connections: 64,
       connect: { timeout: 3_000 },
-      // Callers set the timeout, because undici's timeouts cover only parts of an exchange.
+      // Undici's own timeouts are off, because they cover only parts of an exchange. Callers set a timeout for all of
+      // it.
       headersTimeout: 0,
       bodyTimeout: 0,
       maxResponseSize: maxResponse,
       allowH2: false,
-      // A connection through a Kubernetes Service stays with one pod, so a new pod gets requests only over new
-      // connections.
+      // Through a Kubernetes Service, a connection always leads to the same pod. Only new connections can reach a new
+      // pod.
       clientTtl: 60_000,
     };
   }
 
-  /** Sends a request like undici's `request`, and throws the same errors. */
+  /** Sends a request like undici's `request`. Throws the same errors. */
   async request(request: Dispatcher.RequestOptions & { origin: string }): Promise<Dispatcher.ResponseData> {
     const { origin, ...options } = request;
     const pool = this.#pools.get(origin) ?? this.#open(origin);

@@ -26,12 +26,13 @@ const fine = answerJson({ ok: true });
 const status = (code: number) => answerJson({ errorMessage: 'because' }, code);
 
 /**
- * A timeout for calls that would not end otherwise, and milliseconds that only a client without this timeout exceeds.
+ * A short timeout for calls that would otherwise hang. A client that applies it ends such a call long before `longest`
+ * milliseconds.
  */
 const hasty = { timeoutMs: 400 };
 const longest = 8_000;
 const circuitResetMs = 60_000;
-/** Lets the time pass after which an open circuit sends a probe. */
+/** Advances the time until an open circuit sends a probe. */
 let waitForProbe: () => void;
 
 let server: FaultServer;

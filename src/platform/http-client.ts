@@ -1,6 +1,6 @@
 // Calls one platform service with a timeout, a circuit breaker, the token of the service's own account, and retries of
-// idempotent calls. It counts each call. It logs each failure with the service's host, but without path, query, token
-// or body.
+// idempotent calls. Counts each call. Logs each failure with the service's host, but without path, query, token or
+// body.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
@@ -16,9 +16,9 @@ import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 import { type Query, queryOf } from './url-path.ts';
 
-/** Options of every method of every platform client. */
+/** Options for all methods of all platform clients. */
 export interface CallOptions {
-  /** Milliseconds for the whole call: token, retries and the last byte of the response. Default 10,000. */
+  /** Milliseconds for the whole call: the token, the retries, and the response up to its last byte. Default: 10,000. */
   timeoutMs?: number | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface PlatformRequest<T> extends CallOptions {
   /** Name of the operation in the log, such as `read configuration`. */
   operation: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path below the service's base URL. Each segment must be encoded (`pathOf`). */
+  /** Path below the service's base URL. Each segment must be percent-encoded (`pathOf`). */
   path: string;
   query?: Query | undefined;
   /** Sent as JSON. */
@@ -34,28 +34,28 @@ export interface PlatformRequest<T> extends CallOptions {
   /** Sent as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
   /**
-   * True if repeating the call does no harm. Default true for GET, PUT and DELETE and for calls with an idempotency
-   * key, false for other POST and PATCH calls.
+   * True if repeating the call does no harm. The default is true for GET, PUT and DELETE and for calls with an
+   * idempotency key. It is false for other POST and PATCH calls.
    */
   idempotent?: boolean | undefined;
-  /** The header Accept-Language: the language of the message that the call sends to a person. */
+  /** The header Accept-Language. It is the language of the message that the service sends to a person. */
   language?: string | undefined;
-  /** The header Idempotency-Key. Must contain no secret. */
+  /** The header Idempotency-Key. It must not contain a secret. */
   idempotencyKey?: string | undefined;
   /**
-   * Schema of the response, which should accept unknown fields (`z.looseObject`). An empty body is parsed as undefined.
+   * Schema of the response. It should accept unknown fields (`z.looseObject`). An empty body is parsed as undefined.
    */
   answer: z.ZodType<T>;
-  /** True if the response is plain text, not JSON. */
+  /** True if the response is plain text instead of JSON. */
   text?: boolean | undefined;
-  /** Returns the value for a 404. Without this function, a 404 throws PlatformError `rejected`. */
+  /** Returns the value that a 404 stands for. Without this function, a 404 throws PlatformError `rejected`. */
   notFound?: (() => T) | undefined;
 }
 
 /** Supplies access tokens: see service-account.ts. */
 export interface TokenSource {
   token(): Promise<string>;
-  /** Returns a new token to replace a refused one, or the same token if no new one is available now. */
+  /** Returns a new token to replace a refused one. Returns the same token if no new one can be obtained now. */
   renew(refused: string): Promise<string>;
 }
 
@@ -65,7 +65,7 @@ export interface CallSettings {
   metrics: PlatformMetrics;
   log: Logger;
   timeoutMs?: number | undefined;
-  /** Longest wait before the first retry, in milliseconds. The second wait is at most twice as long. */
+  /** Maximum wait before the first retry, in milliseconds. The second wait is at most twice as long. */
   retryDelayMs?: number | undefined;
   /** Milliseconds from the opening of the circuit to a probe. */
   circuitResetMs?: number | undefined;
@@ -73,22 +73,19 @@ export interface CallSettings {
 
 export interface PlatformClientOptions extends CallSettings {
   service: string;
-  /**
-   * Returns the base URL without trailing slash. It is called before each request, so that a moved service is found.
-   */
+  /** Returns the base URL without trailing slash. It is called before each request, because the URL may change. */
   baseUrl: () => Promise<string>;
-  /** Absent for calls without a token. */
+  /** The account whose token the calls carry. Absent for calls without a token. */
   account?: TokenSource | undefined;
-  /** False if the calls carry neither `X-Request-Id` nor `traceparent`. Default true. */
+  /** False if the calls must not carry `X-Request-Id` and `traceparent`. Default: true. */
   sendsScope?: boolean;
-  /** False to open a connection for each call. Default true. */
+  /** False to open a new connection for each call. Default: true. */
   keepsConnections?: boolean;
 }
 
 export interface PlatformClient {
   /**
-   * Throws only PlatformError. The error names the service that failed, which may be the directory or the identity
-   * provider.
+   * Throws only PlatformError, which names the failed service. It may also be the directory or the identity provider.
    */
   request<T>(request: PlatformRequest<T>): Promise<T>;
 }
@@ -108,8 +105,8 @@ const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(metho
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics, keepsConnections = true } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
-  // True from a failure until the next success. In this time, each connection is closed after its response, because it
-  // may lead to a terminating pod or to another server.
+  // True from a failure until the next success. During this time, each connection is closed after its response, because
+  // it may lead to a terminating pod or to the wrong server.
   let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
@@ -184,7 +181,7 @@ function readResponse<T>(service: string, request: PlatformRequest<T>, response:
   throw responseError(service, response);
 }
 
-/** True if a retry may succeed: for connection errors, truncated responses, and 502, 503 or 504. */
+/** True if a retry may succeed: after connection errors, truncated responses, and the statuses 502, 503 and 504. */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof PlatformError)) return false;
   if (error.kind === 'unreachable' || error.reason === 'truncated') return true;
@@ -200,8 +197,8 @@ async function pause(milliseconds: number, signal: AbortSignal, service: string)
 }
 
 /**
- * Stops waiting when the call times out. The shared work (fetching a token or a directory entry) continues for other
- * calls.
+ * Waits for shared work, such as fetching a token or a directory entry, but only until this call times out. The work
+ * then continues for other calls.
  */
 function before<T>(signal: AbortSignal, shared: Promise<T>, service: string): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -223,17 +220,17 @@ function report(
   failure: PlatformError,
   milliseconds: number,
 ): void {
-  // If another service failed, its own client has already reported the failure.
+  // If another service failed, the client of that service has already reported the failure.
   const own = failure.service === service;
   metrics.called(service, own ? failure.kind : 'dependency', milliseconds / 1000);
   if (!own) return;
   metrics.failures.inc({ dependency: service, kind: failure.kind });
-  // The circuit logs once when it opens. Logging every refused call would fill the log.
+  // The circuit logs once when it opens. A line for every refused call would flood the log.
   if (failure.kind === 'open') return;
   log.warn(
     {
       dependency: service,
-      // Left out if the call failed before the address of the service was known.
+      // Undefined, and so not logged, if the call failed before the address of the service was known.
       host: call.url.host || undefined,
       operation: request.operation,
       kind: failure.kind,

@@ -1,5 +1,5 @@
 // Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. The request is
-// never retried, and a redirect is never followed, because it would send the token to another address.
+// never retried. A redirect is never followed, because that would send the token to another address.
 import { type Dispatcher, errors } from 'undici';
 import type { HttpAgent } from './http-agent.ts';
 import { PlatformError } from './platform-error.ts';
@@ -10,9 +10,9 @@ export interface Exchange {
   url: URL;
   headers: Record<string, string>;
   body: string | null;
-  /** Aborts the exchange, even while the body is read. */
+  /** Aborts the exchange, even while the response is being read. */
   signal: AbortSignal;
-  /** True to close the connection after the response. */
+  /** True if the connection must be closed after the response. */
   isLast: boolean;
 }
 
@@ -22,8 +22,8 @@ export interface RawResponse {
 }
 
 /**
- * Throws PlatformError: `timeout` if the signal aborts, `unreachable` if the exchange fails before a response begins,
- * `failed` if it fails while the response is read.
+ * Throws PlatformError: `timeout` if the signal aborts, `unreachable` if the exchange fails before the response begins,
+ * and `failed` if it fails while the response is being read.
  */
 export async function exchange(agent: HttpAgent, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;
@@ -45,7 +45,7 @@ export async function exchange(agent: HttpAgent, request: Exchange): Promise<Raw
   }
 }
 
-/** Returns only the code, because messages of network errors contain addresses. */
+/** Returns only the error's code, because the messages of network errors contain addresses. */
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
@@ -57,7 +57,7 @@ interface OwnParts {
   idempotencyKey?: string | undefined;
 }
 
-/** Returns the encoded body, and the headers that depend on the request. */
+/** Returns the encoded body, and the headers that depend on the body, the language and the idempotency key. */
 export function encodeRequest({ body, form, language, idempotencyKey }: OwnParts): {
   body: string | null;
   headers: Record<string, string>;

@@ -1,7 +1,7 @@
-// Tracks whether the notification service knows the notification type that this process registers. The service works
-// with a copy of its configuration that may be ten hours old. While the copy lacks the type, the service responds with
-// 404. While the copy has an old version of the type, the service sends no notices about new events. The log reports
-// each change once; a metric is 1 for as long as the type is unknown or old.
+// Tracks whether the notification service knows the notification type that this process registers. The service uses a
+// copy of its configuration that may be ten hours old. If the copy does not contain the type, the service responds with
+// 404. If the copy contains an old version of the type, the service sends no notices about new events. The log reports
+// each change once. A metric is 1 while the type is unknown or old.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -9,9 +9,11 @@ import type { PlatformMetrics } from './platform-metrics.ts';
 export interface KnownType {
   /** Records that the service does not know the type. Returns the error to throw. */
   missing(): PlatformError;
-  /** Records that the service knows the type, perhaps an old version of it. */
+  /** Records that the service knows the type, possibly in an old version. */
   found(): void;
-  /** Records the type as the service knows it. Returns true if the type has all events of `wanted`. */
+  /**
+   * Records the version of the type that the service knows. Returns true if that version has all events of `wanted`.
+   */
   compare(found: FoundType, wanted: readonly EventName[]): boolean;
   /** Returns the channels to which the service sends codes. Undefined if the service has not named them. */
   codeChannels(): readonly string[] | undefined;
@@ -30,7 +32,7 @@ export interface EventName {
 }
 
 const service = 'notifications';
-/** Seconds after which a caller may try again. */
+/** Seconds after which a caller may retry. */
 const retryAfter = 30;
 
 type State = 'missing' | 'outdated' | 'current';

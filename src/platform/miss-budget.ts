@@ -1,28 +1,25 @@
-// Limits how often documents are read again, or for the first time, because a caller named something unknown. Each
-// tenant has a share, so that callers who make names up cannot use up the reads of other tenants for long.
+// Limits how often documents are read because a caller named something unknown. Each tenant has a share of the budget.
+// Callers who invent names therefore cannot use up the reads of other tenants for long.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface MissBudget {
-  /**
-   * Takes one read of `service` from the budget. Returns false if the budget of the share or the total budget is used
-   * up.
-   */
+  /** Takes one read of `service` from the budget. Returns false if the share or the total budget is used up. */
   take(service: string, share: string): boolean;
 }
 
-/** Reads per second, and the number of reads that may follow each other immediately after a pause. */
+/** Number of reads per second, and number of reads that may follow each other without a pause after an idle time. */
 interface Rate {
   perSecond: number;
   burst: number;
 }
 
 const shareRate: Rate = { perSecond: 20, burst: 100 };
-/** Five times a share: four tenants at their limits leave enough for the others. */
+/** Five times the rate of a share. If four tenants use up their shares, enough remains for the others. */
 const totalRate: Rate = { perSecond: 100, burst: 500 };
 /**
- * Maximum number of shares that are remembered. A forgotten share starts with a full burst, but the total rate still
+ * Maximum number of shares in memory. A share that was dropped starts again with a full burst, but the total rate still
  * applies.
  */
 const mostShares = 10_000;

@@ -39,7 +39,7 @@ function connect(options: Parameters<typeof createPlatformCalls>[0] = {}): void 
   notifications = createNotifications(calls.client('notifications', server.url), createKnownType(calls.options));
 }
 
-/** Replaces the client by one that soon gives up. */
+/** Replaces the client with one that has a short timeout. */
 async function connectHastily(): Promise<void> {
   await calls.close();
   connect({ timeoutMs: 500 });

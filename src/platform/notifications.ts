@@ -1,6 +1,6 @@
-// Subscribes applicants at the notification service, and sends and checks codes. It never sends an empty code to be
-// checked, because the service would send a new code instead. A code is wrong only if the service explicitly rejects
-// it.
+// Subscribes applicants at the notification service, and sends and checks codes. It never asks the service to check an
+// empty code, because the service would send a new code instead. A code counts as wrong only if the service explicitly
+// rejects it.
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
@@ -9,7 +9,7 @@ import { pathOf } from './url-path.ts';
 
 export interface Channel {
   channel: string;
-  /** The address as the service stores it (email in lower case). Later calls must use this address. */
+  /** The address as the service stores it (email addresses in lower case). Later calls must use this form. */
   address: string;
   verified: boolean;
 }
@@ -31,11 +31,11 @@ export interface SubscribeRequest extends CallOptions {
   /** The tenant's URN. */
   tenantId: string;
   typeId: string;
-  /** Reuses the subscriber that was created with this id, and does not change the addresses of that subscriber. */
+  /** If a subscriber with this user id exists, it is reused, and its addresses do not change. */
   userId?: string | undefined;
   addressAs?: string | undefined;
   channels: { channel: string; address: string }[];
-  /** Restricts the events that the subscription matches. By default it matches every event of the type. */
+  /** Restricts the events that the subscription matches. If empty, it matches every event of the type. */
   criteria: { description?: string; correlationId?: string; context?: Record<string, string | number | boolean> };
 }
 
@@ -49,27 +49,27 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Returns a notification type as the service knows it now; undefined if the service lacks the type. */
+  /** Returns the notification type as the service knows it now. Undefined if the service does not know the type. */
   readType(tenantId: string, typeId: string): Promise<FoundType | undefined>;
-  /** Returns the channels to which the service sends codes. Undefined as long as the service has not named them. */
+  /** Returns the channels to which the service sends codes. Undefined until the service has named them. */
   codeChannels(): readonly string[] | undefined;
   /**
    * Subscribes an address. A failed call is not retried. A repeated call with the same `userId` returns the same
-   * subscriber, unless the two calls overlap. Throws PlatformError `unregistered` while the service does not know the
+   * subscriber, unless both calls overlap. Throws PlatformError `unregistered` while the service does not know the
    * notification type.
    */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
   /**
-   * Makes the service send a code. The message shows `reason`, and the service is asked to write it in `language`.
+   * Makes the service send a code. The message contains `reason`, and the service is asked to write it in `language`.
    * Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
    */
   sendCode(request: CodeRequest & { reason: string; language?: string }): Promise<void>;
   /**
    * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
    * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
-   * `failed` if the response does not contain a result. A failed check is retried, because checks with the same code
-   * and `idempotencyKey` count as one. The public platform ignores the key, but accepts a correct code again until it
-   * expires.
+   * `failed` if the response does not contain a result. A failed check is retried, because repeated checks with the
+   * same code and `idempotencyKey` count as one. The public platform ignores the key, but accepts a correct code
+   * repeatedly until the code expires.
    */
   checkCode(request: CodeRequest & { code: string; idempotencyKey?: string | undefined }): Promise<boolean>;
   /**
@@ -78,11 +78,11 @@ export interface Notifications {
    */
   subscribersOf(tenantId: string, typeId: string, correlationId: string): Promise<string[]>;
   /**
-   * Returns how many notices the service still has to send to a subscriber; 0 if the subscriber does not exist.
-   * Undefined if the service cannot tell.
+   * Returns the number of notices that the service still has to send to a subscriber; 0 if the subscriber does not
+   * exist. Undefined if the service cannot tell.
    */
   pendingNotices(tenantId: string, id: string): Promise<number | undefined>;
-  /** Removes a subscriber with its addresses and subscriptions. Succeeds if it no longer exists. */
+  /** Removes a subscriber with its addresses and subscriptions. Also succeeds if the subscriber does not exist. */
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
 
@@ -111,7 +111,7 @@ const subscriptionsSchema = z.looseObject({
   results: z.array(
     z.looseObject({
       subscriberId: z.string().min(1),
-      // An older service has one criterion, not a list.
+      // An older service returns a single criterion instead of a list.
       criteria: z
         .union([z.array(criterion), criterion.transform((one) => [one])])
         .nullish()
@@ -198,7 +198,7 @@ function createTypeCalls(
         query: { tenantId, top: 100, subscriptionMatch: JSON.stringify({ correlationId }) },
         answer: subscriptionsSchema,
       });
-      // A service that does not know the filter also returns subscriptions with other correlation ids.
+      // If the service does not know this filter, it also returns subscriptions with other correlation ids.
       const own = results.filter(({ criteria }) => criteria.some((one) => one.correlationId === correlationId));
       return own.map(({ subscriberId }) => subscriberId);
     },
@@ -219,7 +219,7 @@ function createTypeCalls(
         query: { tenantId },
         body,
         answer: subscriptionSchema,
-        // A 404 means that the type is missing, because the request names no subscriber by its id.
+        // A 404 can only mean that the type is missing, because the request does not name a subscriber by its id.
         notFound: () => undefined,
         timeoutMs,
       });

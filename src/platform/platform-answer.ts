@@ -12,7 +12,7 @@ export function parseResponse<T>(
   expected: { answer: z.ZodType<T>; text?: boolean | undefined },
 ): T {
   const value = expected.text ? text : jsonOf(text);
-  // Omits the JSON parser's error as cause, because its message quotes the response.
+  // The error has no cause, because the JSON parser's message quotes the response.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });
   const parsed = expected.answer.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -30,8 +30,8 @@ export function responseError(service: string, { status, text }: RawResponse): P
 }
 
 /**
- * Throws PlatformError `failed` unless a 404 comes from the service itself, which by contract sends JSON. Any other 404
- * comes from a proxy, or from a server that is not this service.
+ * Throws PlatformError `failed` if a 404 does not come from the service itself. By contract, the service sends JSON
+ * with a 404. Any other 404 comes from a proxy, or from another server.
  */
 export function assertOwn404(service: string, { status: upstreamStatus, text }: RawResponse): void {
   if (z.looseObject({}).safeParse(jsonOf(text)).success) return;

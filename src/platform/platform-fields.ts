@@ -1,4 +1,5 @@
-// Environment variables of the platform clients. Each process adds them to its own schema, together with accessFields.
+// The environment variables of the platform clients. Each process adds them and accessFields to its configuration
+// schema.
 import { z } from 'zod';
 import { httpUrl, secret } from '../service/operations/config.ts';
 import { isoDuration } from '../service/operations/duration.ts';

@@ -1,4 +1,4 @@
-// Metrics of calls to the platform. Labels are names of services and kinds of errors, never ids or URLs.
+// Metrics of calls to the platform. Labels contain names of services and kinds of errors, but no ids or URLs.
 import prom from 'prom-client';
 import type { Metrics } from '../service/operations/metrics.ts';
 
@@ -6,45 +6,45 @@ export interface PlatformMetrics {
   /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /**
-   * Counts a call, and records its duration in seconds, including retries. The outcome is `ok`, a kind of
-   * PlatformError, or `dependency` if this call depends on a call to another service, which failed.
+   * Counts a call, and records its duration in seconds, including retries. The outcome is `ok` or a kind of
+   * PlatformError. It is `dependency` if another service, which this call depends on, failed.
    */
   called: Metrics['dependencyCalled'];
   /** Returns the counts of a cache. Every read of the cache adds to one of them. */
   cacheReads(cache: string): CacheReads;
-  /** Counts reads that were served with an old response because the service fails. */
+  /** Counts reads that got an old response because the service fails. */
   staleServes: prom.Counter<'dependency'>;
   /**
-   * Counts reads caused by a caller that named something unknown. The outcome is `read`, or `refused` beyond the
-   * budget.
+   * Counts reads that were needed because a caller named something unknown. The outcome is `read`, or `refused` if the
+   * budget is used up.
    */
   missReads: prom.Counter<'dependency' | 'outcome'>;
   /** 1 while the circuit of the service is open. */
   circuitOpen: prom.Gauge<'dependency'>;
-  /** 1 while a registration document has not been written. */
+  /** 1 until a registration document has been written. */
   registrationPending: prom.Gauge<'document'>;
-  /** Counts registrations that another writer had undone, and that were written again. */
+  /** Counts registrations that were written again because another writer had undone them. */
   registrationRepairs: prom.Counter<'document'>;
   /** 1 while a service of the platform does not know what this process has registered. */
   registrationUnknown: prom.Gauge<'dependency'>;
 }
 
 /**
- * Counts of the reads of a cache. They are plain numbers, because nearly every request reads several caches, and are
- * exported at each scrape.
+ * The numbers of a cache's reads. They are plain numbers instead of metrics, because nearly every request reads several
+ * caches. Each scrape exports them.
  */
 export interface CacheReads {
-  /** Served without waiting for the service. */
+  /** The read did not wait for the service. */
   hit: number;
-  /** Waited for the service. */
+  /** The read waited for the service. */
   miss: number;
-  /** Served with an old response because the service fails. */
+  /** The read got an old response, because the service fails. */
   stale: number;
-  /** Refused because callers named too many unknown things. */
+  /** The read was refused, because callers named too many unknown things. */
   refused: number;
 }
 
-/** Creates the metrics. Call it once per registry. */
+/** Creates the metrics. Call it only once per registry. */
 export function createPlatformMetrics(
   metrics: Pick<Metrics, 'registry' | 'dependencyFailures' | 'dependencyCalled'>,
 ): PlatformMetrics {

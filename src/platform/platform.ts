@@ -1,5 +1,5 @@
-// Creates the clients of the platform's services from one configuration. It calls no service until a client is used or
-// `preload` runs.
+// Creates the clients of the platform's services from one configuration. No service is called before a client is used
+// or `preload` runs.
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -39,7 +39,8 @@ export interface PlatformOptions {
 export interface Platform {
   account: ServiceAccount;
   /**
-   * Creates another account in the realm core, for a part of the service that must not use the service's own account.
+   * Creates a token source for another account in the realm core. It is for a part of the service that must not use the
+   * service's own account.
    */
   accountOf(clientId: string, clientSecret: string): ServiceAccount;
   directory: Directory;
@@ -47,16 +48,16 @@ export interface Platform {
   configuration: Configuration;
   notifications: Notifications;
   events: Events;
-  /** Registers this service's definitions in the background. `close` stops the registration. */
+  /** Registers this service's definitions, roles and types in the background. `close` stops the registration. */
   register(what: Registered): RunningRegistration;
   /** Returns a client for another service of the directory. It uses the token of this service's account. */
   client(service: string, urn: string): PlatformClient;
-  /** Fetches the tenants before they are needed. Never rejects: if it fails, the first lookup fetches them. */
+  /** Fetches the tenants before they are needed. Never rejects. If it fails, the first lookup fetches them. */
   preload(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override. Create only one platform per metrics registry. */
+/** Throws ConfigError for an invalid `DIR_…` override. Call it only once per metrics registry. */
 export function createPlatform(options: PlatformOptions): Platform {
   const { config, service, urns, log, clock = systemClock, env } = options;
   const overrides = directoryOverrides(env);

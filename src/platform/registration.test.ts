@@ -94,7 +94,7 @@ afterEach(async () => {
   await door.close();
 });
 
-/** Returns the values of the metric by document. */
+/** Returns the state of the registration for each document, from the metric. */
 async function state(): Promise<Record<string, string>> {
   const { values } = await calls.options.metrics.registrationPending.get();
   return Object.fromEntries(
@@ -192,7 +192,7 @@ describe('registration at startup', () => {
   });
 
   it('is repeated until it holds, if another service undoes it although both writes succeed', async () => {
-    // Another service has read the document before this service registers, and writes it before this service gets its
+    // Another service reads the document before this service registers, and writes it before this service gets its
     // response.
     const urn = services.access.urns.service(service);
     const body = JSON.stringify({ operation: 'DELETE', property: urn });
@@ -228,7 +228,7 @@ describe('registration at startup', () => {
       running.push(startRegistration(options, { roles: what.roles, events: what.events }));
     }
     await Promise.all(running.map(({ confirmed }) => confirmed));
-    // A slow writer may undo a registration after it was confirmed. The next checks find that.
+    // A slow writer may undo a registration after it was confirmed. The later checks detect that.
     const keys = async (document: string) => Object.keys((await stored(document)) as object).toSorted();
     await expect.poll(() => keys('event-service')).toEqual(names.toSorted());
     await expect.poll(() => keys('tenant-service')).toEqual(names.map((name) => access.urns.service(name)).toSorted());

@@ -1,10 +1,10 @@
 // Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
-// It runs in the background, and writes only differences. The service handles requests even before the registration is
-// complete.
+// It runs in the background, and writes only differences. The service already handles requests while the registration
+// runs.
 //
 // The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
 // same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
-// a pause, and repeated if it was undone. Each document is checked again after longer and longer pauses, up to an hour.
+// a pause, and repeated if it was undone. Each document is checked again after increasingly long pauses, up to an hour.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
@@ -42,19 +42,19 @@ export type NotificationTypeDocument = Document & { events: (Document & { namesp
 
 /** The items that a service registers. No value may be null, because the configuration service cannot merge null. */
 export interface Registered {
-  /** Definitions by `<namespace>:<name>`, or by `<namespace>` for all names of this namespace. */
+  /** Definitions keyed by `<namespace>:<name>`, or by `<namespace>` for all names of that namespace. */
   definitions?: Record<string, ConfigurationDefinition>;
   roles?: ServiceRole[];
-  /** Events of the namespace that is named after the service. */
+  /** Events of the namespace with the name of this service. */
   events?: EventDefinition[];
-  /** Notification types by type id. */
+  /** Notification types keyed by type id. */
   notificationTypes?: Record<string, NotificationTypeDocument>;
 }
 
 export interface RunningRegistration {
-  /** Settles when everything has been written once, or after `stop`. Never rejects. */
+  /** Resolves when everything has been written once, or after `stop`. Never rejects. */
   readonly done: Promise<void>;
-  /** Settles when a later read has found everything at the platform, or after `stop`. Never rejects. */
+  /** Resolves when a later read has found everything at the platform, or after `stop`. Never rejects. */
   readonly confirmed: Promise<void>;
   stop(): void;
 }
@@ -74,9 +74,11 @@ export interface RegistrationPace {
   /** The wait before the first retry of a failed call. Each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs: number;
   maxDelayMs: number;
-  /** The pause between a write and reading it back. Each further pause is four times as long, up to `checkMs`. */
+  /**
+   * The pause between a write and the read that checks it. Each further pause is four times as long, up to `checkMs`.
+   */
   settleMs: number;
-  /** Longest pause between two checks of a document. */
+  /** Maximum pause between two checks of a document. */
   checkMs: number;
 }
 
@@ -105,8 +107,8 @@ export function startRegistration(options: RegistrationOptions, what: Registered
 }
 
 /**
- * Writes one document until the platform keeps it. Then checks it at growing intervals of up to an hour, until the
- * signal aborts.
+ * Writes one document until the platform keeps it. Then checks it repeatedly until the signal aborts, after
+ * increasingly long pauses of up to an hour.
  */
 function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, Document], signal: AbortSignal) {
   const { metrics, log } = options;
@@ -126,7 +128,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
       }
       metrics.registrationPending.set({ document: name }, 0);
       written.resolve();
-      // A slow writer that read the document before this write may still undo it.
+      // If a slow writer read the document before this write, it may still undo this write.
       if (lost.length > 0) pause = pace.settleMs;
       else held.resolve();
       await sleep(spread(pause), undefined, { signal, ref: false });
@@ -143,10 +145,10 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
   return { name, written: written.promise, held: held.promise };
 }
 
-/** Spreads the waits, so that processes that started together do not write at the same time. */
+/** Varies the waits randomly, so that processes that started together do not write at the same time. */
 const spread = (milliseconds: number) => milliseconds * (0.75 + Math.random() / 2);
 
-/** Returns the documents of the namespace `platform`, with what this service must register in each. */
+/** Returns the documents of the namespace `platform`, with the keys that this service must register in each. */
 function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
   const documents: [string, Document][] = [];
   if (what.definitions) documents.push(['configuration-service', { ...what.definitions }]);
@@ -178,7 +180,7 @@ async function writeUntilDone(
     backoff: { first: firstDelayMs, cap: maxDelayMs },
     signal,
     onFailure(error, retryInMs) {
-      // The document may have been lost in the meantime, so its state is unknown.
+      // Another writer may have overwritten the document since the last check, so its state is unknown.
       metrics.registrationPending.set({ document: name }, 1);
       log.warn({ document: name, retryInMs, ...failureFields(error) }, 'registration at the platform failed');
     },
@@ -195,7 +197,7 @@ async function writeDifference(
   const stored = isObject(latest?.configuration) ? latest.configuration : {};
   const update = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => differs(stored[key], value)));
   const keys = Object.keys(update);
-  // Retrying is safe, because members of objects are replaced.
+  // A retry is safe, because the service replaces members of objects.
   if (keys.length > 0) await configuration.update('platform', name, update, { core: true, idempotent: true });
   return keys;
 }

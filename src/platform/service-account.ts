@@ -1,5 +1,5 @@
-// Gets access tokens for the service's own account (client credentials, RFC 6749 section 4.4) in the realm core. It
-// keeps the token in memory only. Neither the token nor the secret appears in a log, an error or a URL.
+// Gets access tokens for the service's own account in the realm core (client credentials, RFC 6749 section 4.4). The
+// token is kept only in memory. Neither the token nor the secret appears in a log, an error or a URL.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import { WrongSetting } from '../service/operations/startup-check.ts';
@@ -8,9 +8,9 @@ import { PlatformError } from './platform-error.ts';
 import { pathOf } from './url-path.ts';
 
 export interface ServiceAccountOptions extends CallSettings {
-  /** URL for requests to the identity provider, such as `http://keycloak:8080/auth`. */
+  /** Base URL of the identity provider for requests of this process, such as `http://keycloak:8080/auth`. */
   accessUrl: string;
-  /** The default is `core`. */
+  /** Default: `core`. */
   realm?: string | undefined;
   clientId: string;
   clientSecret: string;
@@ -19,20 +19,17 @@ export interface ServiceAccountOptions extends CallSettings {
 
 export interface ServiceAccount extends TokenSource {
   /**
-   * Returns a valid token. It is cached, and renewed in the background during its last 60 s, or during the last
-   * quarter of its lifetime if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
+   * Returns a valid token from the cache. A token is renewed in the background during its last 60 s, or its last
+   * quarter if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
    * `identity-provider`.
    */
   token(): Promise<string>;
   /**
-   * Returns a token to replace one that a service refused. The token is renewed at most once in 5 s, so that a service
-   * that refuses every token does not cause a flood of requests to the identity provider.
+   * Returns a token to replace one that a service refused. A token is renewed at most once in 5 s. Otherwise, a service
+   * that refuses every token would cause a flood of requests to the identity provider.
    */
   renew(refused: string): Promise<string>;
-  /**
-   * Gets a token. Throws WrongSetting if the identity provider rejects the credentials. Other errors are those of
-   * `token`.
-   */
+  /** Gets a token. Throws WrongSetting if the identity provider rejects the credentials, or the errors of `token`. */
   authenticate(): Promise<void>;
 }
 
@@ -56,9 +53,10 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     ...options,
     service: 'identity-provider',
     baseUrl: () => Promise.resolve(accessUrl),
-    // One token serves many requests, and identity providers must not get Formgate's ids (decision 0075).
+    // The request carries no ids: one token serves many requests, and the identity provider must not get Formgate's ids
+    // (decision 0075).
     sendsScope: false,
-    // For the reason that service/auth/provider-fetch.ts gives.
+    // service/auth/provider-fetch.ts explains why each call opens a new connection.
     keepsConnections: false,
   });
   let held: Held | undefined;
@@ -84,8 +82,8 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       held = { token, renewAt, uselessAt };
       return token;
     } catch (error) {
-      // The identity provider may reject wrong credentials with a 400 (RFC 6749 section 5.2). This is a problem of the
-      // service's account, not of the caller's request.
+      // The identity provider may reject wrong credentials with a 400 (RFC 6749 section 5.2). The fault is in the
+      // service's account, not in the caller's request.
       if (error instanceof PlatformError && error.kind === 'rejected')
         throw new PlatformError('identity-provider', 'denied', { upstreamStatus: error.upstreamStatus });
       throw error;

@@ -1,5 +1,5 @@
 // Finds the platform's tenants by realm, id and name. The realm core belongs to no tenant. While the tenant service
-// fails, looking up an unknown tenant throws instead of returning undefined.
+// fails, the lookup of an unknown tenant throws instead of returning undefined.
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../service/auth/identity.ts';
 import type { Clock } from '../service/clock.ts';
@@ -21,7 +21,7 @@ export interface TenantsOptions {
 export interface TenantDirectory extends Tenants {
   /** Fetches the list before it is needed. Throws PlatformError. */
   preload(): Promise<void>;
-  /** Returns one of the tenants. Undefined if there is none. Throws PlatformError. */
+  /** Returns any one of the tenants. Undefined if there are none. Throws PlatformError. */
   any(): Promise<Tenant | undefined>;
   /** Returns all active tenants. Throws PlatformError. */
   all(): Promise<readonly Tenant[]>;
@@ -69,7 +69,8 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
 }
 
 /**
- * Returns a key for comparing names: callers may use any case, and hyphens instead of spaces. Names contain no hyphens.
+ * Returns a key for the comparison of names. Callers may use any case, and hyphens instead of spaces. Names themselves
+ * contain no hyphens.
  */
 function nameKey(name: string): string {
   return name.toLowerCase().replaceAll('-', ' ');

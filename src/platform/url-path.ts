@@ -1,12 +1,11 @@
-// Builds URL paths and queries. Each value becomes exactly one path segment, regardless of the characters that it
-// contains.
+// Builds URL paths and queries. Each value becomes exactly one path segment, whatever characters it contains.
 import { PlatformError } from './platform-error.ts';
 
 export type Query = Record<string, string | number | boolean | undefined>;
 
 /**
- * Returns `/a%20b/c` for `('a b', 'c')`. Throws PlatformError `rejected` for an empty segment, a dot segment (which URL
- * parsers collapse, RFC 3986 section 5.2.4), and a segment that is not well-formed Unicode.
+ * Returns `/a%20b/c` for `('a b', 'c')`. Throws PlatformError `rejected` for an empty segment, a segment that is not
+ * well-formed Unicode, and a dot segment, because URL parsers remove dot segments (RFC 3986 section 5.2.4).
  */
 export function pathOf(service: string, ...segments: string[]): string {
   let path = '';

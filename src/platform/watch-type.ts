@@ -1,11 +1,11 @@
-// Asks the notification service whether it knows the notification type that this process has registered. Asks at the
+// Asks the notification service whether it knows the notification type that this process has registered. It asks at the
 // start and then every hour, or every minute while the service does not know the type.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventName, KnownType } from './known-type.ts';
 import type { Notifications } from './notifications.ts';
 import type { TenantDirectory } from './tenants.ts';
 
-/** Milliseconds between two requests: `known` while the service knows all events of the type, else `unknown`. */
+/** Milliseconds between two requests: `known` while the service knows all events of the type, otherwise `unknown`. */
 export interface WatchPace {
   known: number;
   unknown: number;
@@ -22,8 +22,9 @@ export interface TypeWatchOptions {
 }
 
 /**
- * Asks the notification service for the type repeatedly, until the signal aborts. Call it only after the type is
- * registered, because the first request makes the service read its configuration and cache it for hours. Never rejects.
+ * Repeatedly asks the notification service for the type until the signal aborts. Call it only after the type is
+ * registered: the first request makes the service read its configuration, and the service caches that for hours. Never
+ * rejects.
  */
 export async function watchType(options: TypeWatchOptions): Promise<void> {
   const { notifications, tenants, known, typeId, events, signal } = options;
@@ -31,7 +32,7 @@ export async function watchType(options: TypeWatchOptions): Promise<void> {
   while (!signal.aborted) {
     let isCurrent = false;
     try {
-      // The type is the same for every tenant, but each call concerns one tenant.
+      // The type is the same for every tenant, but each call needs one tenant.
       const tenant = await tenants.any();
       const found = tenant && (await notifications.readType(tenant.id, typeId));
       if (found) isCurrent = known.compare(found, events);
