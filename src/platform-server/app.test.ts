@@ -135,7 +135,7 @@ describe('configuration of the process', () => {
   });
 });
 
-/** Starts a proxy to Postgres whose connections the test can cut. */
+/** Starts a proxy to Postgres. The test can cut the connections through it. */
 async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend(): Promise<void> }> {
   const target = new URL(inject('postgresUrl'));
   const sockets = new Set<Socket>();

@@ -1,5 +1,4 @@
-// The hooks through which the platform server can imitate the public platform's own services. `ownBehaviour` imitates
-// nothing.
+// The hooks that let the platform server imitate the public platform's own services. `ownBehaviour` imitates nothing.
 import type { Route } from '../service/http/http-app.ts';
 import type { Queryable } from '../service/postgres/postgres.ts';
 import type { ChangeOptions, ConfigurationChanges } from './configuration/changes.ts';
@@ -11,25 +10,26 @@ import type { TenantCode } from './tenant-code.ts';
 
 export interface Behaviour {
   routes(routes: Route[]): Route[];
-  /** The store that the routes of the configuration service read. */
+  /** Returns the store that the routes of the configuration service read. */
   configurationReads(store: ConfigurationStore): ConfigurationStore;
-  /** The store from which the event service and the notification service read their configuration. */
+  /** Returns the store from which the event service and the notification service read their configuration. */
   consumerReads(store: ConfigurationStore): Pick<ConfigurationStore, 'latestOfBoth' | 'members'>;
   changes(options: ChangeOptions, changes: ConfigurationChanges): ConfigurationChanges;
-  /** Returns the key by which a repeated event is recognised. */
+  /** Returns the key by which a repeated event is recognized. */
   eventKey(context: Record<string, unknown>): string | undefined;
   findOrCreate(database: Queryable): FindOrCreate;
-  /** The channels to which codes can be sent; undefined if responses do not list them. */
+  /** The channels to which codes can be sent. Undefined if responses do not list the channels. */
   codeChannels: string[] | undefined;
-  /** True if a code works once; false if it works until it expires. */
+  /** True if a code works only once. False if it works until it expires. */
   codesWorkOnce: boolean;
   /**
-   * Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number.
+   * Returns the number of notices that are still to be sent to a subscriber. Undefined if responses do not contain this
+   * number.
    */
   pendingNotices(database: Queryable): (tenant: string, id: string) => Promise<number | undefined>;
   jobs(options: DeliveryOptions, jobs: DeliveryJobs): DeliveryJobs;
   render: (render: TenantCode['render']) => TenantCode['render'];
-  /** Number of jobs that run at the same time. */
+  /** Returns the number of jobs that run at the same time. */
   concurrency(configured: number): number;
 }
 

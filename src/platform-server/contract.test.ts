@@ -1,7 +1,7 @@
 // Tests the platform's contracts through the clients in src/platform. The tests run against the platform server of this
-// repository, or against another platform that the environment names:
+// repository, or against another platform if these environment variables are set:
 //   CONTRACT_DIRECTORY_URL, CONTRACT_ACCESS_URL, CONTRACT_CLIENT_ID, CONTRACT_CLIENT_SECRET, CONTRACT_TENANT (a name)
-// The account needs the core grants of the form service. The suite deletes everything that it creates.
+// The account needs the grants in realm core that the form service has. The suite deletes everything that it creates.
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -20,7 +20,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 let smtp: SMTPServer;
 let directory: string;
-/** Message-IDs that the mail server received, in order. */
+/** The Message-IDs of the mails that the mail server received, in order. */
 let received: (string | undefined)[];
 /** Called with each message. The mail server replies when the returned promise resolves. */
 let onMessage: (message: ParsedMail) => Promise<void> | void;
@@ -129,7 +129,8 @@ describe('a platform server that is killed', () => {
     const token = await tokenOf();
     await prepare(first.url, token, ['ana@example.org']);
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-    // The mail server has the whole message but does not reply, so the sender cannot know whether it was accepted.
+    // The mail server has received the whole message but does not reply, so the sender cannot know whether it was
+    // accepted.
     onMessage = () => {
       arrive();
       return new Promise(() => undefined);

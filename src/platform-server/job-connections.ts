@@ -1,14 +1,14 @@
-// Gives graphile-worker connections whose failures the library always retries. The library does not await the statement
-// that completes or fails a job. A rejection that the library does not retry is therefore unhandled and ends the
-// process. These connections wait until Postgres is available again, and failed statements get an error code that the
-// library retries.
+// Gives graphile-worker connections whose failures the library always retries. This is needed because the library does
+// not await the statement that completes or fails a job. If it does not retry a rejection of that statement, the
+// rejection is unhandled and ends the process. These connections wait until Postgres is available again. If a statement
+// fails, they change the error code to one that the library retries.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
 export interface JobConnections {
-  /** The pool for the library. Other code must not use it. */
+  /** The pool for the library. No other code may use it. */
   pool: pg.Pool;
-  /** After this call, no statement of the library settles, so that no statement can reject when the pool ends. */
+  /** After this call, statements of the library never settle. Otherwise, they would reject when the pool ends. */
   close(): void;
 }
 
@@ -49,7 +49,7 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
   return override(client, {
     query(...given: [...unknown[], ResultCallback] | unknown[]) {
       const callback = given.at(-1);
-      // `pool.query` passes a callback; all other callers expect a promise.
+      // `pool.query` passes a callback. All other callers expect a promise.
       const statement = (typeof callback === 'function' ? given.slice(0, -1) : given) as unknown as Statement;
       const result = new Promise<pg.QueryResult>((resolve, reject) => {
         run(...statement).then(resolve, (error: unknown) => {
@@ -63,7 +63,7 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
       );
       return undefined;
     },
-    // The library may release its listening client twice; the pool throws at the second release.
+    // The library may release its listening client twice, but the pool throws at the second release.
     release(broken?: Error | boolean) {
       if (isHeld) client.release(broken);
       isHeld = false;

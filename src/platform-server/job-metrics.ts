@@ -1,5 +1,5 @@
-// Defines the metrics of the jobs: how many items wait, and the age of the oldest one. Their values are read from the
-// database at each scrape.
+// Defines the metrics of the jobs: the number of waiting items, and the age of the oldest one. Their values are read
+// from the database at each scrape.
 import prom from 'prom-client';
 import type { Clock } from '../service/clock.ts';
 
@@ -8,17 +8,17 @@ interface Queue {
   oldest: Date | null;
 }
 
-/** Returns the number of items in a queue, and the time of the oldest. */
+/** Returns the number of items in a queue, and the time of the oldest item. */
 export type Waiting = () => Promise<Queue>;
 
 export interface JobMetricsOptions {
   registry: prom.Registry;
   clock: Clock;
-  /** The queues, by the value of the label `queue`. */
+  /** The queues, keyed by the value of the label `queue`. */
   queues: Record<string, Waiting>;
 }
 
-/** While the database is down, the gauges keep their last value. */
+/** Creates the gauges. While the database is down, they keep their last values. */
 export function createJobMetrics({ registry, clock, queues }: JobMetricsOptions): void {
   const gauge = (name: string, help: string, measure: (queue: Queue) => number) =>
     new prom.Gauge({

@@ -2,14 +2,14 @@
 import { z } from 'zod';
 
 /**
- * Returns SQL for a payload. `members`: arguments of json_build_object. `trace`: the SQL parameter for the trace, whose
- * value may be null.
+ * Returns SQL for a payload. `members` contains arguments of json_build_object. `trace` is the SQL parameter of the
+ * trace, whose value may be null.
  */
 export function jobSql(members: string, trace: string): string {
   return `json_strip_nulls(json_build_object(${members}, 'traceparent', ${trace}::text))`;
 }
 
-/** Absent if the request was not traced. */
+/** The trace of the request. Absent if the request was not traced. */
 const traceparent = z.string().optional();
 
 export const routeEventPayload = z.object({ event: z.string(), traceparent });

@@ -9,7 +9,7 @@ import type { DeliveryJobs } from './notifications/delivery.ts';
 import type { JobQuarantine } from './notifications/job-quarantine.ts';
 
 const day = 86_400_000;
-/** Milliseconds for which a repeated event is recognised. */
+/** Milliseconds for which a repeated event is recognized. */
 const keyMemory = 30 * day;
 const settledEventMemory = 60_000;
 
@@ -48,7 +48,9 @@ export function createPlatformJobs(options: {
   };
 }
 
-/** A job belongs to the trace of the request that caused it. Jobs of requests that were not traced have no span. */
+/**
+ * Runs a job as part of the trace of the request that caused it. If that request was not traced, the job has no span.
+ */
 function inTrace(job: string, parent: string | undefined, work: () => Promise<void>): Promise<void> {
   return parent === undefined ? work() : runIn(startRoot({ name: `job ${job}`, kind: 'consumer', parent }), work);
 }

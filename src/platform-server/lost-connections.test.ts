@@ -27,7 +27,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Adds jobs that complete immediately, because their event does not exist. */
+/** Adds jobs that complete immediately, because the event that they name does not exist. */
 const addJobs = (count: number) =>
   client.query(
     `SELECT graphile_worker.add_job('route-event', '{"event":"999999999"}'::json) FROM generate_series(1, $1::int)`,

@@ -1,9 +1,9 @@
-// Defines the metric of mails.
+// Defines the metric that counts mails.
 import prom from 'prom-client';
 
 /**
- * `taken`: the mail server accepted the mail. `refused`: it replied with 5xx, except to the login. `failed`: anything
- * else.
+ * `taken`: the mail server accepted the mail. `refused`: it replied with 5xx to anything but the login. `failed`: any
+ * other failure.
  */
 export const mailOutcomes = ['taken', 'refused', 'failed'] as const;
 

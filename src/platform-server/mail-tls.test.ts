@@ -19,7 +19,7 @@ const mail = { to: { name: 'Ana', address: 'ana@example.org' }, subject: 'Your d
 interface MailServer {
   port: number;
   certificate: string;
-  /** For each accepted message, whether it arrived over TLS. */
+  /** For each accepted message, true if it arrived over TLS. */
   accepted: boolean[];
 }
 
@@ -37,7 +37,7 @@ async function startMailServer(options: { secure?: boolean; hideSTARTTLS?: boole
       });
     },
   });
-  // A client that distrusts the certificate aborts the handshake, which is an error of the server.
+  // A client that does not trust the certificate aborts the handshake, and the server then emits an error.
   server.on('error', () => undefined);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));

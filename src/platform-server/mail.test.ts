@@ -1,4 +1,4 @@
-// Tests mail that cannot be sent at first, with a real mail server.
+// Tests mail whose first attempt fails, with a real mail server.
 import { execFile } from 'node:child_process';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -7,8 +7,8 @@ import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
 
 /**
- * Sends two mails, and fails to load nodemailer for the first, like a process without free file descriptors. This is a
- * process of its own, because Vitest would not load a module again.
+ * Sends two mails. For the first mail, nodemailer fails to load, as in a process without free file descriptors. The
+ * script runs in a separate process, because Vitest does not load a module again.
  */
 const script = `
   import { registerHooks } from 'node:module';

@@ -1,5 +1,5 @@
-// Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They are written to
-// logs and to the job table, and the text of an SMTP reply could quote addresses.
+// Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They do not contain
+// the text of the reply, which could quote addresses, because errors are written to logs and to the job table.
 import type { Transporter } from 'nodemailer';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -12,13 +12,13 @@ export interface Mail {
   subject: string;
   text: string;
   html?: string;
-  /** Without angle brackets: `<local>@<domain>`. */
+  /** `<local>@<domain>`, without angle brackets. */
   messageId?: string;
 }
 
 /**
- * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply, except to the login: a retry
- * may get the same reply.
+ * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply to anything but the login. A
+ * retry then probably gets the same reply.
  */
 export class MailError extends Error {
   readonly refused: boolean;
@@ -38,12 +38,12 @@ export class MailError extends Error {
 export interface Mailer {
   /** Resolves when the mail server has accepted the message. Rejects with MailError, within 8 s. */
   send(mail: Mail): Promise<void>;
-  /** The domain of the configured sender. Message ids use it too. */
+  /** The domain of the configured sender. Message ids use this domain too. */
   domain: string;
   close(): void;
 }
 
-/** Milliseconds. */
+/** Time limit in milliseconds for sending one mail. */
 const sendTimeout = 8_000;
 
 export function createMailer(options: { url: string; from: string; log: Logger; metrics: Metrics }): Mailer {
@@ -60,11 +60,11 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
     disableUrlAccess: true,
   };
   let opened: Promise<Transporter> | undefined;
-  // Nodemailer is loaded when the first mail is sent, because loading it would take a tenth of the startup time.
+  // Nodemailer is loaded when the first mail is sent, because loading it takes a tenth of the startup time.
   const open = async () => (await import('nodemailer')).createTransport(settings);
   const send = async (message: object) => {
     opened ??= open().catch((error: unknown) => {
-      // The next mail tries again.
+      // The next mail then tries to load nodemailer again.
       opened = undefined;
       throw error;
     });
@@ -105,7 +105,7 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
 /** Nodemailer reads TLS options from the query of the URL. */
 const acceptsAnyCertificate = (url: string) => new URL(url).searchParams.get('tls.rejectUnauthorized') === 'false';
 
-/** Rejects after the timeout. The message may still arrive. */
+/** Rejects after the timeout. The message may still arrive after that. */
 async function withTimeout(sending: Promise<unknown>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject({ code: 'ETIMEDOUT' }), sendTimeout);

@@ -1,4 +1,4 @@
-// The platform server's process.
+// The entry point of the platform server.
 import { runService } from '../service/operations/run-service.ts';
 import { settings } from './config.ts';
 import { startPlatformServer } from './start.ts';

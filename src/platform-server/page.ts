@@ -1,5 +1,6 @@
-// Builds pages of a list: `{results, page: {after, next, size}}`. A cursor is opaque to clients. It contains the last
-// element of the previous page instead of an offset, so that a change of the list neither skips nor repeats elements.
+// Builds pages of a list: `{results, page: {after, next, size}}`. Clients must not interpret a cursor. It contains the
+// last element of the previous page instead of an offset, so that a change of the list neither skips nor repeats
+// elements.
 import { z } from 'zod';
 
 export interface Page<T> {
@@ -11,7 +12,7 @@ function encodeCursor(last: string | number): string {
   return Buffer.from(JSON.stringify([last])).toString('base64url');
 }
 
-/** Parses a query parameter with a cursor of this service. Returns undefined if it is absent. */
+/** Parses a query parameter that contains a cursor of this service. Returns undefined if the parameter is absent. */
 export function cursor<T extends z.ZodType>(last: T) {
   return z
     .string()
@@ -31,7 +32,7 @@ export function top(defaultValue: number, max: number) {
   return z.coerce.number().int().min(1).max(max).default(defaultValue);
 }
 
-/** Parses a query parameter with JSON that matches a schema. Returns undefined if it is absent. */
+/** Parses a query parameter that contains JSON, and checks it with a schema. Returns undefined if it is absent. */
 export function jsonParameter<T extends z.ZodType>(schema: T) {
   return z
     .string()
@@ -44,7 +45,7 @@ export function jsonParameter<T extends z.ZodType>(schema: T) {
     .optional();
 }
 
-/** Creates a page of at most `top` elements. `rows` must have one more element if there is a next page. */
+/** Creates a page of at most `top` elements. If there is a next page, `rows` must contain one more element. */
 export function toPage<T>(
   rows: T[],
   options: { top: number; after: string | number | undefined; cursorOf(row: T): string | number; total?: number },

@@ -6,14 +6,12 @@ import { tenantIdPattern } from './tenant-key.ts';
 
 const mailDomain = /^([A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}$/;
 
-/**
- * Rejects duplicates. Without this check, a duplicate would silently replace the first tenant, or fail in the database.
- */
+/** Rejects duplicates. Otherwise, a duplicate would silently replace the first tenant, or fail in the database. */
 function refuseDuplicates(tenants: { id: string; name: string; realm: string }[], context: z.RefinementCtx): void {
   for (const member of ['id', 'name', 'realm'] as const) {
     const first = new Map<string, number>();
     for (const [index, tenant] of tenants.entries()) {
-      // The database also compares names case-insensitively.
+      // The database also ignores case when it compares names.
       const value = member === 'name' ? tenant.name.toLowerCase() : tenant[member];
       const at = first.get(value);
       const message = `duplicates the ${member} of tenants.${at}`;

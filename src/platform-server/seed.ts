@@ -1,4 +1,4 @@
-// Applies the seed (see seed-file.ts). It adds and changes entries, but removes none.
+// Applies the seed (see seed-file.ts). It adds and changes entries, but does not remove any.
 import type pg from 'pg';
 import { withTransaction } from '../service/postgres/postgres.ts';
 import { createDirectoryStore } from './directory/store.ts';

@@ -1,5 +1,5 @@
-// Starts a platform server from its configuration. Creates the database pools, stores, mailer, the dependencies of the
-// routes, and the job worker. Then it listens.
+// Starts a platform server from its configuration. Creates the database pools, the stores, the mailer, the dependencies
+// of the routes and the job worker. Then listens.
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
@@ -58,13 +58,13 @@ import { migrateJobs, startWorker } from './worker.ts';
 export const migrationsDirectory = programFile('src/platform-server/migrations');
 
 /**
- * `clock` is the application's clock; retries of jobs use the clock of the database. Throws ConfigError for an invalid
- * seed.
+ * `clock` is the application's clock. Retries of jobs use the clock of the database instead. Throws ConfigError for an
+ * invalid seed.
  */
 export async function startPlatformServer(options: {
   config: PlatformServerConfig;
   log: Logger;
-  /** The environment, which may choose the behaviour of the reference implementation for tests. */
+  /** The environment. For tests, it can select the behavior of the reference implementation. */
   env?: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides the intervals of the checks before the service is first ready. */
@@ -77,15 +77,14 @@ export async function startPlatformServer(options: {
   const url = config.DATABASE_URL;
   await migrate({ url, directory: migrationsDirectory, log });
   const pool = createPool({ url, name: 'requests', size: config.DATABASE_POOL_SIZE, log, metrics });
-  // Jobs have a separate pool, so that a flood of requests does not delay mail, and a flood of mail does not delay
-  // requests.
+  // Jobs have a separate pool, so that many requests do not delay mail, and many mails do not delay requests.
   const jobPool = createPool({ url, name: 'jobs', size: config.WORKER_CONCURRENCY + 3, log, metrics });
   await migrateJobs(jobPool, log);
   if (seed) await applySeed(pool, seed);
 
   const behaviour = await createBehaviour(reference, { pool, clock, log });
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, log, metrics });
-  // Limits the jobs of a tenant with slow templates, so that one job slot stays free for other tenants.
+  // Limits the jobs of a tenant with slow templates, so that one job slot always remains for other tenants.
   const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
   const base: Base = {
     config,
@@ -136,7 +135,7 @@ interface StoreOptions {
   behaviour: Behaviour;
 }
 
-/** The objects that the functions below build on. */
+/** The objects that the functions below use. */
 interface Base extends StoreOptions, ReturnType<typeof createStores> {
   log: Logger;
   clock: Clock;
@@ -144,7 +143,7 @@ interface Base extends StoreOptions, ReturnType<typeof createStores> {
   tenantCode: TenantCode;
 }
 
-/** Creates the stores, and the objects built on them that several services share. */
+/** Creates the stores and the other objects that several services share. */
 function createStores({ config, pool, mailer, behaviour }: StoreOptions) {
   const urns: Urns = createUrns(config.URN_PREFIX);
   const configuration = createConfigurationStore(pool);
@@ -185,8 +184,8 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
-  // Each service is a separate audience with its own verifier. Only this verifier also returns the roles of the service
-  // without the service's name as a prefix.
+  // Each service has its own audience and its own verifier. Only the service's own verifier returns its roles without
+  // the service's name as a prefix.
   const verifierOf = (service: string) =>
     createBearerVerifier({
       ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clock },
@@ -221,13 +220,13 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   };
 }
 
-/** Checks only the database, because the services of this process depend on nothing else. */
+/** Every check tests only the database, because the services of this process depend on nothing else. */
 function createHealthChecks({ DATABASE_URL }: PlatformServerConfig) {
   const db = () => canConnect(DATABASE_URL);
   return { db, directory: db, tenant: db, configuration: db, notification: db, event: db };
 }
 
-/** Definitions that no other definition can replace, because this process itself reads these configurations. */
+/** The schemas of the configurations that this process itself reads. No other definition can replace them. */
 const builtIn = {
   'platform:configuration-service': { schema: definitionsSchema, findCode: schemasOfDefinitions },
   'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents },

@@ -12,15 +12,13 @@ import {
 } from './notifications/template.ts';
 import type { CodePiece } from './written-code.ts';
 
-/** `schema` and `value` are JSON text. */
+/** `schema` and `value` are JSON texts. */
 export type CodeQuestion =
   | { kind: 'validate'; schema: string; value: string }
   | { kind: 'check'; pieces: CodePiece[] }
   | { kind: 'render'; template: Template; data: NoticeData };
 
-/**
- * `value` is the JSON text of a valid value with the schema's defaults. It is undefined if the defaults change nothing.
- */
+/** `value` is the JSON text of a valid value with the schema's defaults. Undefined if there was nothing to add. */
 export type CodeAnswer =
   | { kind: 'valid'; value: string | undefined }
   | { kind: 'invalid'; errors: FieldError[] }

@@ -1,5 +1,5 @@
 // Executes the schemas, patterns and templates of tenants in worker processes with limits of time and memory, and
-// shares the workers fairly between tenants. This code of tenants never runs in the main process.
+// shares the workers fairly between tenants. The code of tenants never runs in the main process.
 import type { FieldError } from '../service/http/problem.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -14,23 +14,21 @@ import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
 /**
- * Each method throws Problem `busy` if too many jobs wait, or the wait is too long. `tenant` is the owner of the code.
+ * Each method throws Problem `busy` if too many jobs wait, or if one waits too long. `tenant` is the owner of the code.
  */
 export interface TenantCode {
-  /** Validates a value. The value is also invalid if its schema exceeds the limit of time or memory. */
+  /** Validates a value. If its schema exceeds the limit of time or memory, the value counts as invalid. */
   validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
-  /** Returns the errors in pieces of code that are about to be stored. */
+  /** Returns the errors in code that is about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
   /** Renders a notice. Throws RenderFailure if the template is invalid or too slow. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   close(): Promise<void>;
 }
 
-/**
- * Number of pieces that one job checks. It is limited, so that a large document does not exceed the limits of a job.
- */
+/** Number of pieces of code that one job checks. It keeps a large document from exceeding the limits of a job. */
 const piecesOfJob = 50;
-/** Maximum number of new pieces in one edit. */
+/** Maximum number of new pieces of code in one edit. */
 const mostPieces = 2_000;
 
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
@@ -38,7 +36,7 @@ const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' }
 export interface TenantCodeOptions {
   metrics: Metrics;
   /**
-   * Maximum number of one tenant's notices that are rendered or wait to be rendered. Further notices are refused, and
+   * Maximum number of notices of one tenant that are being rendered or wait for it. Further notices are refused, and
    * their jobs are postponed.
    */
   rendersPerTenant: number;
@@ -83,7 +81,7 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
       return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
     },
     async check(tenant, pieces) {
-      // Definitions often share a schema, so each text is checked once, at its first position.
+      // Definitions often contain the same schema, so each text is checked only once, at its first position.
       const distinct = [
         ...new Map(pieces.toReversed().map((piece) => [`${piece.kind}\0${piece.source}`, piece])).values(),
       ];

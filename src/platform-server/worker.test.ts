@@ -28,7 +28,7 @@ afterAll(async () => {
 const start = (tasks: Record<string, () => Promise<void>> = {}, to: Logger = log): Promise<JobWorker> =>
   startWorker({ pool, tasks, log: to, concurrency: 2, staleAfter: 300, upkeep: () => Promise.resolve() });
 
-/** Adds a job that has failed `attempts` times and waits for six hours. */
+/** Adds a job that has failed `attempts` times and whose next attempt is in six hours. */
 async function addFailedJob(key: string, attempts: number): Promise<void> {
   await pool.query("SELECT graphile_worker.add_job('never', run_at => now() + interval '6 hours', job_key => $1)", [
     key,
@@ -116,12 +116,12 @@ describe('the job worker', () => {
     await pool.query(
       `UPDATE graphile_worker._private_jobs SET locked_by = ${holder}, locked_at = now(), run_at = now() WHERE key = 'unheard'`,
     );
-    // The pool ends when its running job has ended.
+    // The pool ends only after its running job has ended.
     await delay(1_000);
     release();
     await expect.poll(() => isDone).toBe(true);
     expect(runs).toBe(1);
-    // There were several heartbeats in the second in which the pool waited for its running job.
+    // The pool waited a second for its running job. In that second there were several heartbeats, but only one warning.
     const warnings = captured.lines().filter(({ msg }) => String(msg).startsWith('a job is locked'));
     expect(warnings).toHaveLength(1);
   });

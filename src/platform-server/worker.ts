@@ -1,7 +1,7 @@
-// Runs the jobs with graphile-worker, and adds what the library lacks. Restarts a pool of workers that has ended, and
-// limits the pause between retries. Frees the locks of processes that have died, and the locks that a pool holds
-// without running their job. The library alone would free a lock only after four hours, and would give up a job after a
-// number of attempts.
+// Runs the jobs with graphile-worker, and adds four features that the library lacks. It restarts a pool of workers that
+// has ended. It limits the pause between retries. It frees the locks of processes that have died, and the locks that a
+// pool holds without running their job. The library alone frees a lock only after four hours, and gives up a job after
+// a number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -18,7 +18,7 @@ import { withTransaction } from '../service/postgres/postgres.ts';
 import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {
-  /** A pool for jobs only, with at least `concurrency` + 2 connections. */
+  /** A pool that only jobs use, with at least `concurrency` + 2 connections. */
   pool: pg.Pool;
   tasks: TaskList;
   log: Logger;
@@ -33,10 +33,7 @@ export interface JobWorker {
   close(): Promise<void>;
 }
 
-/**
- * Milliseconds in which the workers must stop. They are a part of the 5 s in which the process must release its
- * resources.
- */
+/** Milliseconds within which the workers must stop. The process must release all its resources within 5 s. */
 const longestStop = 3_000;
 
 /** Creates the job tables under an advisory lock, so that several processes can start concurrently. */
@@ -55,7 +52,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   const stopping = new AbortController();
   const connections = createJobConnections(pool);
   let runner: Runner | undefined;
-  /** The runner that was stopped because a job was locked for it that it did not run. */
+  /** The runner that was stopped because it held the lock of a job that it did not run. */
   let stopped: Runner | undefined;
 
   async function start(): Promise<Runner> {
@@ -65,10 +62,10 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       concurrency: options.concurrency,
       pollInterval: 1_000,
       noHandleSignals: true,
-      // Behind a transaction pooler, the next transaction may use another session, which lacks the prepared statement.
-      // Notifications for LISTEN are also lost there, but polling finds the job.
+      // Behind a transaction pooler, the next transaction may use another session, which does not have the prepared
+      // statement. Notifications for LISTEN are also lost there, but polling still finds the jobs.
       noPreparedStatements: true,
-      // Without this, the library would run a file named crontab in the working directory.
+      // Without this setting, the library would run a file named crontab in the working directory.
       parsedCronItems: [],
       logger: quietLogger(log),
       events: workerEvents(alive, current),
@@ -93,11 +90,11 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       try {
         await beatHeart(pool, [...alive], options.staleAfter);
         const holdings = { pools: [...alive], current: [...current], staleAfter: options.staleAfter };
-        // A runner that was stopped holds the lock until its running jobs have ended.
+        // A stopped runner keeps the lock until its running jobs have ended, so it must not be stopped again.
         if (runner !== stopped && (await hasUnknownJob(pool, holdings))) {
           log.warn('a job is locked, but its worker does not know it: the workers restart');
           stopped = runner;
-          // `stop` rejects if the service is closing. After the pool has ended, other workers free its locks.
+          // `stop` rejects if the service is already closing. After the pool has ended, other workers free its locks.
           runner?.stop().catch(() => undefined);
         }
         if (beat % 12 === 0) await hastenRetries(pool);
@@ -115,7 +112,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
     async close() {
       stopping.abort();
       const stopped = runner?.stop().catch((error: unknown) => log.warn({ err: error }, 'job worker failed to stop'));
-      // If the database is down, the library retries for minutes. Another process takes over the remaining jobs.
+      // If the database is down, the library would retry for minutes. Another process takes over the remaining jobs.
       await Promise.race([Promise.all([stopped, running]), delay(longestStop, undefined, { ref: false })]);
       connections.close();
       await forgetPools(pool, [...alive]).catch(() => undefined);
@@ -123,7 +120,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   };
 }
 
-/** Uses the clock of Postgres, which all processes share, instead of the application's clock. */
+/** Uses the clock of Postgres instead of the application's clock, because all processes share it. */
 async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;
   await pool.query(
@@ -148,7 +145,7 @@ interface Holdings {
 
 /**
  * True if a pool of this process holds the lock of a job but does not run the job. This happens if the connection
- * breaks after Postgres has locked the job and before the worker gets the response: the worker then asks for another
+ * breaks after Postgres has locked the job and before the worker gets the response. The worker then asks for another
  * job.
  */
 async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Holdings): Promise<boolean> {
@@ -161,7 +158,8 @@ async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Hold
 }
 
 async function hastenRetries(pool: pg.Pool): Promise<void> {
-  // A retry waits at most five minutes. A retry of a message that the mail server refused waits up to six hours.
+  // A retry waits at most five minutes. Only after the mail server has refused a message may a retry wait up to six
+  // hours.
   await pool.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(j.id), run_at => now() + interval '5 minutes', attempts => 7)
      FROM graphile_worker.jobs j WHERE j.run_at > now() + interval '5 minutes' AND j.locked_at IS NULL AND j.attempts > 0
@@ -188,7 +186,7 @@ async function rest(milliseconds: number, signal: AbortSignal): Promise<void> {
   await delay(milliseconds, undefined, { signal }).catch(() => undefined);
 }
 
-/** Logs the library's messages without the job's payload, and its errors as warnings. */
+/** Creates a logger for the library. It logs messages without the job's payload, and logs errors as warnings. */
 function quietLogger(log: Logger): WorkerLogger {
   return new WorkerLogger(() => (level, message) => {
     if (level === 'error') log.warn({ worker: message }, 'job failed');

@@ -1,5 +1,5 @@
 // Finds the code in a configuration: the JSON Schemas and templates that tenants write and this service executes. Each
-// piece has its position, so that an edit with unusable code is rejected with a pointer to it.
+// piece of code has a pointer to its position, which the response contains if the service rejects an edit.
 
 /** `source` is the text of a template, or a schema as JSON text. `pointer` is its position in the configuration. */
 export interface CodePiece {
@@ -12,8 +12,8 @@ export interface CodePiece {
 export type FindCode = (value: unknown) => CodePiece[];
 
 /**
- * Returns the pieces that an edit changed. Unchanged pieces are not checked again, so that they cannot block an
- * unrelated change.
+ * Returns the pieces of code that an edit changed. Unchanged pieces are not checked again, so an error in them does not
+ * block an unrelated change.
  */
 export function changedCode(find: FindCode, before: unknown, after: unknown): CodePiece[] {
   const known = new Set(find(before).map(identify));

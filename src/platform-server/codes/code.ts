@@ -1,31 +1,31 @@
-// Generates, digests and checks verify codes. The database contains only an HMAC of a code and its destination address,
-// and not the key of the HMAC.
+// Generates, digests and checks verify codes. The database contains only an HMAC of a code and its destination address.
+// It does not contain the key of the HMAC.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
-/** Letters and digits that are hard to confuse with each other. */
+/** Letters and digits that people seldom confuse with each other. */
 export const codeAlphabet = 'CDEHKMPRTUWXY012458';
 export const codeLength = 6;
-/** Milliseconds. */
+/** Milliseconds for which a code can be used. */
 export const codeLifetime = 600_000;
 export const maxFailures = 10;
 
-/** The channel address of a subscriber that a code is sent to. */
+/** The subscriber's address to which a code is sent. */
 export interface CodePlace {
   subscriberId: string;
   channel: string;
   address: string;
 }
 
-/** The stored record of a code. `digest` is null after the code was used, or after too many failures. */
+/** The stored record of a code. `digest` is null after the code was used or has failed too often. */
 export interface SentCode {
   digest: Buffer | null;
-  /** Identifies the check that used the code, if that check can be repeated. */
+  /** Identifies the check that used the code. Null if that check cannot be repeated. */
   verifiedCheck: Buffer | null;
   expires: Date;
   failures: number;
 }
 
-/** The outcome of a check, which the caller must store. */
+/** The outcome of a check. The caller must store it. */
 export type CodeCheck = 'verified' | 'repeated' | 'failed' | 'exhausted' | 'dead';
 
 export function generateCode(): string {
@@ -44,8 +44,9 @@ export function digestCheck(key: string, codeDigest: Buffer, idempotencyKey: str
 }
 
 /**
- * Compares in constant time. 'dead': the code was used, has failed too often or has expired. 'exhausted': this was the
- * tenth failure. 'repeated': the same `check` used the code. `check` is undefined if the check cannot be repeated.
+ * Compares the digests in constant time. 'dead': the code was used, has failed too often or has expired. 'exhausted':
+ * this was the tenth failure. 'repeated': the same `check` has used the code before. `check` is undefined if the check
+ * cannot be repeated.
  */
 export function judgeCode(sent: SentCode, given: Buffer, now: Date, check?: Buffer): CodeCheck {
   if (sent.expires <= now) return 'dead';

@@ -1,5 +1,5 @@
-// Issues and checks codes. A code works once, within ten minutes. Ten failed checks void a code; so does a new code for
-// the same address. A check with an idempotency key can be repeated, because its response may have been lost.
+// Issues and checks codes. A code works once, within ten minutes. Ten failed checks make a code void, and so does a new
+// code for the same address. A check with an idempotency key can be repeated, because its response may have been lost.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -10,18 +10,18 @@ export interface Codes {
   /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
   issue(to: CodePlace): Promise<string>;
   /**
-   * Resolves to true if the code is correct. The code cannot be used again then, except by a check with the same
-   * idempotency key. Resolves to undefined if no code was ever sent to this address.
+   * Resolves to true if the code is correct. After that, only a check with the same idempotency key can use the code
+   * again. Resolves to undefined if no code was ever sent to this address.
    */
   check(at: CodePlace, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
 }
 
 export interface CodesOptions {
   pool: pg.Pool;
-  /** Key of the HMACs. */
+  /** The key of the HMACs. */
   key: string;
   clock: Clock;
-  /** False if a code works until it expires. */
+  /** True if a code works only once. False if it works until it expires. */
   workOnce: boolean;
 }
 

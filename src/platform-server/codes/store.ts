@@ -1,5 +1,5 @@
-// Stores the digests of sent codes in Postgres. The row of a code stays after the code has expired or was used, so that
-// such a code can be distinguished from a code that was never sent.
+// Stores the digests of sent codes in Postgres. The row of a code remains after the code has expired or was used. This
+// distinguishes such a code from a code that was never sent.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 
@@ -8,7 +8,7 @@ const values = ({ subscriberId, channel, address }: CodePlace): unknown[] => [su
 
 export function createCodeStore(database: Queryable) {
   return {
-    /** Replaces the previous code and resets its failures. */
+    /** Stores a code in place of the previous one, and resets the number of failures. */
     async replace(to: CodePlace, digest: Buffer, expires: Date): Promise<void> {
       await database.query(
         `INSERT INTO codes (subscriber_id, channel, address, digest, expires) VALUES ($1, $2, $3, $4, $5)
@@ -19,7 +19,7 @@ export function createCodeStore(database: Queryable) {
     },
 
     /**
-     * Locks and returns the code of an address. Returns undefined if no code was ever sent there. Requires a
+     * Locks and returns the code of an address. Returns undefined if no code was ever sent to the address. Requires a
      * transaction.
      */
     async lock(at: CodePlace): Promise<SentCode | undefined> {
@@ -30,7 +30,7 @@ export function createCodeStore(database: Queryable) {
       return rows[0];
     },
 
-    /** Voids a code. `check` identifies the check that used it, if that check can be repeated. */
+    /** Makes a code void. `check` identifies the check that used the code, if that check can be repeated. */
     async end(at: CodePlace, check?: Buffer): Promise<void> {
       await database.query(`UPDATE codes SET digest = NULL, verified_check = $4 WHERE ${matchesAddress}`, [
         ...values(at),

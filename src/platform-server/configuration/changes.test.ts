@@ -57,7 +57,7 @@ beforeAll(async () => {
   core = await roleToken(platform.access, role('configuration-admin'));
   reader = await roleToken(platform.access, role('configuration-reader'), { realm: 'demo' });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
-  // Events without subscribers are deleted when they are routed, so a trigger keeps copies for this test.
+  // Events without subscribers are deleted when they are routed. A trigger therefore keeps copies for this test.
   await database.query(`CREATE TABLE recorded AS SELECT * FROM events WITH NO DATA;
     CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO recorded SELECT NEW.*; RETURN NEW; END';
     CREATE TRIGGER keep AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION keep()`);
@@ -352,8 +352,8 @@ describe('concurrency and size', () => {
     await timed(() => replace('big/list', entries.toReversed()));
     await timed(() => call(`${base}/big/list/active?orLatest=true`, { token: reader }));
     await timed(() => send('POST', 'big/list', { operation: 'SET-ACTIVE-REVISION', revision: 0 }));
-    // Five times the usual time, because other test files run concurrently. An implementation with quadratic time would
-    // need minutes.
+    // The limit is five times the usual time, because other test files run concurrently. An implementation with
+    // quadratic time would need minutes.
     expect(Math.max(...times)).toBeLessThan(5_000);
     expect((await read('big/list')).latest?.configuration).toEqual(entries.toReversed());
   });

@@ -1,7 +1,7 @@
 // Writes configurations. Each write is one transaction that locks the configuration's row, so that no update is lost,
 // and records the event of the change. An edit that changes nothing writes nothing. Values are validated before the
-// transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value has changed in the
-// meantime, the edit starts again.
+// transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value changes during the
+// validation, the edit starts again.
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -41,13 +41,13 @@ export interface ConfigurationChanges {
   edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision>;
   /** Copies the latest revision to the next number. */
   createRevision(key: ConfigurationKey, actor: Actor): Promise<Revision>;
-  /** Sets the active revision. Rejects a revision that does not exist. */
+  /** Sets the active revision. Throws if the revision does not exist. */
   setActive(key: ConfigurationKey, revision: number, actor: Actor): Promise<void>;
   /** Deletes the configuration with all revisions. Resolves to false if it did not exist. */
   remove(key: ConfigurationKey, actor: Actor): Promise<boolean>;
 }
 
-/** The transaction of one change, and what its steps need. */
+/** The transaction of one change, and the objects that its steps need. */
 interface Change {
   options: ChangeOptions;
   transaction: Queryable;
@@ -82,7 +82,7 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
   const member = ({ namespace, name }: ConfigurationKey) => `${namespace}:${name}`;
   return {
     async edit(key, edit, actor) {
-      // This replica runs one edit of a configuration at a time, so only other replicas can cause a conflict.
+      // Each replica runs only one edit of a configuration at a time, so only other replicas can cause a conflict.
       const release = await edits.take({ tenant: key.scope, member: member(key) });
       try {
         return await editLatest(options, key, edit, (work) => change(key, actor, work));
@@ -98,7 +98,7 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
 
 type InTransaction = <T>(work: (change: Change) => Promise<T>) => Promise<T>;
 
-/** Maximum number of attempts of an edit that conflicts with edits of other replicas. */
+/** Maximum number of attempts for an edit that conflicts with edits of other replicas. */
 const attempts = 20;
 
 async function editLatest(
@@ -117,7 +117,7 @@ async function editLatest(
   throw new Problem('conflict', 'Concurrent edits keep changing the configuration. Try again.');
 }
 
-/** Saves the value. Returns undefined if the latest revision has changed since the value was computed from it. */
+/** Saves the value. Returns undefined if the latest revision has changed since it was used to compute the value. */
 async function saveOver(
   change: Change,
   seen: Revision | undefined,
@@ -131,8 +131,8 @@ async function saveOver(
 }
 
 /**
- * Saves the value in the latest revision, regardless of the revision's current value. `latest` is the revision as it
- * was read.
+ * Saves the value in the latest revision, without a check of its current value. `latest` is the revision as the caller
+ * has read it.
  */
 export async function overwrite(
   change: Change,

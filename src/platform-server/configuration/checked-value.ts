@@ -1,5 +1,5 @@
-// Computes the value of a configuration after an edit. Then checks the size of the value, validates it against its
-// schema and the rules of this server's own services, and checks the code of tenants in it.
+// Computes the value of a configuration after an edit. Then checks the size of the value, validates the value against
+// its schema and the rules of this server's own services, and checks the code of tenants in it.
 import type pg from 'pg';
 import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { TenantCode } from '../tenant-code.ts';
@@ -11,20 +11,19 @@ export interface CheckOptions {
   pool: pg.Pool;
   code: Pick<TenantCode, 'validate' | 'check'>;
   /**
-   * The configurations of this server's own services, by `namespace:name`. Each has a schema that no definition
+   * The configurations of this server's own services, keyed by `namespace:name`. Each has a schema that no definition
    * overrides, and a function that finds the code in its value.
    */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** Maximum length of a value's JSON text in characters. Repeated edits cannot grow a value beyond it. */
+  /** Maximum length of a value's JSON text in characters. It also limits the growth of a value by repeated edits. */
   largest: number;
-  /** Checks a value that its schema accepts. Returns why the value is rejected. `before` is the current value. */
+  /**
+   * Checks a value that its schema accepts. Returns the reason if the value is rejected. `before` is the current value.
+   */
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
 }
 
-/**
- * Returns the value after the edit, with its schema's defaults. Throws 400 if the value is invalid or contains invalid
- * code.
- */
+/** Returns the value after the edit, with its schema's defaults. Throws 400 if the value or code in it is invalid. */
 export async function checkedValue(
   options: CheckOptions,
   key: ConfigurationKey,
@@ -59,8 +58,8 @@ function invalidValue(label: string, { operation }: Edit, found: FieldError[]): 
 }
 
 /**
- * Position of the operand in the request body. An error in the value is either below this position, or existed before
- * the edit.
+ * The pointer to the operand in the request body. An error in the value is either below this pointer, or was there
+ * before the edit.
  */
 const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
 

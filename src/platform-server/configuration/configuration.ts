@@ -1,4 +1,4 @@
-// Defines configurations, and how a PATCH changes their values. Pure functions only.
+// Defines configurations, and how a PATCH changes their values. All functions are pure.
 import { isObject } from '../../service/json-value.ts';
 
 export type JsonObject = Record<string, unknown>;
@@ -20,13 +20,13 @@ export interface ConfigurationKey {
   name: string;
 }
 
-/** Filters of a list. All must match, or with `useOr` at least one. */
+/** The filters of a list. All filters must match, or with `useOr` at least one. */
 export interface Criteria {
   nameContains?: string;
   createDateAfter?: Date;
   createDateBefore?: Date;
   useOr: boolean;
-  /** Required values, by the dotted path to a field of the configuration. */
+  /** Required values. The key of each is the dotted path to a field of the configuration. */
   fields: Record<string, unknown>;
 }
 
@@ -35,7 +35,7 @@ export type Edit =
   | { operation: 'REPLACE'; configuration: unknown }
   | { operation: 'DELETE'; property: string };
 
-/** Thrown if the edit cannot be applied to this value. The client may see the message. */
+/** Thrown if an edit cannot be applied to a value. Its message may be shown to the client. */
 export class EditError extends Error {}
 
 /** Returns the value after an edit. `latest` is undefined if the configuration has no revision yet. */
@@ -51,9 +51,10 @@ export function applyEdit(latest: unknown, edit: Edit): unknown {
 }
 
 /**
- * Merges each top-level key as the contract requires. Two objects merge one level deep. An array of strings is
- * appended. From an array of objects, only the first object is used: it replaces the element with the same `url`, or is
- * appended if no element matches. Two objects without `url` match. Any other value replaces the current one.
+ * Merges each top-level key as the contract requires. Two objects are merged one level deep. An array of strings is
+ * appended. Of an array of objects, only the first object is used. It replaces the element with the same `url`, or is
+ * appended if no element has that `url`. Two objects without `url` count as the same. Any other value replaces the
+ * current one.
  */
 export function mergeUpdate(latest: unknown, update: JsonObject): JsonObject {
   if (latest !== undefined && !isObject(latest)) throw new EditError('The value is not an object. Use REPLACE.');
@@ -81,7 +82,10 @@ function mergeArray(present: unknown, value: unknown[]): unknown {
   return index === -1 ? [...present, first] : present.with(index, first);
 }
 
-/** Removes the property with this literal name, or else the one at this dotted path. Ignores an unknown path. */
+/**
+ * Removes the property with this literal name. If there is none, removes the property at this dotted path. Ignores an
+ * unknown path.
+ */
 export function deleteProperty(latest: unknown, property: string): unknown {
   if (latest === undefined) return {};
   if (!isObject(latest)) return latest;

@@ -1,6 +1,6 @@
-// Definitions of configurations: the schema of the value, and whether the value is readable without a token. They are
-// stored in the configuration platform:configuration-service. The definitions of that configuration, and of the
-// configurations of this process's own services, are built in.
+// Definitions of configurations. A definition contains the schema of the value, and whether the value is readable
+// without a token. Definitions are stored in the configuration platform:configuration-service. The definitions of that
+// configuration, and of the configurations of this process's own services, are built in.
 import { jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { CodePiece } from '../written-code.ts';
@@ -14,14 +14,14 @@ export interface Definition {
 /** The configuration that contains the definitions. */
 export const definitionsHome = { namespace: 'platform', name: 'configuration-service' };
 
-/** Returns the possible keys of a configuration's definition, the more specific key first. */
+/** Returns the two possible keys of a configuration's definition, the more specific one first. */
 export function definitionKeys(namespace: string, name: string): [string, string] {
   return [`${namespace}:${name}`, namespace];
 }
 
 /**
- * Chooses the definition of a configuration. `found` contains the entries for its keys: `[specific, general]` of core,
- * then of the tenant. An entry without a schema is ignored.
+ * Chooses the definition of a configuration. `found` contains the entries for its keys: first `[specific, general]` of
+ * core, then those of the tenant. Entries without a schema are ignored.
  */
 export function chooseDefinition(found: unknown[]): Definition | undefined {
   const entry = found.find((candidate) => isObject(candidate) && candidate.configurationSchema !== undefined);

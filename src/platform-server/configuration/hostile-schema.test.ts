@@ -1,4 +1,4 @@
-// Tests a tenant's schemas and patterns that take too much time or memory, and documents that grow with each edit.
+// Tests schemas and patterns of tenants that take too much time or memory, and documents that grow with each edit.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -24,7 +24,7 @@ const define = (key: string, configurationSchema: unknown, token = admin) =>
   update('platform/configuration-service', { [key]: { configurationSchema } }, token);
 
 const trap = `${'a'.repeat(60)}!`;
-/** RE2 does not support look-ahead, so the native engine runs this pattern. */
+/** The native engine runs this pattern, because RE2 does not support its look-ahead. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 
 beforeAll(async () => {
@@ -61,10 +61,10 @@ describe('a hostile pattern', () => {
     delay.disable();
     const [first, ...rest] = (await hostile).toSorted((one, another) => one.status - another.status);
     expect(first).toMatchObject({ status: 400, body: { detail: expect.stringContaining('takes too much time') } });
-    // Edits of a document run one at a time, so the later ones may time out.
+    // Edits of one document run one after another, so the later ones may time out.
     for (const { status } of rest) expect([400, 503]).toContain(status);
     expect(writes).toBeGreaterThan(5);
-    // A pattern in the main process would block the event loop for much longer than other load on a busy machine does.
+    // A pattern in the main process would block the event loop much longer than the load of a busy machine does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 
@@ -108,7 +108,7 @@ describe('a schema that cannot work', () => {
     const type = Array.from({ length: 30_000 }, (_, nth) => nth);
     expect(await define('quadratic:x', { type })).toMatchObject({ status: 400 });
     const { user, system } = process.threadCpuUsage(before);
-    // Measures CPU seconds, because other processes do not increase them.
+    // The test measures CPU seconds, because other processes do not add to them.
     expect((user + system) / 1e6).toBeLessThan(5);
   });
 });

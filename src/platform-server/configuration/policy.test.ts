@@ -1,4 +1,4 @@
-// Tests which callers may read, write and list configurations, and which tenant a call is for. Needs no server.
+// Tests which callers may read, write and list configurations, and which tenant a call is for. It needs no server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, type Exchange, refusal } from '../../../test/support/express-exchange.ts';
@@ -27,10 +27,10 @@ const ofTenant = (...roles: string[]): Caller => ({
 });
 const ofCore = (...roles: string[]): Caller => ({ ...person, realm: 'core', isCore: true, roles: new Set(roles) });
 
-/** The definitions of a scope, by namespace and name. */
+/** The definitions, keyed by scope, namespace and name. */
 const definitions: Record<string, Definition> = {
   '65f0c2a9e4b0a1d2c3f4a5b6 forms public': { configurationSchema: {}, anonymousRead: true },
-  // The next two entries are reachable only through a route that lacks a parameter.
+  // Only a route that lacks a parameter could reach the next two entries.
   '65f0c2a9e4b0a1d2c3f4a5b6 forms undefined': { configurationSchema: {}, anonymousRead: true },
   '65f0c2a9e4b0a1d2c3f4a5b6 undefined public': { configurationSchema: {}, anonymousRead: true },
   '65f0c2a9e4b0a1d2c3f4a5b6 forms private': { configurationSchema: {}, anonymousRead: false },
@@ -71,7 +71,7 @@ const resolver = 'urn:example:platform:directory-service:resource-resolver';
 const exporter = 'urn:example:platform:export-service:export-job';
 
 describe('the role', () => {
-  // The outcomes are in the order: read, patch, administer, list.
+  // The outcomes are in this order: read, patch, administer, list.
   it.each([
     ['configuration-admin', 'passes passes passes passes'],
     ['configuration-reader', 'passes forbidden forbidden forbidden'],

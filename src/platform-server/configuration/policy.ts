@@ -1,5 +1,5 @@
 // Decides which callers may read or write configuration, and which tenant a call is for. Accepts tokens for any
-// audience; the contract makes this exception for this service only.
+// audience. The contract makes this exception only for this service.
 import type { Response } from 'express';
 import { bearer, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
@@ -55,7 +55,7 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
 }
 
 /**
- * Admits services with one of these roles, and administrators of tenants, who list only their own tenant's namespaces.
+ * Admits services with one of these roles, and tenants' administrators, who list only namespaces of their own tenant.
  */
 function mayListNamespace(configuredRole: string, exporterRole: string, adminRole: string): Guard {
   return {
@@ -71,7 +71,10 @@ function mayListNamespace(configuredRole: string, exporterRole: string, adminRol
   };
 }
 
-/** A core caller names a tenant with `tenantId`, or addresses core. For other callers, the parameter is ignored. */
+/**
+ * A core caller may name a tenant with `tenantId`. Without it, the call is for core. Other callers always act for their
+ * own tenant, so the parameter is ignored.
+ */
 function createTenantOrCore(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
     name: 'tenantOrCore',
@@ -104,7 +107,7 @@ async function requireAnonymousRead(
 ): Promise<void> {
   const { namespace, name } = params;
   if (tenant && typeof namespace === 'string' && typeof name === 'string') {
-    // A tenant's definition cannot make core configuration readable.
+    // Only core's definition can make core configuration readable; a tenant's definition cannot.
     const scope = query.core === undefined ? scopeOf(tenant) : coreScope;
     const definition = await options.definitionOf(scope, namespace, name);
     if (definition?.anonymousRead) return;
@@ -116,7 +119,7 @@ export function scopeOf(tenant: Tenant | undefined): Scope {
   return tenant ? tenantKey(tenant.id) : coreScope;
 }
 
-/** The account that a change is recorded under. */
+/** Returns the account under which a change is recorded. */
 export function actorOf(response: Response): { id: string; name: string } {
   const { subject, name } = callerOf(response);
   return { id: subject, name };

@@ -3,9 +3,9 @@ import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../
 
 let platform: TestPlatform;
 let base: string;
-/** A core service that may list, write, set the active revision and delete. */
+/** The token of a core service that may list, write, set the active revision and delete. */
 let service: string;
-/** An administrator of the tenant Demo. */
+/** The token of an administrator of the tenant Demo. */
 let admin: string;
 let reader: string;
 

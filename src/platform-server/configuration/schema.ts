@@ -17,13 +17,13 @@ const flagParameter = z
   .transform((text) => text === 'true')
   .default(false);
 
-/** `core` with any value reads core configuration. The guards read `tenant` and `tenantId`. */
+/** With `core`, whatever its value, the route reads core configuration. The guards read `tenant` and `tenantId`. */
 export const readQuery = z.object({ core: z.string().optional() });
 export const activeQuery = z.object({ orLatest: flagParameter });
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
-/** Every other member is a required value: its name is the dotted path to a field of the configuration. */
+/** Each additional member is a required value. Its name is the dotted path to a field of the configuration. */
 const criteriaSchema = z
   .object({
     nameContains: z.string().max(50).optional(),
@@ -68,7 +68,7 @@ export const patchBody = z.discriminatedUnion('operation', [
 
 const revisionNumber = z.number().int().min(0).max(2_147_483_647);
 
-/** The audit events of the operations of `postBody`. */
+/** The audit event of each operation in `postBody`. */
 export const operationActions = {
   'CREATE-REVISION': 'configuration.create-revision',
   'SET-ACTIVE-REVISION': 'configuration.activate-revision',
@@ -80,7 +80,7 @@ export const postBody = z.discriminatedUnion('operation', [
     .object({
       operation: z.literal('SET-ACTIVE-REVISION'),
       revision: revisionNumber.optional(),
-      // The older name of the property `revision`.
+      // The older name of `revision`.
       setActiveRevision: revisionNumber.optional(),
     })
     .transform(({ operation, revision, setActiveRevision }, context) => {

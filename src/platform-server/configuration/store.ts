@@ -1,4 +1,4 @@
-// Stores configurations in Postgres. Writes run in the caller's transaction, which must hold the lock of the
+// Stores configurations in Postgres. Writes run in the caller's transaction. That transaction must hold the lock of the
 // configuration's row.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
@@ -29,8 +29,8 @@ type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'con
 const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
   a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
 
-// Joins the active revision only if it is not the latest. Uses LATERAL with LIMIT, because without statistics, Postgres
-// runs a plain join by reading all revisions of the namespace for each configuration.
+// Joins the active revision only if it is not the latest one. LATERAL with LIMIT is needed if Postgres has no
+// statistics: a plain join then reads all revisions of the namespace for each configuration.
 const entryTables = `configurations c
   JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
     WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
@@ -116,10 +116,10 @@ function createLists(rows: Rows) {
   };
 }
 
-/** Reads the latest values of core and of a tenant together, for definitions, events and notifications. */
+/** Returns functions that read the latest values of core and of a tenant in one query. */
 function createLatestReads(rows: Rows) {
   /**
-   * Returns members of the latest values of a configuration: first those of core in the order of `keys`, then those of
+   * Returns members of the latest values of a configuration: first those of core, in the order of `keys`, then those of
    * the tenant.
    */
   async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
@@ -135,14 +135,16 @@ function createLatestReads(rows: Rows) {
     members,
 
     /**
-     * Returns the definition of a configuration. Core has precedence over the tenant, and the definition of a name over
-     * that of its namespace.
+     * Returns the definition of a configuration. Core takes precedence over the tenant, and the definition of a name
+     * over the definition of its namespace.
      */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
     },
 
-    /** Returns the latest values of a configuration in core and in the tenant. A missing value is undefined. */
+    /**
+     * Returns the latest values of a configuration in core and in the tenant. A value that does not exist is undefined.
+     */
     async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
       const found = await rows<{ tenant: Scope; configuration: unknown }>(latestOfBothSql, [
         coreScope,

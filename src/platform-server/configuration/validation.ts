@@ -1,6 +1,6 @@
-// Validates a value against the JSON Schema (draft 7) of a definition, and inserts the schema's defaults. As the
-// contract requires, an invalid schema accepts every value. Remote schemas are never fetched. This code runs only in a
-// limited worker, because tenants write the schemas.
+// Validates a value against the JSON Schema (draft 7) of a definition, and adds the schema's defaults. As the contract
+// requires, an invalid schema accepts every value. Remote schemas are never fetched. This code runs only in a limited
+// worker, because tenants write the schemas.
 import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -21,7 +21,9 @@ export interface Invalid {
 
 export type Validation = Valid | Invalid;
 
-/** Caches compiled schemas by content, so that a changed definition never uses the validator of its old schema. */
+/**
+ * Caches compiled schemas by their content, so that a changed definition never uses the validator of its old schema.
+ */
 export function createValidate(): (schema: unknown, value: unknown) => Validation {
   const compiled = new LRUCache<string, { check: ValidateFunction | undefined }>({ max: 500, maxSize: 2_000_000 });
   return (schema, value) => {
@@ -52,9 +54,9 @@ const longestSchema = 1_000_000;
 const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
 
 /**
- * Returns why a schema is rejected when it is written, or undefined if it is accepted. A schema in another dialect, or
- * with a reference to another document, cannot be used. It is accepted nevertheless, because the older platform has
- * such schemas.
+ * Returns the reason why a schema may not be stored, or undefined if it may. A schema in another dialect, or with a
+ * reference to another document, has no effect. It may be stored nevertheless, because the older platform has such
+ * schemas.
  */
 export function schemaFault(text: string): string | undefined {
   if (text.length > longestSchema) return `is longer than ${longestSchema} characters`;
@@ -70,7 +72,7 @@ export function schemaFault(text: string): string | undefined {
   }
 }
 
-/** Uses a new Ajv for each schema, so that equal `$id`s of different tenants do not collide. */
+/** Creates a new Ajv instance for each schema, so that equal `$id`s of different tenants do not conflict. */
 function compile(schema: boolean | object): ValidateFunction {
   const code = { regExp: schemaPatterns(true) };
   const ajv = new Ajv({ strict: false, useDefaults: true, logger: false, code });
@@ -79,7 +81,7 @@ function compile(schema: boolean | object): ValidateFunction {
   return ajv.compile(schema);
 }
 
-// Formats of the platform in addition to the formats of JSON Schema.
+// Additional formats of the platform. The formats of JSON Schema are added separately.
 const formats: Record<string, RegExp> = {
   'file-urn': /^(?:urn:[A-Za-z0-9][A-Za-z0-9-]*(?::[^\s:;]+){4}(?:;|$))*$/,
   phone: /^\+?[0-9 ().-]{7,20}$/,

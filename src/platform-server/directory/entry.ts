@@ -11,14 +11,14 @@ export interface ShownEntry extends Entry {
   urn: string;
 }
 
-/** The namespace of the platform. It has entries although it is not a tenant. */
+/** The namespace of the platform. It is in the directory although it is not a tenant. */
 export const platformNamespace = 'platform';
 
 export function showEntry(urnPrefix: string, { namespace, service, url }: Entry): ShownEntry {
   return { namespace, service, url, urn: `${urnPrefix}:${namespace}:${service}` };
 }
 
-/** Removes trailing slashes, because clients resolve paths relative to the last segment. */
+/** Removes trailing slashes, because clients append a path that begins with a slash. */
 export function normalizeUrl(url: string): string {
   return url.replace(/\/+$/, '');
 }

@@ -1,4 +1,4 @@
-// Routes of the directory. They only read, because the entries come from the seed.
+// Routes that read the directory. No route changes it, because the entries come from the seed.
 import { z } from 'zod';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';

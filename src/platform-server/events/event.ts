@@ -1,9 +1,9 @@
-// Defines events, and finds the payload schema in the definition of an event.
+// Defines events, and finds the payload schema of an event in the event definitions.
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
 
 export interface NewEvent {
-  /** The tenant's id, the last segment of its URN. */
+  /** The tenant's id, which is the last segment of its URN. */
   tenant: string;
   namespace: string;
   name: string;
@@ -18,7 +18,7 @@ export interface StoredEvent extends NewEvent {
   id: string;
 }
 
-/** Returns the key that identifies a repeated event, or undefined if the sender gave none. */
+/** Returns the key by which a repeated event is recognized. Undefined if the sender gave none. */
 export function idempotencyKey(context: Record<string, unknown>): string | undefined {
   const key = context.idempotencyKey;
   return typeof key === 'string' && key !== '' ? key : undefined;
@@ -37,7 +37,7 @@ const definitionSchema = {
   additionalProperties: false,
 };
 
-/** The configuration that holds the event definitions. */
+/** The configuration that contains the event definitions. */
 export const eventsHome = { namespace: 'platform', name: 'event-service' };
 
 /** The schema of platform:event-service: the event definitions of each namespace. */
@@ -56,8 +56,8 @@ export const eventDefinitionsSchema = {
 
 /**
  * Returns the payload schema of an event, or undefined if the event has no definition. `found` contains the entries
- * `[core, tenant]` of its namespace in platform:event-service. Core's entry overrides the tenant's for the whole
- * namespace.
+ * `[core, tenant]` for the event's namespace in platform:event-service. Core's entry replaces the tenant's entry for
+ * the whole namespace.
  */
 export function payloadSchemaOf(found: unknown[], name: string): unknown {
   const entry = found.find((candidate) => candidate !== undefined && candidate !== null);

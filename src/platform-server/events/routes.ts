@@ -1,4 +1,4 @@
-// The route of the event service. A 200 means that the event and its routing job are stored. A repeated event with the
+// The route of the event service. A 200 means that the event and its routing job are stored. A second event with the
 // same `context.idempotencyKey` gets 200 and changes nothing.
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Caller, Tenants } from '../../service/auth/identity.ts';
@@ -16,7 +16,7 @@ export interface EventRouteOptions {
   tenants: Pick<Tenants, 'byId'>;
   store: EventStore;
   clock: Clock;
-  /** Returns the entries of a namespace in platform:event-service, core's entry first. */
+  /** Returns the entries for a namespace in platform:event-service, core's entry first. */
   definitions(tenant: string, namespace: string): Promise<unknown[]>;
   /** Checks a payload against a JSON Schema. */
   validate(
@@ -65,8 +65,8 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
 }
 
 /**
- * Returns the sender's tenant. A core sender must name the tenant. Other senders send for their own tenant, and the
- * parameter is ignored.
+ * Returns the sender's tenant. A core sender must name the tenant. For other senders the parameter is ignored, because
+ * they send for their own tenant.
  */
 async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
   if (caller.tenant) return tenantKey(caller.tenant.id);

@@ -10,9 +10,11 @@ export const eventBody = z.object({
   name,
   timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
   correlationId: z.string().max(1_000).nullish(),
-  // An invalid key is rejected. Ignoring it would store a repeated event twice.
+  // An invalid key is rejected. If it were ignored, a repeated event would be stored twice.
   context: anObject.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
-  /** For core senders; the query parameter `tenantId` has precedence. Other senders send for their own tenant. */
+  /**
+   * Only for core senders. The query parameter `tenantId` takes precedence. Other senders send for their own tenant.
+   */
   tenantId: z.unknown().optional(),
   payload: anObject,
 });

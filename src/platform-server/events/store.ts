@@ -20,7 +20,7 @@ const columns = 'sequence, id, tenant, namespace, name, occurred, correlation_id
 
 export type EventStore = ReturnType<typeof createEventStore>;
 
-/** `keyOf` returns the key by which a repeated event is recognised. */
+/** `keyOf` returns the key by which a repeated event is recognized. */
 export function createEventStore(database: Queryable, keyOf: typeof idempotencyKey = idempotencyKey) {
   async function rowsOf(sql: string, values: unknown[]): Promise<StoredEvent[]> {
     return (await database.query<EventRow>(sql, values)).rows.map(toEvent);
@@ -28,8 +28,8 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
 
   return {
     /**
-     * Stores the event and its routing job in one statement. Returns false, and stores nothing, if the tenant and
-     * namespace already have an event with this idempotency key.
+     * Stores the event and its routing job in one statement. If an event with this idempotency key exists in the same
+     * tenant and namespace, stores nothing and returns false.
      */
     async accept(event: NewEvent, now: Date): Promise<boolean> {
       const { rowCount } = await database.query(
@@ -83,7 +83,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
       await database.query('DELETE FROM event_keys WHERE accepted < $1', [limit]);
     },
 
-    /** Returns the number of events that are not routed yet, and the time of the oldest. */
+    /** Returns the number of events that are not routed yet, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events

@@ -1,4 +1,5 @@
-// Renders the mail with a verify code. It is sent during the request and never queued, so that no code is stored.
+// Renders the mail that contains a verify code. The mail is sent during the request and never queued, so that the code
+// is never stored.
 import type { Mail } from '../mail.ts';
 
 interface CodeMailTexts {
@@ -29,7 +30,7 @@ export type CodeLanguage = (typeof codeLanguages)[number];
 export interface CodeMail {
   to: { name: string; address: string };
   code: string;
-  /** Shown before the code, as the caller has written it. */
+  /** The caller's text, shown before the code. */
   reason: string | null | undefined;
   language: CodeLanguage;
 }

@@ -1,11 +1,11 @@
-// Stores pending deliveries in Postgres: one row and one job for each combination of event, type and subscriber.
-// Neither the row nor the job contains an address or the text of a notice.
+// Stores pending deliveries in Postgres: one row and one job for each combination of event, notification type and
+// subscriber. Neither the row nor the job contains an address or the text of a notice.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { jobSql } from '../job-payload.ts';
 
 export interface Delivery {
-  /** The event's sequence. */
+  /** The sequence number of the event. */
   event: string;
   typeId: string;
   subscriberId: string;
@@ -18,11 +18,11 @@ export interface RoutedEvent {
   context: Record<string, unknown>;
 }
 
-/** `gone`: there is nothing left to deliver. `early`: an earlier event about the same form is not delivered yet. */
+/** `gone`: nothing is left to deliver. `early`: an earlier event about the same form is not delivered yet. */
 export type DeliveryState = 'gone' | 'early' | 'due';
 
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
-/** SQL for the key of a delivery's job, from the columns of `deliveries`. */
+/** SQL that builds the key of a delivery's job from the columns of `deliveries`. */
 export const deliveryJobKey = "concat_ws(':', 'deliver', event, type_id, subscriber_id)";
 const payload = (trace: string) =>
   jobSql("'event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id", trace);
@@ -33,10 +33,10 @@ export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
 export function createDeliveryStore(database: Queryable) {
   return {
     /**
-     * Creates the deliveries of an event to the subscribers of a type, with their jobs, and returns the number of
-     * deliveries. A subscription without criteria matches every event. Otherwise one of its criteria must match: its
-     * correlation id is equal or absent, and its context keys are equal. Deliveries of a tenant with many waiting
-     * deliveries get a lower priority.
+     * Creates the deliveries of an event to the subscribers of a type, with their jobs, and returns their number. A
+     * subscription without criteria matches every event. Otherwise, at least one of its criteria must match: its
+     * correlation id is equal or absent, and its context keys are equal. If a tenant has many waiting deliveries,
+     * further ones get a lower priority.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
@@ -60,7 +60,7 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount ?? 0;
     },
 
-    /** A notice does not delay later notices while the notice or its event is in quarantine. */
+    /** Returns the state of a delivery. Earlier notices do not delay it if they or their events are in quarantine. */
     async stateOf(delivery: Delivery): Promise<DeliveryState> {
       const { rows } = await database.query<{ early: boolean }>(
         `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
@@ -77,8 +77,8 @@ export function createDeliveryStore(database: Queryable) {
     },
 
     /**
-     * Adds another job for a delivery whose job is running. The new job runs after 2 s or more: the pause grows with
-     * the number of the tenant's waiting deliveries, so that they cause at most 100 such jobs a second.
+     * Adds another job for a delivery whose job is running. The new job runs after 2 s or more. The pause grows with
+     * the number of the tenant's waiting deliveries, so that a tenant causes at most 100 such jobs a second.
      */
     async postpone(delivery: Delivery): Promise<void> {
       await database.query(
@@ -92,8 +92,8 @@ export function createDeliveryStore(database: Queryable) {
     },
 
     /**
-     * Deletes a completed or dropped delivery, and also the event if this was its last delivery. The next notice about
-     * the same form to the same subscriber becomes due. Requires a transaction.
+     * Deletes a completed or dropped delivery. Also deletes the event if it has no other delivery. The next notice
+     * about the same form to the same subscriber becomes due. Requires a transaction.
      */
     async finish(delivery: Delivery): Promise<void> {
       await database.query(
@@ -104,7 +104,7 @@ export function createDeliveryStore(database: Queryable) {
          HAVING count(*) > 0`,
         values(delivery),
       );
-      // If the last two deliveries finish concurrently, the second must see that the first is deleted.
+      // The lock matters if the last two deliveries finish concurrently: the second must see that the first is deleted.
       await database.query('SELECT 1 FROM events WHERE sequence = $1 FOR UPDATE', [delivery.event]);
       await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));
       await database.query(
@@ -121,7 +121,7 @@ export function createDeliveryStore(database: Queryable) {
       ]);
     },
 
-    /** Deletes events that were routed before `limit` and have no deliveries left. */
+    /** Deletes events that were routed before `limit` and have no deliveries. */
     async forgetEvents(limit: Date): Promise<void> {
       await database.query(
         `DELETE FROM events e WHERE routed < $1 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.sequence)`,
@@ -129,7 +129,7 @@ export function createDeliveryStore(database: Queryable) {
       );
     },
 
-    /** Returns the number of pending deliveries, and the time of the oldest. */
+    /** Returns the number of pending deliveries, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         'SELECT count(*)::integer AS count, min(created) AS oldest FROM deliveries WHERE NOT quarantined',

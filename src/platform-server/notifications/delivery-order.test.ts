@@ -36,7 +36,7 @@ beforeEach(async () => {
 const lock = (reference: string, correlationId: string | undefined) =>
   send(caller, { correlationId, payload: { reference, deleteOn: '2026-09-04T17:00:00Z' } });
 
-/** Returns the subjects of the mails in the order in which the mail server accepted them. */
+/** Returns a list to which the subjects of mails are added in the order in which the mail server accepts them. */
 function acceptedMails(refusals: Record<string, number>, responseCode = 451): string[] {
   const accepted: string[] = [];
   mail.behave(({ subject = '' }) => {
@@ -58,14 +58,14 @@ it('a notice that the mail server defers arrives before the later ones about its
   await lock('C-1', undefined);
   await settled(database);
   expect(accepted.filter((subject) => subject.includes('A-'))).toEqual(['Locked A-1', 'Locked A-2', 'Locked A-3']);
-  // Notices about other forms do not wait.
+  // The notices about other forms did not wait.
   expect(accepted.slice(0, 2).toSorted()).toEqual(['Locked B-1', 'Locked C-1']);
 });
 
 it('a notice waits for the routing of an earlier event about its form', async () => {
   const accepted = acceptedMails({});
   await subscribe(caller, 'ana@example.org');
-  // The first event has no job yet.
+  // The first event is stored without a routing job.
   const { rows } = await database.query<{ sequence: string }>(
     `INSERT INTO events (id, tenant, namespace, name, occurred, correlation_id, context, payload, accepted)
      SELECT gen_random_uuid(), tenant, 'form-service', 'form-locked', now(), 'form:a', '{}',
@@ -90,7 +90,7 @@ it('a notice in quarantine does not hold back the later ones', async () => {
   await expect.poll(async () => (await database.query('SELECT FROM deliveries WHERE refusals > 0')).rowCount).toBe(1);
   await database.query('UPDATE deliveries SET refusals = 7');
   await lock('A-2', 'form:a');
-  // Makes the next attempt due now.
+  // Makes the next attempt due immediately.
   await database.query('UPDATE graphile_worker._private_jobs SET run_at = now() WHERE attempts > 0');
   await expect.poll(() => accepted).toEqual(['Locked A-2']);
   expect((await database.query('SELECT FROM deliveries WHERE quarantined')).rowCount).toBe(1);

@@ -180,7 +180,8 @@ describe('a failure of the mail server', () => {
 
     const back = await startTestMailbox({ port: mailbox.port });
     onTestFinished(() => back.close());
-    // Makes the jobs due now. Otherwise the test would wait for their retries, whose pauses grow with each failure.
+    // Makes the jobs due immediately. Otherwise, the test would wait for their retries, and the pauses between these
+    // grow with each failure.
     await database.query('UPDATE graphile_worker._private_jobs SET run_at = now()');
     await settled(database);
     const recipients = back
@@ -205,7 +206,7 @@ describe('a failure of the mail server', () => {
       throw Object.assign(new Error('mailbox <refused@example.org> unknown'), { responseCode: 550 });
     });
     await send(caller);
-    // The job fails shortly after its delivery is marked.
+    // The job fails shortly after its delivery is marked as refused.
     const lastErrors = async () =>
       (
         await database.query<{ last_error: string }>(

@@ -1,7 +1,7 @@
 // The jobs that deliver notices. One job routes an event to its subscribers; another delivers a notice to one
-// subscriber. Jobs contain only ids; the address and the text are looked up when the mail is sent. A job may run twice:
-// an event is still routed only once, and a repeated mail has the same Message-ID. The notices about one form reach a
-// subscriber in the order of its events.
+// subscriber. Jobs contain only ids. The address and the text are looked up when the mail is sent. If a job runs twice,
+// the event is still routed only once, and the repeated mail has the same Message-ID. The notices about one form reach
+// a subscriber in the order of the form's events.
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
@@ -26,7 +26,7 @@ export interface NoticeEvent extends RoutedEvent {
   payload: Record<string, unknown>;
 }
 
-/** The part of the event store that the jobs use. */
+/** The methods of the event store that the jobs use. */
 export interface NoticeEvents {
   find(sequence: string): Promise<NoticeEvent | undefined>;
   lockUnrouted(sequence: string): Promise<NoticeEvent | undefined>;
@@ -40,11 +40,13 @@ export interface DeliveryOptions {
   log: Logger;
   metrics: Metrics;
   mailer: Mailer;
-  /** Renders a notice. Throws RenderFailure if the template is invalid or too slow. `tenant` is the event's tenant. */
+  /**
+   * Renders a notice. Throws RenderFailure if the template is invalid or too slow. `tenant` is the owner of the event.
+   */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
-  /** Returns the sender of the tenant's mail, or undefined to use the operator's sender. */
+  /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;
   tenantShown(tenant: string): Promise<{ id: string; name: string }>;
   managementUrl(): Promise<string>;
@@ -56,7 +58,7 @@ export interface DeliveryJobs {
   deliver(delivery: Delivery): Promise<void>;
 }
 
-/** Channels that have a provider. */
+/** The channels for which this server has a provider. */
 const providers = new Set(['email']);
 
 export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
@@ -73,7 +75,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
         let count = 0;
         for (const type of typesOfEvent(await options.typesOf(event.tenant), event.namespace, event.name))
           count += await deliveries.route(event, type.id, clock());
-        // An event without subscribers is no longer needed.
+        // An event without subscribers is deleted, because nothing needs it.
         if (count === 0) await events.remove(sequence);
         else await events.markRouted(sequence, clock());
       }),
@@ -100,8 +102,8 @@ interface Target {
 }
 
 /**
- * Returns the recipient and the template, or undefined if the type, template, subscriber or a usable channel is
- * missing.
+ * Returns the recipient and the template. Returns undefined if the type, the template or the subscriber is missing, or
+ * if the subscriber has no usable channel.
  */
 async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<Target | undefined> {
   const event = await options.eventsIn(options.pool).find(delivery.event);
@@ -120,8 +122,8 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
 
 /**
  * Drops a notice whose template fails, because a retry would fail too. Postpones a notice while its tenant's share of
- * rendering is in use. This does not count as a failure, because the pauses between the attempts must not grow. Any
- * other failure is rethrown, so that the job is retried.
+ * rendering is in use. A postponement does not count as a failure, because the pauses between the attempts must not
+ * grow. Any other error is rethrown, so that the job is retried.
  */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {
@@ -171,7 +173,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
   }
 }
 
-/** Returns a key that is the same for all attempts to send a notice, and different for each notice. */
+/** Returns a key that is the same for all attempts to send one notice, and different for other notices. */
 function messageKey(eventId: string, { typeId, subscriberId }: Omit<Delivery, 'event'>): string {
   return createHash('sha256')
     .update(JSON.stringify([eventId, typeId, subscriberId]))

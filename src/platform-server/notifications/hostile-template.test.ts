@@ -1,4 +1,4 @@
-// Tests that templates which take too much time or memory are rejected and do not affect other tenants.
+// Tests templates that take too much time or memory. They must be rejected, and must not affect other tenants.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import pg from 'pg';
@@ -38,7 +38,7 @@ function write(tenant: Tenant, update: object): Promise<Answered> {
   });
 }
 
-/** Stores a template without the checks, as an older version did. */
+/** Stores a template without the checks, like an older version. */
 async function store(tenant: Tenant, types: object): Promise<void> {
   const id = tenant.id.split('/').at(-1);
   const key = ['platform', 'notification-service'];
@@ -152,7 +152,7 @@ describe('a stored template that takes too much', () => {
     await expect.poll(waiting).toBeGreaterThan(20);
     await send(platform.otherTenant, 'quick');
     await platform.mailbox.waitFor(({ to }) => to === 'quick@example.org');
-    // Each template takes a second, so most of the thirty notices are still pending.
+    // Each template takes a second, so most of the thirty notices must still be pending.
     expect((await notices('unrendered')) - before).toBeLessThan(10);
   });
 
@@ -183,7 +183,7 @@ describe('a stored template that takes too much', () => {
       await expect.poll(done, { interval: 20 }).toBeGreaterThan(before);
     }
     delay.disable();
-    // A template in the main process would block the event loop for much longer than other load on a busy machine does.
+    // A template in the main process would block the event loop much longer than the load of a busy machine does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 });

@@ -1,5 +1,5 @@
-// Tests that notices and events that fail because of their content are quarantined after a bounded number of failures
-// and do not delay others. The SMTP server refuses one address.
+// Tests that a notice or event that fails because of its content is quarantined after a limited number of failures, and
+// that it does not delay others. The SMTP server refuses one address.
 import { once } from 'node:events';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
@@ -75,7 +75,7 @@ const addEvent = async (context = '{}') => {
     [tenant, context],
   );
 };
-/** Makes waiting jobs due now. */
+/** Makes waiting jobs due immediately. */
 const hurry = () =>
   database.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(id), run_at => now()) FROM graphile_worker.jobs

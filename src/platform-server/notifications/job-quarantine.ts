@@ -1,5 +1,5 @@
-// Quarantines events that cannot be routed and notices that cannot be delivered because of their own content. The job
-// ends, but the event or delivery stays. A release creates a new job.
+// Quarantines events that cannot be routed and notices that cannot be delivered because of their own content.
+// Quarantine ends the job and keeps the event or delivery. A release creates a new job.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -20,24 +20,24 @@ import {
 import { MailError } from '../mail.ts';
 import { type Delivery, deliveryJobKey } from './deliveries-store.ts';
 
-/** Number of failures before quarantine. Eight attempts with the pauses between them take half an hour. */
+/** Number of failures after which an item is quarantined. Eight attempts, with their pauses, take half an hour. */
 const limit = 8;
-/** The failure count of a delivery after its release. Its next failure exceeds `limit` and quarantines it again. */
+/** The number of failures of a released delivery. It exceeds `limit`, so the next failure quarantines it again. */
 const releasedFailures = 1_000;
 
 export interface JobQuarantine {
   /**
    * Runs the job of an item. If the item's content makes the job fail and `limit` is reached, quarantines the item and
-   * resolves as if the job had succeeded. For an event, every attempt counts towards `limit`; for a delivery, only a
-   * failure that its content causes.
+   * resolves as if the job had succeeded. For an event, every attempt counts towards `limit`. For a delivery, a failure
+   * counts only if the delivery's content has caused it.
    */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
-  /** Releases items that another version quarantined, and deletes entries whose item no longer exists. */
+  /** Releases items that another version of the product quarantined, and deletes entries without an item. */
   upkeep(): Promise<void>;
 }
 
-/** Returns why an item may be quarantined, or undefined if a later attempt may succeed. */
+/** Returns the reason to quarantine an item, or undefined if a later attempt may succeed. */
 function causeOf(error: unknown): QuarantineCause | undefined {
   if (error instanceof MailError)
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
@@ -93,7 +93,7 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
   };
 }
 
-/** Increments and returns the number of failures of a delivery, and marks the delivery as quarantined at the limit. */
+/** Counts a failure of a delivery, and marks the delivery as quarantined at the limit. Returns the new number. */
 async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery): Promise<number> {
   const { rows } = await db.query<{ refusals: number }>(
     `UPDATE deliveries SET refusals = refusals + 1, quarantined = refusals + 1 >= $4

@@ -1,4 +1,4 @@
-// Defines the metric of notices.
+// Defines the metric that counts notices.
 import prom from 'prom-client';
 
 export function createNoticeMetrics({ registry }: { registry: prom.Registry }) {

@@ -1,5 +1,6 @@
-// Notification types define which events cause notices, and their channels and templates. They are stored in the
-// configuration platform:notification-service. A tenant may override templates of core's types and add its own types.
+// Notification types define which events cause notices, through which channels, and with which templates. They are
+// stored in the configuration platform:notification-service. A tenant may override templates of core's types and add
+// its own types.
 import { z } from 'zod';
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
@@ -33,10 +34,10 @@ export const notificationsHome = { namespace: 'platform', name: 'notification-se
 export type Template = z.output<typeof templateSchema>;
 export type NotificationType = z.output<typeof typeSchema>;
 
-/** Keys of the tenant's document that are not types. */
+/** The keys of the tenant's document that do not name notification types. */
 const notTypes = /^(email|contact)/;
 
-/** Returns the types of core and a tenant, by id. Invalid entries are ignored. */
+/** Returns the types of core and of a tenant, keyed by id. Ignores invalid entries. */
 export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
   const types = readTypes(documents.core);
   for (const [id, own] of readTypes(documents.tenant)) {
@@ -64,7 +65,7 @@ function overrideTemplates(core: NotificationType, own: NotificationType): Notif
   return { ...core, events };
 }
 
-/** Returns the types that cover an event. The notification service's own events cause no notices. */
+/** Returns the types that contain templates for an event. The notification service's own events never cause notices. */
 export function typesOfEvent(
   types: Map<string, NotificationType>,
   namespace: string,
@@ -82,7 +83,7 @@ export function templatesOf(
   return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
 }
 
-/** Returns the code in platform:notification-service: each part of a template, such as its subject, is one piece. */
+/** Returns the code in platform:notification-service. Each part of a template, such as its subject, is one piece. */
 export function templatesIn(document: unknown): CodePiece[] {
   return [...readTypes(document)].flatMap(([id, type]) =>
     type.events.flatMap((event, index) =>
@@ -96,7 +97,7 @@ export function templatesIn(document: unknown): CodePiece[] {
   );
 }
 
-/** Returns the sender that a tenant has chosen for its mail. */
+/** Returns the sender address that a tenant has chosen for its mail. */
 export function senderOf(tenantDocument: unknown): string | undefined {
   const parsed = z.object({ email: z.object({ fromEmail: z.email() }) }).safeParse(tenantDocument);
   return parsed.data?.email.fromEmail;
@@ -109,7 +110,7 @@ export const notificationTypesSchema = {
     contact: { type: ['object', 'null'] },
     email: { type: ['object', 'null'], properties: { fromEmail: { type: ['string', 'null'] } } },
   },
-  // Limited, because each event and each delivery reads all types.
+  // The number is limited, because each event and each delivery reads all types.
   maxProperties: 200,
   patternProperties: {
     '^(?!email|contact)': {

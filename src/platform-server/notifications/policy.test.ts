@@ -1,4 +1,4 @@
-// Tests which callers may use the notification service, and with which status the others are refused.
+// Tests which callers may use the notification service, and the status of refusals.
 import { describe, expect, it } from 'vitest';
 import { createExchange, refusal } from '../../../test/support/express-exchange.ts';
 import type { Caller } from '../../service/auth/identity.ts';
@@ -14,7 +14,7 @@ const check = (guard: Guard, ...roles: string[]) =>
 const status = async (guard: Guard, ...roles: string[]) => (await check(guard, ...roles))?.status ?? 'passes';
 
 describe('a caller with the role', () => {
-  // The outcomes are in the order: use subscribers, list subscriptions, subscribe.
+  // The outcomes are in this order: use subscribers, list subscriptions, subscribe.
   it.each([
     ['subscription-app', ['passes', 403, 'passes']],
     ['subscription-admin', ['passes', 'passes', 'passes']],

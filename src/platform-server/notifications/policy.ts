@@ -1,5 +1,5 @@
-// Decides which callers may use the notification service. The contract requires 401 for a refused create, subscribe or
-// unsubscribe, and 403 for every other refusal.
+// Decides which callers may use the notification service. The contract requires 401 if the refused call would create a
+// subscriber, subscribe or unsubscribe. It requires 403 for every other refusal.
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -1,11 +1,10 @@
-// The error of a notice that cannot be rendered because of its template. A retry cannot succeed, so the notice is
-// dropped.
+// The error of a notice whose template cannot be rendered. A retry cannot succeed, so the notice is dropped.
 
 export type RenderFailureReason = 'template' | 'time' | 'memory';
 
 /**
- * `reason`: the template is invalid, or exceeded the limit of time or memory. The message contains no data of the
- * notice.
+ * `reason` says whether the template is invalid, or exceeded the limit of time or memory. The message contains no data
+ * of the notice.
  */
 export class RenderFailure extends Error {
   readonly reason: RenderFailureReason;

@@ -63,7 +63,7 @@ async function subscribe(changes: Record<string, unknown> = {}): Promise<Subscri
 beforeAll(async () => {
   logged = captureLog();
   platform = await startTestPlatform({ log: logged.log, clock: () => now });
-  // The times in the tokens come from the same clock that verifies the tokens.
+  // The clock that sets the times in the tokens also verifies them.
   const claims = () => ({ iat: Math.floor(now.getTime() / 1000), exp: Math.floor(now.getTime() / 1000) + 36_000 });
   app = await roleToken(platform.access, role('subscription-app'), { claims: claims() });
   admin = await roleToken(platform.access, role('subscription-admin'), { claims: claims() });
@@ -309,7 +309,7 @@ describe('subscribers', () => {
   });
 });
 
-/** Returns the whole database as text, including jobs. */
+/** Returns all data in the database, including jobs, as text. */
 async function everythingStored(): Promise<string> {
   const { rows: tables } = await database.query<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
@@ -355,7 +355,7 @@ describe('codes', () => {
     const { sendCode, check } = await newSubscriber();
     const code = await sendCode();
     expect((await check(code)).body).toEqual({ verified: true });
-    // The public platform's service verifies a code until it expires.
+    // The public platform's service accepts a code repeatedly until it expires.
     expect((await check(code)).body).toEqual({ verified: isReferenceRun });
   });
 

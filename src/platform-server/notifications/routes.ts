@@ -33,9 +33,9 @@ export interface SubscriptionRouteOptions {
   subscribers: SubscriberStore;
   subscriptions: SubscriptionStore;
   subscribing: Subscribing;
-  /** Returns the notification types of a tenant, by id. */
+  /** Returns the notification types of a tenant, keyed by id. */
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
-  /** The channels to which codes can be sent; undefined if responses do not list them. */
+  /** The channels to which codes can be sent. Undefined if responses do not list the channels. */
   codeChannels: string[] | undefined;
 }
 
@@ -49,7 +49,9 @@ export const notificationRefusals: Record<number, Answer> = {
 const types = '/subscription/v1/types';
 const one = `${types}/:typeId/subscriptions/:subscriberId`;
 
-/** The dependencies of each route below: the options, and functions that look up a type and show a subscription. */
+/**
+ * The dependencies of the routes below: the options, and functions that find a type and show or find a subscription.
+ */
 interface SubscriptionHandling extends SubscriptionRouteOptions {
   typeOf(key: string, typeId: string): Promise<NotificationType>;
   show(of: Tenant, subscription: Subscription): Promise<unknown>;

@@ -1,17 +1,19 @@
 // Decides which sender address a tenant may use: one in the operator's domain, or in a domain that the operator lists
-// for the tenant. Any other address is rejected when it is written. If an older configuration contains such an address,
-// mail uses the operator's sender.
+// for the tenant. Any other address is rejected when a tenant configures it. If an older configuration contains such an
+// address, mail is sent from the operator's address.
 import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
 export interface SenderPolicy {
-  /** Returns the sender of the tenant's mail, or undefined to use the operator's sender. */
+  /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
   senderOf(tenant: string, document: unknown): Promise<string | undefined>;
-  /** Returns why the sender in a tenant's document is rejected. An unchanged sender is not checked. */
+  /** Returns the reason if the sender in a tenant's document is rejected. An unchanged sender is not checked. */
   refuse(tenant: string, document: unknown, before: unknown): Promise<FieldError | undefined>;
 }
 
-/** `domain`: the domain of the operator's sender. `domainsOf`: the domains listed for a tenant, in lower case. */
+/**
+ * `domain` is the domain of the operator's sender. `domainsOf` returns the domains listed for a tenant, in lower case.
+ */
 export function createSenderPolicy(options: {
   domain: string;
   domainsOf(tenant: string): Promise<readonly string[]>;

@@ -1,5 +1,5 @@
-// Routes of the notification service for one subscriber: read, remove, send a code, check a code. Codes are sent by
-// mail. Other channels are refused with 400, because this server has no provider for text messages.
+// Routes of the notification service for one subscriber: read, remove, send a code, and check a code. Codes are sent
+// only by mail. Other channels are refused with 400, because this server has no provider for text messages.
 import type { Tenant } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -33,11 +33,9 @@ export interface SubscriberRouteOptions {
     check(at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
-  /**
-   * Returns how many notices are still to be sent to a subscriber; undefined if responses do not contain this number.
-   */
+  /** Returns the number of notices still to be sent to a subscriber. Undefined if responses do not contain it. */
   pendingNotices(tenant: string, id: string): Promise<number | undefined>;
-  /** Returns the sender of the tenant's mail, or undefined to use the operator's sender. */
+  /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;
 }
 

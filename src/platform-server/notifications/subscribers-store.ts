@@ -1,5 +1,5 @@
-// Stores subscribers and their addresses in Postgres. Deleting a subscriber deletes every row that contains an address
-// of the subscriber.
+// Stores subscribers and their addresses in Postgres. The deletion of a subscriber also deletes every row that contains
+// an address of the subscriber.
 import { randomBytes } from 'node:crypto';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Channel, Subscriber } from './subscription.ts';
@@ -44,14 +44,14 @@ export function createSubscriberStore(database: Queryable) {
     },
 
     /**
-     * Creates a subscriber with these addresses. Resolves to false, and creates nothing, if the user has one already.
-     * Requires a transaction, so that no subscriber is stored without addresses.
+     * Creates a subscriber with these addresses. If the user already has a subscriber, creates nothing and resolves to
+     * false. Requires a transaction, so that no subscriber is stored without its addresses.
      */
     create,
 
     /**
-     * Returns the id of the user's subscriber. Creates the subscriber with these addresses if it does not exist.
-     * Without a user id, creates a new subscriber each time. Requires a transaction.
+     * Returns the id of the user's subscriber. If it does not exist, creates it with these addresses. Without a user
+     * id, creates a new subscriber each time. Requires a transaction.
      */
     async findOrCreate(tenant: string, subscriber: UserSubscriber, now: Date): Promise<string> {
       const id = randomBytes(12).toString('hex');
@@ -60,14 +60,14 @@ export function createSubscriberStore(database: Queryable) {
         'SELECT id FROM subscribers WHERE tenant = $1 AND user_id = $2 FOR UPDATE',
         [tenant, subscriber.userId],
       );
-      // A concurrent request deleted the subscriber between the two statements. The error code makes the caller retry.
+      // A concurrent request deleted the subscriber between the two statements. This error code makes the caller retry.
       if (!rows[0]) throw Object.assign(new Error('a concurrent request removed the subscriber'), { code: '40001' });
       return rows[0].id;
     },
 
     /**
-     * Returns how many notices are still to be sent to a subscriber. Counts an event that is not routed yet as one
-     * notice. Does not count quarantined events and deliveries.
+     * Returns the number of notices that are still to be sent to a subscriber. An event that is not routed yet counts
+     * as one notice. Quarantined events and deliveries do not count.
      */
     async pendingNotices(tenant: string, id: string): Promise<number> {
       const { rows } = await database.query<{ count: number }>(
@@ -84,7 +84,7 @@ export function createSubscriberStore(database: Queryable) {
       return rows[0]?.count ?? 0;
     },
 
-    /** Deletes a subscriber with its addresses, subscriptions, codes, pending deliveries and their jobs. */
+    /** Deletes a subscriber with its addresses, subscriptions and codes, and its pending deliveries with their jobs. */
     async remove(tenant: string, id: string): Promise<boolean> {
       await database.query(
         `SELECT graphile_worker.remove_job(concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id))

@@ -1,5 +1,6 @@
 // Subscribes and unsubscribes, each in one transaction. A repeated request changes nothing: it finds the user's
-// existing subscriber and does not add equal criteria again. Clients can therefore retry after a lost response.
+// existing subscriber, and does not add criteria that already exist. A client can therefore retry after a lost
+// response.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -19,7 +20,7 @@ export type Subscribing = ReturnType<typeof createSubscribing>;
 
 export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOptions) {
   return {
-    /** Subscribes the subscriber with this `id` or `userId`, or else a new one. Returns the subscriber's id. */
+    /** Subscribes the subscriber with this `id` or `userId`, otherwise a new one. Returns the subscriber's id. */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
       return withTransaction(pool, async (transaction) => {
         const subscribers = createSubscriberStore(transaction);
@@ -32,7 +33,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       });
     },
 
-    /** Adds a single criterion, or replaces all criteria with an array. Throws 404 for an unknown subscriber. */
+    /** Adds one criterion, or replaces all criteria if an array is given. Throws 404 for an unknown subscriber. */
     addOrReplace(
       tenant: string,
       typeId: string,
@@ -51,7 +52,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
     },
 
     /**
-     * Removes the criteria that match the same events as `criterion`. Removes the subscription if no criteria are left.
+     * Removes the criteria that match the same events as `criterion`. If no criteria remain, removes the subscription.
      */
     removeCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
       if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');

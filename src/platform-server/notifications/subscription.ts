@@ -1,5 +1,5 @@
-// Defines subscribers, their subscriptions, and the criteria by which a subscription matches events. Pure functions
-// only.
+// Defines subscribers, their subscriptions, and the criteria by which a subscription matches events. All functions are
+// pure.
 import { isDeepStrictEqual } from 'node:util';
 
 export interface Channel {
@@ -14,7 +14,7 @@ export interface Subscriber {
   channels: Channel[];
 }
 
-/** Matches events by correlation id and context keys. Without either, it matches every event. */
+/** Matches events by their correlation id and their context keys. If it has neither, it matches every event. */
 export interface Criterion {
   description?: string | undefined;
   correlationId?: string | undefined;
@@ -24,7 +24,7 @@ export interface Criterion {
 export interface Subscription {
   typeId: string;
   subscriberId: string;
-  /** Without criteria, the subscription matches every event of the type. */
+  /** If the list is empty, the subscription matches every event of the type. */
   criteria: Criterion[];
 }
 
@@ -37,7 +37,7 @@ export function isSameMatch(one: Criterion, other: Criterion): boolean {
   return one.correlationId === other.correlationId && isDeepStrictEqual(one.context ?? {}, other.context ?? {});
 }
 
-/** Returns email addresses in lower case, because they are stored and compared in lower case. */
+/** Returns an address in the form in which it is stored and compared: email addresses are in lower case. */
 export function normalizeAddress(channel: string, address: string): string {
   return channel === 'email' ? address.toLowerCase() : address;
 }

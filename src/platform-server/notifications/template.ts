@@ -1,5 +1,5 @@
-// Renders notices from Handlebars templates, which tenants may write. A template can read only its data: it has no
-// access to prototypes, partials or the console. This code runs only in a limited worker.
+// Renders notices from Handlebars templates, which tenants may write. A template can read only the data of its notice.
+// It has no access to prototypes, partials or the console. This code runs only in a limited worker.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
 import { DateTime } from 'luxon';
@@ -25,7 +25,7 @@ const safety = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefaul
 export function createNoticeRenderer(): RenderNotice {
   const handlebars = Handlebars.create();
   handlebars.registerHelper('formatDate', formatDate);
-  // This helper writes to the console, and logs must not contain addresses.
+  // The helper `log` writes to the console. It is removed, because logs must not contain addresses.
   handlebars.unregisterHelper('log');
   const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000, maxSize: 4_000_000 });
 
@@ -51,16 +51,16 @@ export function createNoticeRenderer(): RenderNotice {
   };
 }
 
-/** Maximum length in characters of a template, and of the rendered text of each part. */
+/** Maximum length of a template, and of the rendered text of each of its parts, in characters. */
 const longestTemplate = 65_536;
 const longestText = 524_288;
-/** Maximum depth of nested blocks that may repeat. Each level multiplies the rendering time. */
+/** Maximum nesting depth of blocks that may repeat their content. Each level multiplies the rendering time. */
 const deepestNesting = 4;
 
-/** An error in a template. The message contains no data of the notice. */
+/** An error in a template. Its message contains no data of the notice. */
 class TemplateFault extends Error {}
 
-/** Returns why a template is rejected when it is written, or undefined if it is accepted. */
+/** Returns the reason why a template may not be stored, or undefined if it may. */
 export function templateFault(source: string): string | undefined {
   if (source.length > longestTemplate) return `is longer than ${longestTemplate} characters`;
   try {
@@ -72,8 +72,8 @@ export function templateFault(source: string): string | undefined {
 }
 
 /**
- * Returns why a template failed. Only messages that quote the template are returned, because messages of helpers may
- * quote data.
+ * Returns the reason why a template failed. Only messages about the template itself are quoted, because messages of
+ * helpers may contain data.
  */
 export function faultOf(error: unknown): string {
   if (error instanceof TemplateFault) return error.message;
@@ -86,7 +86,9 @@ export function faultOf(error: unknown): string {
     : 'fails when it renders';
 }
 
-/** Returns the nesting depth of blocks that may repeat: all blocks except if, unless and with. */
+/**
+ * Returns the nesting depth of blocks that may repeat their content. These are all blocks except if, unless and with.
+ */
 function nestingOf(program: hbs.AST.Program): number {
   let depth = 0;
   let deepest = 0;
@@ -104,7 +106,9 @@ function nestingOf(program: hbs.AST.Program): number {
   return deepest;
 }
 
-/** Escapes `{{{x}}}` and `{{&x}}` as well, so that no template can turn form data into markup. */
+/**
+ * Returns a template in which `{{{x}}}` and `{{&x}}` escape their value too, so that form data can never become markup.
+ */
 function escapedThroughout(source: string): hbs.AST.Program {
   const program = Handlebars.parse(source);
   const visitor = new Handlebars.Visitor();
@@ -115,13 +119,13 @@ function escapedThroughout(source: string): hbs.AST.Program {
   return program;
 }
 
-/** The colours have a contrast of at least 7:1. Styles are inline, because mail programs drop stylesheets. */
+/** The colors have a contrast of at least 7:1. The styles are inline, because mail programs drop stylesheets. */
 const styles = {
   body: 'margin: 0; padding: 24px; background: #ffffff; color: #1a1f27; font: 16px/1.5 system-ui, sans-serif',
   main: 'max-width: 600px; margin: 0 auto',
 };
 
-/** The page's `lang` is the `language` of the event's payload, by default `en`. */
+/** Returns the HTML page of a mail. Its `lang` is the `language` in the event's payload; the default is `en`. */
 function page(subject: string, body: string): string {
   const language = '{{#if event.payload.language}}{{event.payload.language}}{{else}}en{{/if}}';
   const heads = '{{#if title}}<h1>{{title}}</h1>{{/if}}{{#if subtitle}}<p>{{subtitle}}</p>{{/if}}';
@@ -141,7 +145,9 @@ ${heads}<div>${body}</div>
 `;
 }
 
-/** Removes the markup of a template. This happens before values are inserted, because values may look like markup. */
+/**
+ * Removes the markup of a template. This must happen before values are inserted, because a value may look like markup.
+ */
 function withoutTags(template: string): string {
   return template
     .replace(/<a\b[^>]*?\bhref="([^"]*)"[^>]*>([\s\S]*?)<\/a>/gi, (_link, href: string, label: string) =>
@@ -161,10 +167,10 @@ function tidy(text: string): string {
 }
 
 /**
- * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options and their defaults: `locale` (en-CA),
+ * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. The options and their defaults are `locale` (en-CA),
  * `timeZone` (UTC), `dateStyle` (long) and `timeStyle` (short; "none" omits the time). Instead of the two styles,
- * `format` may contain Luxon tokens, such as "DDD"; the public platform supports only this option. An invalid date
- * renders as an empty text.
+ * `format` may contain Luxon tokens, such as "DDD". The public platform supports only `format`. An invalid date renders
+ * as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
   const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;

@@ -1,6 +1,6 @@
-// Edits configuration as the reference implementation does. An edit reads, merges and writes a whole document without a
-// lock or a version, so that concurrent edits of one document undo each other. A member `META_x` is stored as `$x`, and
-// an object with a member `_bsontype` is not stored at all.
+// Edits configuration in the same way as the reference implementation. An edit reads, merges and writes a whole
+// document without a lock or a version, so concurrent edits of one document undo each other. A member `META_x` is
+// stored as `$x`, and an object with a member `_bsontype` is not stored at all.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../service/json-value.ts';
@@ -8,7 +8,7 @@ import { type ChangeOptions, type ConfigurationChanges, inChange, overwrite } fr
 import { checkedValue } from '../configuration/checked-value.ts';
 import { createConfigurationStore } from '../configuration/store.ts';
 
-/** `delay`: milliseconds between reading and writing. */
+/** `delay` is the time between reading and writing, in milliseconds. */
 export function createUnlockedEdit(options: ChangeOptions, delay: number): ConfigurationChanges['edit'] {
   return async (key, edit, actor) => {
     const { latest } = await createConfigurationStore(options.pool).read(key);
@@ -21,7 +21,7 @@ export function createUnlockedEdit(options: ChangeOptions, delay: number): Confi
 
 const dropped = Symbol('dropped');
 
-/** Returns a value as the reference implementation's database returns it. */
+/** Returns a value in the form in which the reference implementation's database returns it. */
 export function asStored(value: unknown): unknown {
   const stored = store(value);
   return stored === dropped ? {} : stored;

@@ -1,5 +1,5 @@
-// `PLATFORM_BEHAVIOUR=reference` makes the platform server imitate the limits and faults that were measured in the
-// public platform's own services: see docs/platform.md. It is for tests only. Each module of this folder imitates one
+// With `PLATFORM_BEHAVIOUR=reference`, the platform server imitates the limits and faults that were measured in the
+// public platform's own services (see docs/platform.md). It is for tests only. Each module of this folder imitates one
 // aspect.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
@@ -13,7 +13,7 @@ import type { ReferenceTimes } from './reference-times.ts';
 import { createReferenceSubscribers, prepareSubscribers } from './subscribers.ts';
 import { withReferenceDates } from './templates.ts';
 
-/** Prepares the database for the behaviour that was chosen, and returns the behaviour. */
+/** Prepares the database for the selected behavior, and returns the behavior. */
 export async function createBehaviour(
   times: ReferenceTimes | undefined,
   { pool, clock, log }: { pool: pg.Pool; clock: Clock; log: Logger },
@@ -30,7 +30,7 @@ function createReference({ cache, event, delay }: ReferenceTimes, clock: Clock):
     configurationReads: slowLists,
     consumerReads: (store) => cachedCore(store, { milliseconds: cache, clock }),
     changes: (options, changes) => ({ ...changes, edit: createUnlockedEdit(options, delay) }),
-    // An event that is sent twice is delivered twice.
+    // If an event is sent twice, it is delivered twice.
     eventKey: () => undefined,
     findOrCreate: (database) => createReferenceSubscribers(database, delay),
     codeChannels: undefined,

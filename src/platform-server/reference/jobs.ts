@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeliveryJobs, DeliveryOptions } from '../notifications/delivery.ts';
 
 /**
- * `eventTime`: milliseconds for an event of a tenant without `fromEmail`. Needs a worker that runs one job at a time.
+ * `eventTime` is the time for an event of a tenant without `fromEmail`, in milliseconds. The worker must run only one
+ * job at a time.
  */
 export function createOneByOneJobs(options: DeliveryOptions, jobs: DeliveryJobs, eventTime: number): DeliveryJobs {
   return {

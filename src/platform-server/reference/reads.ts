@@ -1,6 +1,7 @@
-// Reads configuration as the reference implementation does. A list reads its entries one after the other, is unordered
-// beyond the first page, and fails above 16 MiB, the maximum size of a document in that implementation's database. The
-// other services cache core configuration, including its absence, and miss changes until the cached copy expires.
+// Reads configuration in the same way as the reference implementation. A list reads its entries one after another. It
+// sorts only the first page, and fails above 16 MiB, the maximum size of a document in that implementation's database.
+// The other services cache core configuration, and also that it does not exist. They do not notice changes until the
+// cached copy expires.
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -17,7 +18,7 @@ export function slowLists(store: ConfigurationStore): ConfigurationStore {
       for (const { name } of entries) size += JSON.stringify(await store.read({ scope, namespace, name })).length;
       if (size > largestAnswer) throw new Problem('internal', 'Internal Server Error');
       if (options.after === undefined) return { entries, total };
-      // The last entry of the page stays in place, because the cursor is made from it.
+      // The last entry of the page keeps its position, because the cursor is made from it.
       const last = Math.min(options.top, entries.length) - 1;
       return { entries: [...entries.slice(0, last).reverse(), ...entries.slice(last)], total };
     },

@@ -1,4 +1,4 @@
-// Settings that choose the behaviour of the reference implementation, for tests only.
+// Settings that select the behavior of the reference implementation, for tests only.
 import { z } from 'zod';
 import { parseConfig } from '../../service/operations/config.ts';
 import { isoDuration } from '../../service/operations/duration.ts';
@@ -7,9 +7,9 @@ const settings = z.object({
   PLATFORM_BEHAVIOUR: z.literal(['default', 'reference']).default('default'),
   /** Time for which the event service and the notification service cache core configuration. */
   REFERENCE_CACHE: isoDuration('PT10H'),
-  /** Time that an event of a tenant without `fromEmail` takes. */
+  /** Time for the handling of an event of a tenant without `fromEmail`. */
   REFERENCE_EVENT_TIME: isoDuration('PT10.9S'),
-  /** Time between the reading and the writing of one operation. */
+  /** Time between the read and the write of one operation. */
   REFERENCE_DELAY: isoDuration('PT0.02S'),
 });
 
@@ -20,7 +20,7 @@ export interface ReferenceTimes {
   delay: number;
 }
 
-/** Returns undefined for this server's own behaviour. Throws ConfigError for an invalid setting. */
+/** Returns undefined for this server's own behavior. Throws ConfigError for an invalid setting. */
 export function readReference(env: NodeJS.ProcessEnv): ReferenceTimes | undefined {
   const { PLATFORM_BEHAVIOUR, REFERENCE_CACHE, REFERENCE_EVENT_TIME, REFERENCE_DELAY } = parseConfig(settings, env);
   if (PLATFORM_BEHAVIOUR === 'default') return undefined;

@@ -1,4 +1,5 @@
-// Tests the platform server with the behaviour of the reference implementation: each row of the table in docs/platform.md.
+// Tests the platform server with the behavior of the reference implementation: each row of the table in
+// docs/platform.md.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -37,7 +38,7 @@ beforeAll(async () => {
     clock: () => new Date(now),
   });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
-  // The tokens stay valid even when a test moves the clock by hours.
+  // The tokens are valid for ten years, so that they stay valid when a test moves the clock by hours.
   const claims = { exp: Math.floor(now / 1_000) + 10 * 365 * 24 * 3_600 };
   const token = (service: string, ...roles: string[]) => roleToken(platform.access, { [service]: roles }, { claims });
   const [configuration, notification, event] = await Promise.all([
@@ -85,7 +86,7 @@ describe('the notification service', () => {
   it('creates two subscribers for one user id if the requests overlap, and finds one later', async () => {
     let user = 0;
     let ids: string[] = [];
-    // On a busy machine, requests that are sent together may not overlap.
+    // Repeats the test if needed, because on a busy machine requests that are sent together may not overlap.
     const subscribeTogether = async () => {
       user += 1;
       ids = await Promise.all(Array.from({ length: 6 }, () => subscribe(`overlap-${user}`)));

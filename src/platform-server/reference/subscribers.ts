@@ -1,5 +1,5 @@
-// Finds the user's subscriber, or creates one, as the reference implementation does. The user id is not unique, so two
-// overlapping requests create two subscribers.
+// Finds the user's subscriber, or creates one, in the same way as the reference implementation. The user id is not
+// unique, so two overlapping requests create two subscribers.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -17,7 +17,7 @@ export async function prepareSubscribers(database: Queryable): Promise<void> {
     CREATE INDEX IF NOT EXISTS reference_users_by_user ON reference_users (tenant, user_id);`);
 }
 
-/** `delay`: milliseconds between the search and the creation. */
+/** `delay` is the time between the search and the creation, in milliseconds. */
 export function createReferenceSubscribers(database: Queryable, delay: number): FindOrCreate {
   return async (tenant, { userId, ...subscriber }, now) => {
     if (userId !== undefined) {

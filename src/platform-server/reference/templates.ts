@@ -1,5 +1,6 @@
-// Renders templates as the reference implementation does. Its helper `formatDate` has only the option `format`, uses
-// one time zone and locale for all tenants, and ignores the other options of this server's own helper.
+// Renders templates in the same way as the reference implementation. Its helper `formatDate` knows only the option
+// `format`, and uses one time zone and one locale for all tenants. It ignores the other options of this server's own
+// helper.
 import type { TenantCode } from '../tenant-code.ts';
 
 const ownOptions = /\s+(?:timeStyle|dateStyle|locale|timeZone)=(?:"[^"]*"|'[^']*')/g;

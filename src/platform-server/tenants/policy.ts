@@ -5,7 +5,7 @@ import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantKey } from '../tenant-key.ts';
 
-/** Admits a caller without a token who gives `name` or `realm`. */
+/** Admits a caller without a token only if the query contains `name` or `realm`. */
 export const nameOrRealm: Guard = {
   name: 'nameOrRealm',
   admits: ['none'],
@@ -15,7 +15,7 @@ export const nameOrRealm: Guard = {
   },
 };
 
-/** Returns the id of the only tenant that the caller may see, or undefined if the caller may see all. */
+/** Returns the id of the only tenant that the caller may see. Undefined if the caller may see all tenants. */
 export function onlyVisibleTenant(caller: Caller | undefined): string | undefined {
   return caller?.tenant && tenantKey(caller.tenant.id);
 }

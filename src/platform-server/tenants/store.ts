@@ -1,4 +1,4 @@
-// Stores tenants in Postgres, and looks tenants up for the verification of tokens.
+// Stores tenants in Postgres, and finds the tenants of tokens that are being verified.
 import type { Tenants } from '../../service/auth/identity.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -6,7 +6,7 @@ import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
 
 export interface TenantFilter {
   id?: string | undefined;
-  /** The whole name; matched case-insensitively. */
+  /** The whole name. Upper and lower case are not distinguished. */
   name?: string | undefined;
   realm?: string | undefined;
   adminEmail?: string | undefined;
@@ -53,7 +53,7 @@ export function createTenantStore(database: Queryable) {
   };
 }
 
-/** Looks up tenants in this process's own table, by realm, URN or name. */
+/** Finds tenants by realm, URN or name in this process's own table. */
 export function createOwnTenants(store: TenantStore, urns: Urns): Tenants {
   const prefix = urns.tenant('');
   return {

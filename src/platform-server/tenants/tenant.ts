@@ -1,19 +1,19 @@
-// Tenants: how they are stored, shown and looked up by name. They come from the seed; no request creates or changes a
+// Tenants: how they are stored, shown and found by name. They come from the seed. No request creates or changes a
 // tenant.
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Urns } from '../../service/urn.ts';
 
-/** A tenant as it is stored: `id` is the last segment of its URN. */
+/** A tenant in the form in which it is stored. `id` is the last segment of its URN. */
 export interface StoredTenant {
   id: string;
   name: string;
   realm: string;
   adminEmail: string | null;
-  /** Domains that the tenant may send mail from, in addition to the operator's domain. */
+  /** Domains from which the tenant may send mail, in addition to the operator's domain. */
   mailDomains?: string[];
 }
 
-/** A tenant in a response. Only callers with a token see the administrator's address. */
+/** A tenant in the form in which a response shows it. Only callers with a token see the administrator's address. */
 export interface ShownTenant {
   id: string;
   name: string;
@@ -36,7 +36,7 @@ export function toIdentity(urns: Urns, tenant: StoredTenant): Tenant {
   return { id: urns.tenant(tenant.id), name: tenant.name, realm: tenant.realm };
 }
 
-/** Returns the stored names that match a name case-insensitively. Hyphens also match spaces. */
+/** Returns the names in lower case that match a given name. Hyphens in the given name also match spaces. */
 export function namesFor(name: string): string[] {
   return [name.toLowerCase(), name.toLowerCase().replaceAll('-', ' ')];
 }
