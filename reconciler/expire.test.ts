@@ -148,7 +148,7 @@ describe('a locked form', () => {
     expect(await world.form(id)).toBeUndefined();
     for (const table of ['used_codes', 'idempotency_keys', 'code_sends'])
       expect((await world.pool.query(`SELECT FROM ${table} WHERE form_id = $1`, [id])).rowCount).toBe(0);
-    // The deletion does not reset the budget of codes for the address.
+    // The deletion of the form does not reset the code budget of the address.
     expect((await world.pool.query('SELECT FROM code_sends WHERE address_hash = $1', [hash])).rowCount).toBe(1);
   });
 

@@ -1,6 +1,6 @@
-// Performs the expiry of one run: reads the retention periods of each definition, warns, locks and deletes in three
-// stages, and purges outdated rows. It retries a batch that fails because of the infrastructure, quarantines a form
-// that makes its batch fail, and skips and logs a definition that cannot be read.
+// Performs the expiry of one run. It reads the retention periods of each definition, warns, locks and deletes in three
+// stages, and purges outdated rows. It retries a batch that fails because of the infrastructure. It quarantines a form
+// that makes its batch fail. It skips and logs a definition that cannot be read.
 import type pg from 'pg';
 import { countForms } from '../src/forms/expiry/count-forms.ts';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
@@ -26,30 +26,30 @@ export interface ExpiryOptions {
   pool: pg.Pool;
   store: ExpiryStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
-  /** Retention periods that are assumed for unreadable definitions, to measure how overdue their forms are. */
+  /** The default retention periods. They serve to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
   /** Number of forms in a batch while requests are served. */
   batchSize: number;
-  /** Dependencies of the checks for forms with more than one subscriber. */
+  /** The dependencies of the checks for forms that have more than one subscriber. */
   checks: CheckOptions;
   clock: Clock;
   log: Logger;
-  /** When aborted, the run ends after the current batch. */
+  /** If it is aborted, the run ends after the current batch. */
   signal: AbortSignal;
   progress: Progress;
 }
 
 export interface ExpiryOutcome {
-  /** Number of forms or rows by outcome. */
+  /** Number of forms or rows for each outcome. */
   counts: Record<string, number>;
   /** Messages about failures of the infrastructure. */
   failures: string[];
   oldestOverdue: Date | undefined;
   /** Number of locked forms whose deletion is more than a day overdue; undefined if they were not counted. */
   overdueDeletions: number | undefined;
-  /** Number of forms by status; undefined if they were not counted. */
+  /** Number of forms for each status; undefined if they were not counted. */
   formsByStatus: Record<string, number> | undefined;
-  /** Number of items that this run quarantined, plus those that others quarantined since the previous run. */
+  /** Number of items that this run quarantined, plus the outbox rows that were quarantined since the previous run. */
   quarantined: number;
 }
 
@@ -59,13 +59,13 @@ interface PacedOptions extends ExpiryOptions {
 
 /** Number of definitions per statement. */
 const policiesAtOnce = 200;
-/** Purge batches are this many times larger than form batches, because their rows are small. */
+/** Purge batches are this many times larger than form batches, because purged rows are small. */
 const purgedForEach = 10;
 const day = 86_400_000;
 
 /**
- * Rejects with LeaseLostError, or with the database's error if retries do not help. `outcome` then contains what was
- * done before.
+ * Rejects with LeaseLostError, or with the database's error if retries do not help. In both cases, `outcome` contains
+ * the work that was done before.
  */
 export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const options: PacedOptions = { ...given, pace: createPace({ ...given, hasRequests: watchRequests(given.pool) }) };
@@ -136,17 +136,17 @@ async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions,
     for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
     return sum;
   };
-  // The total is only for the progress report, so a failure is ignored.
+  // The total is only for the progress report, so a failure to count is ignored.
   progress.begin(stage, await total().catch(() => undefined));
   for (const chunk of inChunks(policies)) {
     const unchanged = await walkChunk(stage, chunk, options, outcome);
-    // Retries the forms that other transactions had locked.
+    // The second pass handles the forms that other transactions had locked.
     if (stage === 'lock' && unchanged > 0) await walkChunk(stage, chunk, options, outcome);
   }
   progress.end();
 }
 
-/** Pauses after `work` if there is more to do. `changed` returns the number of written rows. */
+/** Runs `work`, and pauses after it if there is more to do. `changed` returns the number of written rows. */
 async function withPause<T extends { next: unknown }>(
   { pace, writer }: PacedOptions,
   changed: (result: T) => number,
@@ -159,7 +159,7 @@ async function withPause<T extends { next: unknown }>(
   return result;
 }
 
-/** Returns the number of forms that were scanned but not changed. */
+/** Processes a chunk of definitions. Returns the number of forms that were scanned but not changed. */
 async function walkChunk(stage: Stage, chunk: readonly Policy[], options: PacedOptions, outcome: ExpiryOutcome) {
   const { pace, signal, progress } = options;
   const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
@@ -196,7 +196,7 @@ function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOption
     );
 }
 
-/** Purges each table. If Postgres refuses to delete rows of a table, continues with the others. */
+/** Purges each table. If Postgres refuses to delete rows of one table, continues with the next. */
 async function purgeAll(options: PacedOptions, outcome: ExpiryOutcome): Promise<void> {
   const { progress, log } = options;
   outcome.counts.purged = 0;

@@ -1,5 +1,5 @@
-// Processes a batch of forms even if one form makes the statement fail: halves the batch until that form is alone. That
-// form is locked or deleted without its outbox row. If this fails too, the form is quarantined. Failures of the
+// Processes a batch of forms even if one form makes the statement fail. It halves the batch until that form is alone,
+// and locks or deletes that form without its outbox row. If this fails too, it quarantines the form. Failures of the
 // infrastructure are thrown and never quarantine a form.
 import type { Batch, ExpiryStore, Position, Stage } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
@@ -27,7 +27,7 @@ interface Scan {
   limit: number;
 }
 
-/** Processes a batch. Rejects with a failure that was not caused by a row. */
+/** Processes a batch. Rejects with any failure that was not caused by a row. */
 export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
     return { ...(await take(scan, options)), quarantined: 0 };
@@ -46,9 +46,9 @@ function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptio
 }
 
 /**
- * Retries the only form of the scan. If this fails and the form is to be locked or deleted, tries it without its outbox
- * row. If no attempt succeeds, quarantines the form, but only if a dry run before and a dry run after the attempts find
- * the same form. Otherwise the next run retries the form.
+ * Retries the only form of the scan. If this fails in the stage `lock` or `delete`, processes the form without its
+ * outbox row. If no attempt succeeds, quarantines the form, but only if a dry run before and another one after the
+ * attempts find the same form. Otherwise, the next run retries it.
  */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);
@@ -71,7 +71,7 @@ async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedB
 const untouched: Omit<Batch, 'next'> = { walked: 1, warned: 0, locked: 0, deleted: 0, waiting: 0, unnotified: [] };
 
 /**
- * Processes the form without its outbox row and quarantines that row, in one transaction. Returns undefined if the form
+ * In one transaction, processes the form without its outbox row and quarantines that row. Returns undefined if the form
  * itself cannot be changed.
  */
 async function takeBare(

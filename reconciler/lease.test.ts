@@ -1,5 +1,5 @@
-// Tests that only one run is active at a time: which run gets the lease, how the lease ends, and that a run without it
-// writes nothing.
+// Tests that only one run is active at a time: which run gets the lease, how the lease ends, and that a run without the
+// lease writes nothing.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeRun } from '../src/forms/expiry/run-store.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
@@ -19,7 +19,7 @@ const acquire = () => acquireLease({ ...world.runOptions(), duration });
 async function take(): Promise<Lease> {
   const lease = await acquire();
   if (!lease) throw new Error('the lease is not free');
-  // Stops renewing the lease, as if the process had died.
+  // Stops the renewal of the lease, as if the process had died.
   lease.abandon();
   return lease;
 }
@@ -38,7 +38,7 @@ describe('the lease', () => {
         batchSize: 5,
         store: {
           ...store,
-          // Only the run with the lease gets here. It waits until the other two runs were skipped.
+          // Only the run with the lease gets here. It waits until the other two runs have been skipped.
           async definitions(db) {
             await expect.poll(() => skipped).toBe(2);
             return store.definitions(db);
@@ -90,7 +90,7 @@ describe('the lease', () => {
     const lease = await take();
     let late: Promise<unknown> | undefined;
     await lease.release(async () => {
-      // The renewal waits for the row of the lease, which the release has locked.
+      // The renewal waits for the row of the lease, because the release has locked it.
       late = lease.renew().catch((error: unknown) => error);
       const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
       await expect.poll(async () => (await world.pool.query(waits)).rowCount).toBe(1);

@@ -1,6 +1,6 @@
 // Acquires, renews and releases the lease of a run, and runs the transactions of that run. A run acquires the lease by
-// increasing its generation. Each transaction of the run locks the row of the lease and checks the generation, so that
-// a run that lost the lease writes nothing, even if it resumes much later. If a run dies, its lease expires.
+// increasing its generation. Each transaction of the run locks the row of the lease and checks the generation. A run
+// that lost the lease therefore writes nothing, even if it resumes much later. If a run dies, its lease expires.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
@@ -21,7 +21,9 @@ export class LeaseLostError extends Error {
  */
 export interface Writer {
   dryRun: boolean;
-  /** Retries failures of the infrastructure. Rejects with LeaseLostError if another run has taken the lease. */
+  /**
+   * Runs a transaction, and retries failures of the infrastructure. Rejects with LeaseLostError if the lease is lost.
+   */
   transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
 
@@ -32,22 +34,22 @@ export interface Lease extends Pick<Writer, 'transact'> {
   renew(): Promise<void>;
   /** Runs `work` and ends the lease, in one transaction. Rejects with LeaseLostError. */
   release(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
-  /** Stops renewing the lease, so that it expires. */
+  /** Stops the renewal of the lease, so that the lease expires. */
   abandon(): void;
 }
 
 export interface RetryOptions {
   log: Logger;
-  /** When aborted, failures are no longer retried. */
+  /** If it is aborted, failures are no longer retried. */
   signal: AbortSignal;
 }
 
-/** Milliseconds before each retry. */
+/** The pause before each retry, in milliseconds. */
 const pauses = [200, 1_000, 3_000];
 
 /**
  * Retries `work` after a failure of the infrastructure: a deadlock, a lock or statement timeout, or a broken
- * connection. Does not retry a failure that a row causes, because it would recur.
+ * connection. Does not retry a failure that a row has caused, because a retry would fail again.
  */
 export async function retryFailures<T>({ log, signal }: RetryOptions, work: () => Promise<T>): Promise<T> {
   for (const pause of pauses) {
@@ -65,12 +67,12 @@ export async function retryFailures<T>({ log, signal }: RetryOptions, work: () =
 export interface LeaseOptions extends RetryOptions {
   pool: pg.Pool;
   clock: Clock;
-  /** Milliseconds after the last renewal at which another run may take the lease. */
+  /** Lifetime of the lease in milliseconds. If it is not renewed for this time, another run may take it. */
   duration: number;
 }
 
-// The lease is stored in the table reconciler_turn. If its row is locked, another run is in a transaction and holds the
-// lease, so SKIP LOCKED finds no row.
+// The lease is stored in the table reconciler_turn. If its row is locked, a transaction of another run holds the lease.
+// SKIP LOCKED then finds no row.
 const acquireSql = `
 WITH free AS (
   SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 FOR UPDATE SKIP LOCKED
@@ -79,10 +81,10 @@ UPDATE reconciler_turn t SET generation = t.generation + 1, held_until = $2
 FROM free WHERE t.only_row = free.only_row
 RETURNING t.generation`;
 
-// The condition keeps a late renewal from reviving a released lease.
+// The condition on `held_until` prevents a late renewal from reviving a released lease.
 const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = $1 AND held_until IS NOT NULL';
 
-/** Returns undefined if another run holds the lease. */
+/** Acquires the lease. Returns undefined if another run holds it. */
 export async function acquireLease(options: LeaseOptions): Promise<Lease | undefined> {
   const { pool, clock, duration } = options;
   const end = () => new Date(clock().getTime() + duration);
@@ -96,8 +98,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
   }
 
   const renew = () => hold(pool, end());
-  // Renews the lease while a run waits for the platform and has no transactions. Failed renewals are ignored here,
-  // because the next transaction checks the lease.
+  // The heartbeat keeps the lease while a run waits for the platform and runs no transactions. It ignores failed
+  // renewals, because the next transaction checks the lease.
   const heartbeat = setInterval(() => void renew().catch(() => undefined), Math.max(duration / 3, 10));
   heartbeat.unref();
   return {

@@ -1,4 +1,4 @@
-// The entry point of the reconciler: performs one run, prints its summary, and exits with its exit code.
+// The entry point of the reconciler. Performs one run, prints its summary, and exits with its exit code.
 import { parseSettings } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
 import { runMain } from '../src/service/operations/run-main.ts';
@@ -27,11 +27,11 @@ await runMain(name, async () => {
   if (args.help) return console.log(help);
   const config = parseSettings(settings);
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
-  // On a terminal, progress and summary replace the log messages below the level `warn`.
+  // On a terminal, the progress and the summary replace log messages below the level `warn`.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
   warnOfVariables(settings, process.env, log);
   const stop = new AbortController();
-  // A closed terminal sends SIGHUP.
+  // A terminal that is closed sends SIGHUP.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   const tracing = await startTracing(name, config, log);
   const terminal = isTerminal ? (text: string) => void process.stderr.write(text) : undefined;

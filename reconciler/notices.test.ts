@@ -1,4 +1,4 @@
-// Tests which mails an applicant receives after forgetting a draft. Runs the form service, its outbox dispatcher, the
+// Tests which mails an applicant who forgets a draft receives. Runs the form service, its outbox dispatcher, the
 // reconciler and the platform server, with real mail. The tests advance the clocks of the form service and the
 // reconciler.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ async function reconcileAfter(milliseconds: number) {
   return result;
 }
 
-/** Waits until all due rows are delivered. The removal of a subscriber is due later. */
+/** Waits until all due rows are delivered. It does not wait for the removal of a subscriber, which is due later. */
 async function delivered(): Promise<void> {
   const due = 'SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before <= $1';
   const count = async () => (await world.pool.query(due, [clock()])).rows[0].count;
@@ -53,7 +53,7 @@ async function unconfigure(definitionId: string): Promise<void> {
 const mailTo = (address: string, subject: string) =>
   world.platform.mailbox.waitFor((mail) => mail.to.includes(address) && mail.subject.includes(subject), patience);
 const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
-/** The time zone in which the platform server writes dates: the reference implementation has one for all tenants. */
+/** The time zone in which the platform server writes dates. The reference implementation has only one. */
 const timeZone = isReferenceRun ? 'America/Edmonton' : 'UTC';
 const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone }).format(moment);
 

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 
 export interface RunArguments {
-  /** The only step to perform; undefined for both. */
+  /** The only step to perform; undefined for both steps. */
   only: 'expire' | 'clients' | undefined;
   dryRun: boolean;
   allowPrune: boolean;
@@ -10,7 +10,7 @@ export interface RunArguments {
   help: boolean;
 }
 
-/** Invalid arguments. The message is printed as one line, without a stack trace. */
+/** Thrown for invalid arguments. The message is printed as one line, without a stack trace. */
 export class UsageError extends Error {}
 
 export const help = `Makes one pass: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core clients

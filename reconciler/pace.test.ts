@@ -1,16 +1,16 @@
-// Tests how a run adapts its pace to requests (with a scripted clock), and how it detects requests (on a real
-// Postgres).
+// Tests how a run adapts its pace to requests, with a clock that the tests advance. Also tests how it detects requests,
+// on a real Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../test/support/postgres.ts';
 import { createPace, watchRequests } from './pace.ts';
 
 describe('the pace of a run', () => {
-  /** `requests`: what each check finds. The clock moves by 100 ms with each batch. */
+  /** `requests` returns the result of each check for requests. The clock advances by 100 ms with each batch. */
   function start(requests: () => boolean | Error) {
     let time = 0;
     const controller = new AbortController();
-    // The signal is aborted, so that pauses end immediately.
+    // The signal is already aborted, so pauses end immediately.
     controller.abort();
     const pace = createPace({
       batchSize: 50,

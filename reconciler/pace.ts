@@ -1,6 +1,6 @@
 // Adapts the expiry to the load of the database. While requests are served, batches are small and limited in rate, so
 // that requests keep most of the database. Otherwise, batches follow each other without a pause, and grow while they
-// are quick.
+// run fast.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
@@ -12,40 +12,40 @@ export interface Pace {
 }
 
 export interface FinishedBatch {
-  /** Milliseconds. */
+  /** Duration of the batch in milliseconds. */
   took: number;
   /** Number of written rows. */
   changed: number;
 }
 
 export interface PaceOptions {
-  /** Forms in a batch while requests are served. */
+  /** Number of forms in a batch while requests are served. */
   batchSize: number;
-  /** True if requests reached the database since the previous call. If the call rejects, requests are assumed. */
+  /** Resolves to true if requests reached the database since the previous call. A rejection counts as true. */
   hasRequests(): Promise<boolean>;
   signal: AbortSignal;
-  /** Milliseconds. */
+  /** Returns the current time in milliseconds. */
   now?: () => number;
 }
 
 /**
- * Limits while requests are served. `changes`: changes per second. `pause`: milliseconds. A pause lasts as long as its
- * batch took, up to `pause`, and longer only if `changes` requires it.
+ * Limits while requests are served: `changes` per second, and `pause` in milliseconds. A pause lasts as long as its
+ * batch took, but at most `pause`. It lasts longer only if the limit `changes` requires it.
  */
 const serving = { changes: 1_000, pause: 250 };
 /** While no requests are served, batches may grow to this many times `batchSize`. */
 const growth = 20;
 /**
- * Milliseconds. While no requests are served, batches grow if they take less than `least`, and shrink if they take more
- * than `most`. A longer batch would delay a request that needs one of its forms.
+ * Durations in milliseconds. While no requests are served, batches grow if they take less than `least`, and shrink if
+ * they take more than `most`. A batch that takes longer would delay a request that needs one of its forms.
  */
 const quick = { least: 100, most: 250 };
 /**
- * Requests count as being served if at least `busy` of the last `kept` checks found requests. Probes and scrapes show
- * up in fewer checks.
+ * The expiry assumes that requests are served if at least `busy` of the last `kept` checks found requests. Health
+ * probes and metrics scrapes show up in fewer checks.
  */
 const checks = { kept: 5, busy: 3 };
-/** Milliseconds without requests after which no requests count as being served. */
+/** Milliseconds without requests after which the expiry assumes that no requests are served. */
 const quietPeriod = 2_000;
 
 export function createPace({ batchSize, hasRequests, signal, now = () => performance.now() }: PaceOptions): Pace {
@@ -76,8 +76,8 @@ export function createPace({ batchSize, hasRequests, signal, now = () => perform
 
 /**
  * Selects the time of the last statement on the connections that serve requests. Postgres shows this time only for
- * connections of the same role. The outbox dispatcher and the reconciler are excluded by the names of their pools (see
- * `createPool`).
+ * connections of the same role. The connections of the outbox dispatcher and the reconciler are excluded by the names
+ * of their pools (see `createPool`).
  */
 const activitySql = `
 SELECT max(state_change)::text AS latest FROM pg_stat_activity
@@ -85,7 +85,7 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <
   AND application_name NOT IN ('formgate outbox', 'formgate reconciler')`;
 
 /**
- * Returns a function that tells whether a connection that serves requests has run a statement since the previous call.
+ * Returns a function that says whether a connection that serves requests has run a statement since the previous call.
  */
 export function watchRequests(pool: Pick<pg.Pool, 'query'>): () => Promise<boolean> {
   let last: string | null | undefined;

@@ -1,10 +1,10 @@
-// Reports the progress of a run: on a terminal in one line that is overwritten, elsewhere in a log line every ten
+// Reports the progress of a run. On a terminal, it overwrites one line. Elsewhere, it writes a log line every ten
 // seconds.
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 
 export interface Progress {
-  /** `total` is undefined if it is unknown. */
+  /** Begins the report of a stage. `total` is undefined if it is unknown. */
   begin(what: string, total: number | undefined): void;
   add(count: number): void;
   end(): void;
@@ -61,7 +61,7 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
   };
 }
 
-/** Formats the progress and its pace: `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
+/** Formats the progress and the pace, such as `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
 export function describePace(what: string, { done, total, rate, secondsLeft }: Pace): string {
   const number = (value: number) => value.toLocaleString('en');
   const shown = [

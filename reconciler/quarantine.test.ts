@@ -1,4 +1,4 @@
-// Tests forms with content that Postgres cannot process: they expire if possible, are quarantined otherwise, and never
+// Tests forms whose content Postgres cannot process. They must expire if possible, be quarantined otherwise, and never
 // affect other forms.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

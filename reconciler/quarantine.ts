@@ -1,5 +1,5 @@
-// Maintains the quarantine during a run: retries items once per new version of the product, removes settled entries,
-// and counts new ones.
+// Maintains the quarantine during a run. It retries each item once for each new version of the product, removes settled
+// entries, and counts new ones.
 import type pg from 'pg';
 import { isNotice } from '../src/forms/quarantine/notices.ts';
 import {
@@ -18,15 +18,18 @@ export interface QuarantineUpkeep extends RetryOptions {
   writer: Writer;
 }
 
-/** The number of items that a run retries, and how many of these were quarantined again immediately. */
+/**
+ * `retried` is the number of items that a run retries. `quarantined` is the number of these that were quarantined again
+ * immediately.
+ */
 export interface Retries {
   retried: number;
   quarantined: number;
 }
 
 /**
- * Called before the stages. Releases items that another version quarantined, and retries unwritten outbox rows
- * immediately.
+ * Releases items that another version of the product quarantined, and immediately retries outbox rows that were not
+ * written. Call it before the stages.
  */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
@@ -36,7 +39,9 @@ export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retrie
   return { retried: tried + (await writer.transact(countRetries)), quarantined };
 }
 
-/** Removes settled entries. Returns how many outbox rows were quarantined since the last run; 0 in a dry run. */
+/**
+ * Removes settled entries. Returns the number of outbox rows that were quarantined since the last run; 0 in a dry run.
+ */
 export async function tidyAndCount({ writer }: Pick<QuarantineUpkeep, 'writer'>): Promise<number> {
   if (writer.dryRun) return 0;
   await writer.transact(tidyQuarantine);

@@ -1,4 +1,5 @@
-// Tests that concurrent changes by applicants, administrators and a run each take effect completely or not at all.
+// Tests concurrent changes by applicants, administrators and a run. Each change must take effect completely or not at
+// all.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { createFormStore } from '../src/forms/forms/store.ts';
@@ -38,7 +39,7 @@ const unlock = (formId: string) =>
     operation: 'unlock',
   });
 
-/** Runs the reconciler in small batches. During the run, calls `act` for each form, for four forms concurrently. */
+/** Runs the reconciler in small batches. During the run, calls `act` for each form, for four forms at a time. */
 async function whileRunning<T>(ids: readonly string[], act: (id: string) => Promise<T>): Promise<Map<string, T>> {
   const done = new Map<string, T>();
   const running = world.run({ batchSize: 3 });
@@ -116,7 +117,7 @@ describe('an unlock during a run', () => {
     for (const id of ids) {
       const won = unlocked.get(id) !== undefined;
       expect((await world.form(id))?.status).toBe(won ? 'Draft' : undefined);
-      // The run may purge the delivered form-locked row of a form that is no longer Locked.
+      // The run may purge the delivered `form-locked` row of a form whose status is no longer Locked.
       const events = (await kinds(id)).filter((kind) => kind !== 'form-locked');
       expect(events).toEqual([won ? 'form-unlocked' : 'form-deleted']);
     }

@@ -1,4 +1,4 @@
-// Tests a whole run: its record, failures, an early stop, and dry runs.
+// Tests a whole run: its record, its failures, an early stop, and dry runs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countForms } from '../src/forms/expiry/count-forms.ts';
 import { readRunHistory } from '../src/forms/expiry/run-store.ts';
@@ -21,7 +21,7 @@ afterAll(() => world.close());
 
 const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, allowPrune: false });
 
-/** Returns a sync that records its options. */
+/** Returns a fake sync that records its options and has this outcome. */
 function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
   const asked: Pick<SyncOptions, 'dryRun' | 'allowPrune'>[] = [];
   const clients: ClientSync = {
@@ -138,7 +138,7 @@ describe('behind a pooler that uses another connection for each transaction', ()
     const pool = createPool({ url: url.href, size: 2, log: world.log.log, metrics: createMetrics() });
     await world.run();
     const ids = await Promise.all(Array.from({ length: 9 }, () => world.add({ age: 16 * day })));
-    // Opens both server connections, so that the following statements alternate between them.
+    // Opens both connections to the server, so that the following statements alternate between them.
     const clients = [await pool.connect(), await pool.connect()];
     for (const client of clients) await client.query('BEGIN');
     for (const client of clients) await client.query('COMMIT');
@@ -174,7 +174,8 @@ describe('a dry run', () => {
     expect(asked).toEqual([{ dryRun: true, allowPrune: false }]);
     expect(await dumpDatabase(world.pool)).toEqual(before);
     const { counts } = await world.run();
-    // The real run also purges a delivered outbox row that the deletion of its form made unnecessary.
+    // The real run also purges one more row: a delivered outbox row that is no longer needed after the deletion of its
+    // form.
     expect(counts).toMatchObject({ ...result.counts, purged: (result.counts.purged ?? 0) + 1 });
   });
 
@@ -208,7 +209,7 @@ describe('a failure', () => {
     expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
     expect(asked).toHaveLength(1);
     expect(exitCodeOf(result)).toBe(1);
-    // Succeeds only if the previous run released the lease.
+    // This run succeeds only if the previous run has released the lease.
     expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
   });
 

@@ -1,6 +1,6 @@
-// Performs one run: acquires the lease, expires drafts, syncs core clients, writes the record of the run and releases
-// the lease. If a step fails, the run continues with the others and the result lists the failure. Other modules decide
-// about individual forms and clients.
+// Performs one run. It acquires the lease, expires drafts, syncs core clients, writes the record of the run and
+// releases the lease. If a step fails, the run continues with the others, and the result lists the failure. Other
+// modules decide what happens to individual forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { SpanOptions } from '../src/service/tracing/span.ts';
@@ -13,27 +13,27 @@ import type { RunArguments } from './options.ts';
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
-  /** Milliseconds after which the lease of a run that died expires. */
+  /** Milliseconds after which the lease expires if its run has died. */
   leaseDuration: number;
 }
 
 export interface RunResult {
   /**
    * `skipped`: another run was active. `lost`: another run took the lease, because this run did not renew it in time.
-   * `stopped`: the run was asked to end early. Only `failed` is a failure.
+   * `stopped`: the run was asked to end early. Only `failed` counts as a failure.
    */
   outcome: RunRecord['outcome'] | 'skipped' | 'lost';
   dryRun: boolean;
   milliseconds: number;
   counts: Record<string, number>;
-  /** Undefined if the run did not read resources. */
+  /** Number of core client resources for each condition. Undefined if the run did not read the resources. */
   conditions: Record<string, number> | undefined;
   failures: string[];
-  /** Number of items that this run or others quarantined since the last run. */
+  /** Number of items that were quarantined since the last run, by this run or by other processes. */
   quarantined: number;
 }
 
-/** The results of a run so far. */
+/** The intermediate results of a run. */
 interface Work extends ExpiryOutcome {
   started: Date;
   conditions: Record<string, number> | undefined;
@@ -41,7 +41,7 @@ interface Work extends ExpiryOutcome {
   clientsSucceeded: boolean | null;
 }
 
-/** Performs one run. Does not reject if the database or the platform fails; the result contains the failure. */
+/** Performs one run. Does not reject if the database or the platform fails. The result then contains the failure. */
 export async function run(options: RunOptions): Promise<RunResult> {
   const { clock, log } = options;
   const work: Work = {
@@ -96,7 +96,9 @@ async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promi
 
 const syncSpan: SpanOptions = { name: 'sync core clients', kind: 'internal' };
 
-/** Returns true if the sync succeeded, false if it failed, and null if the resources were not read. */
+/**
+ * Syncs core clients. Returns true if the sync succeeded, false if it failed, and null if the resources were not read.
+ */
 async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean | null> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
@@ -127,7 +129,7 @@ function endOf({ failures }: Work, { signal }: RunOptions): RunRecord['outcome']
   return signal.aborted ? 'stopped' : 'succeeded';
 }
 
-/** Writes the record and releases the lease in one transaction, so that the next run finds the record. */
+/** Writes the record and releases the lease in one transaction, so that the next run always finds the record. */
 async function finish(lease: Lease, work: Work, options: RunOptions): Promise<void> {
   const { started, counts, conditions, expirySucceeded, clientsSucceeded, oldestOverdue, overdueDeletions } = work;
   await lease.release((client) =>

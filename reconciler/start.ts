@@ -24,9 +24,9 @@ export interface ReconcilerOptions {
   config: ReconcilerConfig;
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   log: Logger;
-  /** Contains the `DIR_…` overrides of the directory. */
+  /** The environment. The directory reads its `DIR_…` overrides from it. */
   env: NodeJS.ProcessEnv;
-  /** When aborted, the run ends after the current batch. */
+  /** If it is aborted, the run ends after the current batch. */
   signal: AbortSignal;
   /** Writes progress to the terminal. Undefined if the output is not a terminal. */
   terminal?: ((text: string) => void) | undefined;
@@ -38,10 +38,10 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const { config, log, env, signal, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
-  // Uses the account of the form service, unless CLIENT_ID names another.
+  // The run uses the account of the form service, unless CLIENT_ID names another.
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   const { configuration, tenants, directory } = platform;
-  // One connection is for batches, the other for renewing the lease.
+  // One connection is for batches, the other one for the renewal of the lease.
   const pool = createPool({ url: config.DATABASE_URL, size: 2, name: 'reconciler', log, metrics });
   const defaults = {
     warnBefore: config.WARN_BEFORE,
@@ -62,7 +62,8 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   try {
     const { directory } = formMigrations;
     await requireSchema({ url: config.DATABASE_URL, directory, owner: 'the form service', log });
-    // If the database cannot be reached, fails immediately instead of waiting: the next run does the work.
+    // If the database cannot be reached, this fails immediately instead of waiting, because the next run can do the
+    // work.
     if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
     return await run({
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },

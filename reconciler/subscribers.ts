@@ -16,10 +16,12 @@ export interface SubscriberUpkeep {
   signal: AbortSignal;
 }
 
-/** Maximum number of checks in a run. Each check is one call to the notification service. */
+/** Maximum number of checks in a run. Each check makes at least one call to the notification service. */
 const checksOfRun = 500;
 
-/** Returns the number of removed subscribers; in a dry run, the number of forms to check. */
+/**
+ * Removes duplicate subscribers, and returns their number. In a dry run, returns the number of forms to check instead.
+ */
 export async function removeOtherSubscribers({
   writer,
   checks,

@@ -1,9 +1,7 @@
-// Formats the summary line of a run, and determines the exit code. Pure functions only.
+// Formats the summary line of a run, and determines the exit code. All functions are pure.
 import type { RunResult } from './run.ts';
 
-/**
- * Returns 1 if the run failed, 3 if items were quarantined, else 0. With `acceptQuarantine`, returns 0 instead of 3.
- */
+/** Returns 1 if the run failed, 3 if items were quarantined (0 with `acceptQuarantine`), otherwise 0. */
 export function exitCodeOf(
   { outcome, quarantined }: Pick<RunResult, 'outcome' | 'quarantined'>,
   { acceptQuarantine }: { acceptQuarantine: boolean } = { acceptQuarantine: false },
@@ -27,7 +25,8 @@ const words: [name: string, text: string][] = [
 const always = ['warned', 'locked', 'deleted'];
 
 /**
- * Formats a result: `Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted; clients: 3 unchanged, Ready=True 3.`
+ * Formats a result, such as `Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted; clients: 3 unchanged,
+ * Ready=True 3.`
  */
 export function summarise(result: RunResult): string {
   const { outcome, milliseconds, failures, dryRun } = result;

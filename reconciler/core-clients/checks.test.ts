@@ -1,4 +1,4 @@
-// Tests the conditions Shadows and TargetsResolved, above all while tenants or the directory cannot be read.
+// Tests the conditions Shadows and TargetsResolved, especially while tenants or the directory cannot be read.
 import { describe, expect, it } from 'vitest';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import { mostShadowedTenants } from './checks.ts';

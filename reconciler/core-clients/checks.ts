@@ -1,15 +1,15 @@
-// Computes the conditions Shadows and TargetsResolved of a resource. Pure functions only. While a check cannot be
-// completed, its last result stays, so that an outage neither changes a thousand statuses nor hides a finding.
+// Computes the conditions Shadows and TargetsResolved of a resource. All functions are pure. If a check cannot be
+// completed, its last result stays. An outage therefore neither changes a thousand statuses nor hides a finding.
 import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
 import type { Condition } from './resource.ts';
 import type { Shadows } from './shadows.ts';
 import type { UpstreamState } from './upstreams.ts';
 
-/** A condition without its times. */
+/** A condition without its times and its generation. */
 export type Outcome = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** A shadowed tenant. `name` is the tenant's id if its name is unknown. */
+/** A tenant whose own client is shadowed. `name` is the tenant's id if its name is unknown. */
 interface Affected {
   id: string;
   name: string;
@@ -22,7 +22,7 @@ const mostListed = 10;
 
 const notAccepted = { status: 'Unknown', reason: 'NotAccepted', message: 'The client is not accepted.' } as const;
 
-/** Returns the tenants with a client of their own that this resource's client shadows, sorted by name. */
+/** Returns the tenants whose own client is shadowed by this resource's client, sorted by name. */
 export function shadowedTenants(
   verdict: Verdict,
   shadows: Pick<Shadows, 'affected' | 'unread'> | undefined,
@@ -32,7 +32,7 @@ export function shadowedTenants(
   const before = resource.status.shadowedTenants ?? [];
   if (!shadows) return before.map((id) => ({ id, name: id }));
   const known = new Set(before);
-  // A tenant that was affected counts as affected until its configuration can be read again.
+  // If a tenant was affected, it counts as affected until its configuration can be read again.
   const stillUnread = shadows.unread.filter(({ id }) => known.has(id));
   const all = [...(shadows.affected.get(clientId) ?? []), ...stillUnread];
   return all.sort((a, b) => compare(a.name, b.name) || compare(a.id, b.id));
@@ -88,20 +88,20 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
 }
 
 /**
- * Returns the last result of the check, from the resource's status. Returns `unknown` if there is no last result, or if
- * that result is about other targets.
+ * Returns the last result of the check from the resource's status. Returns `unknown` if there is no last result, or if
+ * the last result is about other targets.
  */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);
-  // A `Shadows` condition from an earlier version of the resource still counts: it is about the client id, which is
-  // immutable.
+  // A `Shadows` condition from an earlier version of the resource still counts, because it is about the client id,
+  // which is immutable.
   const isCurrent = unknown.type === 'Shadows' || before?.observedGeneration === resource.generation;
   if (!before || before.reason === notAccepted.reason || !isCurrent) return { ...unknown, status: 'Unknown' };
   const { type, status, reason, message } = before;
   return { type, status, reason, message };
 }
 
-/** True if the core configuration has a client from this resource, perhaps from an earlier version of the resource. */
+/** True if the core configuration contains a client from this resource, possibly from an earlier version of it. */
 export function isInEffect({ resource, refusal }: Verdict): boolean {
   return !refusal || (refusal.reason === 'Invalid' && resource.status.syncedHash !== undefined);
 }
@@ -111,7 +111,7 @@ function listed(items: readonly string[]): string {
   return items.length > mostListed ? `${some} and ${items.length - mostListed} more` : some;
 }
 
-/** Makes a tenant's name safe to show on a terminal, because administrators of tenants choose the names. */
+/** Makes a tenant's name safe for a terminal, because the tenant's administrators choose the name. */
 function printable(name: string): string {
   return [...name.replaceAll(/\p{C}/gu, '')].slice(0, 60).join('');
 }

@@ -1,4 +1,4 @@
-// Calls the Kubernetes API server with a time limit, over shared connections. Retries a call if a retry may succeed.
+// Calls the Kubernetes API server with a time limit and over shared connections. Retries a call if a retry may succeed.
 // Every failure is a ClusterError.
 import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,13 +31,13 @@ const byStatus: Record<number, ClusterErrorKind> = {
   429: 'busy',
 };
 
-/** A failed call. The message is safe to log: it names the call and the failure, but no token, address or object. */
+/** A failed call. Its message may be logged: it names the call and the failure, but no token, address or object. */
 export class ClusterError extends Error {
   readonly kind: ClusterErrorKind;
-  /** Seconds from the Retry-After header. */
+  /** The seconds in the header Retry-After. */
   readonly retryAfter: number | undefined;
 
-  /** `what` names the call in a few words: `list coreclients.formgate.dev`. */
+  /** `what` names the call in a few words, such as `list coreclients.formgate.dev`. */
   constructor(
     kind: ClusterErrorKind,
     what: string,
@@ -68,11 +68,11 @@ type RequestContext = Parameters<ObservableMiddleware['pre']>[0];
 type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
 
 export interface ClusterCallsOptions {
-  /** The Kubernetes client module. It is loaded only when needed, because it is large (decision 0037). */
+  /** The Kubernetes client module. The caller loads it only when it is needed, because it is large (decision 0037). */
   kubernetes: typeof import('@kubernetes/client-node');
   /** Milliseconds for one attempt. */
   timeout: number;
-  /** Longest wait in milliseconds before a retry, even if Retry-After is longer. */
+  /** Maximum wait in milliseconds before a retry, even if Retry-After demands more. */
   longestWait?: number;
 }
 
@@ -105,8 +105,8 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
 }
 
 /**
- * Creates middleware that uses the dispatcher of the first request for all requests, to reuse its connections. The
- * library creates a dispatcher for each request; the unused ones never connect.
+ * Creates middleware that reuses the dispatcher of the first request for all requests, and with it the connections. The
+ * library creates a new dispatcher for each request, but an unused dispatcher opens no connection.
  */
 function createConnections({ kubernetes, timeout }: ClusterCallsOptions) {
   let shared: Dispatcher | undefined;
@@ -126,20 +126,20 @@ function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCal
   if (error instanceof ClusterError) return error;
   if (error instanceof kubernetes.ApiException) return statusError(error.code, what, error.headers['retry-after']);
   if (error instanceof Error && error.name === 'TimeoutError') return new ClusterError('timeout', what);
-  // fetch throws a TypeError whose cause has the error code.
+  // fetch throws a TypeError whose cause contains the error code.
   const code = codeOf(error instanceof TypeError ? error.cause : error);
   if (code !== undefined)
     return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
   return new ClusterError('failed', what, { why: 'no valid response' });
 }
 
-/** Returns only the error code, because messages of network errors contain addresses. */
+/** Returns only the error code, because the messages of network errors contain addresses. */
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Loads the files of KUBECONFIG, else the Pod's service account. Throws ClusterError, which never quotes the files. */
+/** Loads the files in KUBECONFIG, else the Pod's service account. Throws ClusterError, which never quotes the files. */
 export function loadKubeConfig(
   { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,
@@ -149,7 +149,7 @@ export function loadKubeConfig(
     const [first, ...others] = (kubeconfig ?? '').split(delimiter).filter((path) => path !== '');
     if (first === undefined) config.loadFromCluster();
     else config.loadFromFile(first);
-    // The first file with a current context determines the context, as with kubectl.
+    // As with kubectl, the first file that has a current context determines the context.
     for (const path of others)
       config.mergeConfig(loadKubeConfig({ KubeConfig: Loader }, path), Boolean(config.getCurrentContext()));
     if (!config.getCurrentCluster()) throw new Error('no current context');

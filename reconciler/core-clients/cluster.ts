@@ -1,6 +1,6 @@
 // Reads the CoreClient resources of one namespace in pages, writes their status by server-side apply, and creates
-// Events. KUBECONFIG selects the cluster; without it, the Pod's cluster is used. The only permissions needed are those
-// of the chart's Role in that namespace. Does not validate resources.
+// Events. KUBECONFIG selects the cluster. Without it, the Pod's own cluster is used. The account needs only the
+// permissions of the chart's Role in that namespace. This module does not validate resources.
 import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -21,23 +21,27 @@ export interface Cluster {
   readonly namespace: string;
   /** Returns all resources of the namespace that are not being deleted. Throws ClusterError. */
   list(): Promise<CoreClientResource[]>;
-  /** Returns `outdated` if the resource was changed, deleted or replaced after it was read. Throws ClusterError. */
+  /**
+   * Writes the status. Returns `outdated` if the resource was changed, deleted or replaced since it was read. Throws
+   * ClusterError.
+   */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /**
-   * Creates an Event about a resource, which may no longer exist. With `once`, does nothing and returns false while the
-   * API server still has an Event of that name (an hour by default). Throws ClusterError.
+   * Creates an Event about a resource, which may no longer exist. Calls with the same `once` create the same Event:
+   * while the API server still has it (an hour by default), a further call does nothing and returns false. Throws
+   * ClusterError.
    */
   createEvent(about: EventSubject, event: ClientEvent, time: Date, once?: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** What an Event is about. */
+/** The object that an Event is about. */
 export type EventSubject = Pick<CoreClientResource, 'name'> &
   Partial<Pick<CoreClientResource, 'uid' | 'resourceVersion'>>;
 
 export interface ClusterOptions {
   env: NodeJS.ProcessEnv;
-  /** Defaults to the namespace of the Pod or of the kubeconfig context. */
+  /** The default is the namespace of the Pod or of the kubeconfig context. */
   namespace?: string | undefined;
   /** Milliseconds for one attempt of a request. */
   timeout: number;
@@ -52,7 +56,7 @@ const path = { group: apiGroup, version: apiVersion, plural };
 /** The token of the Pod's service account. Without this file, a Pod has no access to the API server. */
 const tokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Returns undefined if there is neither KUBECONFIG nor a service account. */
+/** Returns undefined if there is neither a KUBECONFIG nor a service account. */
 export async function findCluster(options: ClusterOptions): Promise<Cluster | undefined> {
   const { KUBECONFIG, KUBERNETES_SERVICE_HOST } = options.env;
   if (!KUBECONFIG && !(KUBERNETES_SERVICE_HOST && isReadable(tokenFile))) return undefined;
@@ -154,7 +158,8 @@ async function createEvent(
   { time, once }: { time: Date; once: string | undefined },
 ): Promise<boolean> {
   const about = { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) };
-  // The name is chosen here so that a retry does not create a second Event. Names have at most 253 characters.
+  // The name is chosen here and not by the API server, so that a retry does not create a second Event. A name may have
+  // at most 253 characters.
   const eventName = `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${once ?? randomBytes(8).toString('hex')}`;
   const body = {
     metadata: { name: eventName, namespace },
@@ -173,8 +178,8 @@ async function createEvent(
     );
     return true;
   } catch (error) {
-    // A conflict means that the Event exists: from an earlier attempt whose response was lost or, with `once`, from an
-    // earlier run.
+    // A conflict means that the Event exists already. Either the response to an earlier attempt was lost, or `once` was
+    // given and an earlier run created the Event.
     if (!(error instanceof ClusterError && error.kind === 'conflict')) throw error;
     return once === undefined;
   }

@@ -1,4 +1,4 @@
-// Reads conditions of a resource's status.
+// Finds a condition in a resource's status.
 import type { Condition, CoreClientStatus } from './resource.ts';
 
 export function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type']): Condition | undefined {

@@ -1,4 +1,4 @@
-// Tests that a CoreClient becomes an entry of the core configuration that the token handler can read.
+// Tests that a CoreClient resource becomes an entry in the core configuration that the token handler can read.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseClient } from '../../src/token-handler/clients/client.ts';

@@ -1,5 +1,5 @@
-// Converts a CoreClient resource into its entry in the core configuration, by the rules of the token handler. Pure
-// functions only. Problems name fields and reasons, and never quote values.
+// Converts a CoreClient resource into its entry in the core configuration, by the rules of the token handler. All
+// functions are pure. Problems name fields and reasons, but never quote values.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
@@ -20,12 +20,14 @@ export type ParsedCoreClient =
 const id = z
   .string()
   .regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
-  // Excludes __proto__, because JSON readers drop or reject this key.
+  // Excludes the id __proto__, because JSON parsers drop or reject this key.
   .refine((text) => text !== '__proto__', 'must be another name');
 
 export type CoreClientParser = (resource: Pick<CoreClientResource, 'name' | 'spec'>) => ParsedCoreClient;
 
-/** Creates a parser with a shared schema, because creating a schema costs more than parsing a thousand specs. */
+/**
+ * Creates a parser that reuses its schema, because the creation of a schema costs more than parsing a thousand specs.
+ */
 export function createCoreClientParser(rules: CoreClientRules): CoreClientParser {
   const schema = specSchema(rules);
   return (resource) => parseCoreClient(resource, schema);
@@ -50,7 +52,7 @@ function parseCoreClient(
 
 const givenId = z.object({ clientId: z.string() });
 
-/** Returns the client id from the spec or, without one, the resource's name. */
+/** Returns the client id from the spec or, if the spec has none, the resource's name. */
 function clientIdOf({ name, spec }: Pick<CoreClientResource, 'name' | 'spec'>): string {
   const given = givenId.safeParse(spec);
   return given.success ? given.data.clientId : name;
@@ -81,13 +83,13 @@ function specSchema({ urnPrefix, redirectUriRules }: CoreClientRules) {
   });
 }
 
-/** Formats a problem: `redirectUris[1]: must not have a fragment` */
+/** Formats a problem, such as `redirectUris[1]: must not have a fragment`. */
 function describe({ path, message }: z.core.$ZodIssue): string {
   const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
   return `${place.replace(/^\./, '') || 'spec'}: ${message}`;
 }
 
-/** Returns the SHA-256 hash of an entry, which does not depend on the order of members. */
+/** Returns the SHA-256 hash of an entry. The order of members does not affect it. */
 export function hashEntry(entry: unknown): string {
   return createHash('sha256').update(canonicalJson(entry)).digest('hex');
 }

@@ -1,18 +1,20 @@
-// Reads and writes the core configuration of the token handler, and the record of the clients that this reconciler owns
-// in it. Each write names the clients that it changes, so that concurrent changes of other clients are kept. Does not
-// validate clients.
+// Reads and writes the core configuration of the token handler. Also reads and writes the record of the clients in it
+// that this reconciler owns. Each write names the clients that it changes, so that concurrent changes of other clients
+// are kept. This module does not validate clients.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 
-/** The name of the configuration that contains the record: `{<owner>: {clients: {<id>: {since}}}}`. */
+/**
+ * The name of the configuration that contains the record of the owned clients: `{<owner>: {clients: {<id>: {since}}}}`.
+ */
 export const recordName = 'token-handler-core-clients';
 
 export interface CoreDocument {
-  /** The revision of the core configuration. Undefined if it does not exist yet. */
+  /** The revision of the core configuration. Undefined if the configuration does not exist yet. */
   revision: number | undefined;
-  /** The members of the property `clients`, by client id. */
+  /** The members of the property `clients`, keyed by client id. */
   clients: ReadonlyMap<string, unknown>;
-  /** Ids at the top level of the document, where the token handler also reads clients. */
+  /** The ids at the top level of the document. The token handler reads clients there too. */
   atTop: ReadonlySet<string>;
   /** The ids of the owned clients, each with the time at which its ownership began (ISO 8601). */
   owned: ReadonlyMap<string, string>;
@@ -20,7 +22,10 @@ export interface CoreDocument {
 
 export interface ClientDocumentOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** The name under which owned clients are recorded. Different owners never change each other's clients. */
+  /**
+   * The name under which this reconciler records the clients that it owns. Reconcilers with different names never
+   * change each other's clients.
+   */
   owner: string;
 }
 
@@ -28,7 +33,7 @@ const core = { core: true } as const;
 
 export type ClientDocument = ReturnType<typeof createClientDocument>;
 
-/** Every method throws PlatformError. Writes can be repeated. */
+/** Every method throws PlatformError. Every write can be repeated. */
 export function createClientDocument({ configuration, owner }: ClientDocumentOptions) {
   const update = (name: string, changes: Record<string, unknown>) =>
     configuration.update(clientsNamespace, name, changes, { ...core, idempotent: true });
@@ -50,7 +55,7 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
     },
     /** Adds or replaces these clients. Returns the new revision. */
     async write(entries: readonly ClientEntry[]): Promise<number> {
-      // UPDATE merges one level deep. Other clients are kept, and each of these clients is replaced as a whole.
+      // UPDATE merges one level deep. It keeps other clients, and replaces each of these clients as a whole.
       const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));
       return (await update(clientsName, { clients })).revision;
     },

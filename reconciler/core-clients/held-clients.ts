@@ -1,4 +1,4 @@
-// Creates an Event about clients that a sync kept although no resource describes them, because their removal needs
+// Creates an Event about clients that no resource describes and that a sync kept, because their removal requires
 // `--allow-prune`.
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/service/clock.ts';
@@ -19,8 +19,9 @@ const mostListed = 20;
 
 /**
  * Creates an Event about the first of the clients, unless the API server still has the Event of an earlier run about
- * the same clients. The API server keeps Events for an hour by default, so clients that continue to be kept are
- * reported once an hour. Returns the number of created Events and the failure, if any. Rejects if `renewLease` does.
+ * the same clients. By default, the API server keeps an Event for an hour. Clients that continue to be kept are
+ * therefore reported once an hour. Returns the number of created Events, and the failure if there was one. Rejects if
+ * `renewLease` rejects.
  */
 export async function reportHeld(
   held: readonly string[],
@@ -45,8 +46,8 @@ export async function reportHeld(
 }
 
 /**
- * Derives a name for the Event's subject from the client id, because no resource exists. Unlike a client id, the name
- * of a resource must not contain spaces or capitals.
+ * Derives a resource name for the Event from the client id, because the resource does not exist. Unlike a client id,
+ * the name of a resource must not contain spaces or capital letters.
  */
 function resourceName(clientId: string): string {
   return (

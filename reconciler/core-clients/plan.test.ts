@@ -1,5 +1,5 @@
-// Tests which resource gets which client, and what the plan writes to the configuration. A property test checks the
-// plan for arbitrary resources and configurations.
+// Tests which resource gets which client, and what a plan writes to the configuration. A property test checks plans for
+// arbitrary resources and configurations.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { maintainedClients } from '../../src/service/clients/client-rules.ts';

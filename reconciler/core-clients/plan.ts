@@ -1,17 +1,17 @@
-// Decides which resource gets which client, and what to write. Pure functions only. A plan never changes a client that
-// this reconciler does not own.
+// Decides which resource gets which client, and what to write. All functions are pure. A plan never changes a client
+// that this reconciler does not own.
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';
 
-/** Why a resource is rejected. `reason` becomes the reason of its condition `Accepted`. */
+/** The reason why a resource is rejected. `reason` becomes the reason of its condition `Accepted`. */
 export interface Refusal {
   reason: 'Invalid' | 'Reserved' | 'Duplicate' | 'NotOwned';
   message: string;
 }
 
-/** The change of an accepted resource's client. `repaired` means that others had changed or removed the client. */
+/** The change of an accepted resource's client. `repaired`: others had changed or removed the client. */
 export type Change = 'none' | 'created' | 'updated' | 'repaired';
 
 export type Verdict = { resource: CoreClientResource; clientId: string | undefined } & (
@@ -21,20 +21,20 @@ export type Verdict = { resource: CoreClientResource; clientId: string | undefin
 
 export interface Plan {
   verdicts: Verdict[];
-  /** The maintained clients that must be written. `before` is the current state. */
+  /** The clients maintained by Formgate that must be written. `before` is the current entry. */
   maintained: { before: unknown; after: ClientEntry }[];
-  /** Owned clients to remove, because no resource describes them. */
+  /** The owned clients to remove, because no resource describes them. */
   prune: string[];
-  /** Owned clients that no resource describes, but that are kept because their removal requires `allowPrune`. */
+  /** The owned clients that no resource describes, but that are kept, because their removal requires `allowPrune`. */
   held: string[];
   /**
-   * The owned clients, which are recorded before the writes. The same object as `document.owned` if nothing changes.
+   * The clients that are recorded as owned before the writes. The same object as `document.owned` if nothing changes.
    */
   claim: ReadonlyMap<string, string>;
 }
 
 export interface PlanOptions extends CoreClientRules {
-  /** The clients that resources must not describe, such as builder-preview. */
+  /** The clients that Formgate itself maintains, such as builder-preview. Resources must not describe them. */
   maintained: readonly ClientEntry[];
   allowPrune: boolean;
   now: Date;
@@ -67,8 +67,8 @@ function isMaintained(id: string, maintained: readonly ClientEntry[]): boolean {
 }
 
 /**
- * Decides on each resource. The oldest resource with a client id wins, even while it is invalid, so that a newer
- * resource cannot take over the client.
+ * Decides on each resource. For each client id, only the oldest resource can be accepted. This is so even while the
+ * oldest one is invalid, so that a newer resource cannot take over the client.
  */
 function judge(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Verdict[] {
   const parse = createCoreClientParser(options);
@@ -111,12 +111,14 @@ function changeOf(document: CoreDocument, resource: CoreClientResource, id: stri
   const isThere = document.clients.has(id);
   const present = isThere ? hashEntry(document.clients.get(id)) : undefined;
   if (present === hash) return 'none';
-  // The entry that was last written for this resource is gone, because others changed or removed it.
+  // The entry that was last written for this resource does not exist any more, because others changed or removed it.
   if (syncedHash !== undefined && document.owned.has(id) && present !== syncedHash) return 'repaired';
   return isThere ? 'updated' : 'created';
 }
 
-/** Determines the owned clients. A client stays owned until it is removed, or until it becomes a maintained client. */
+/**
+ * Determines the owned clients. A client stays owned until it is removed or becomes a client that Formgate maintains.
+ */
 function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { maintained, now }: PlanOptions): Plan['claim'] {
   const claim = new Map(owned);
   for (const { id } of maintained) claim.delete(id);

@@ -1,6 +1,6 @@
-// Tests core clients that the configuration service refuses, and statuses that the API server refuses: they do not affect
-// others, and runs do not retry them. The cluster and the configuration service are scripted; the quarantine is in
-// Postgres.
+// Tests core clients that the configuration service refuses, and statuses that the API server refuses. They must not
+// affect others, and runs must not retry them. The cluster and the configuration service are scripted; the quarantine
+// is in Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
@@ -31,7 +31,7 @@ let statuses: Map<string, CoreClientStatus>;
 let generations: Record<string, number>;
 let calls: string[];
 let refused: { clients: string[]; statuses: string[] };
-/** True while the API server fails for every status. */
+/** If true, the API server fails for every status. */
 let clusterFails: boolean;
 beforeEach(async () => {
   await pool.query('TRUNCATE quarantine');
@@ -86,7 +86,7 @@ const configuration = {
   },
 } as unknown as Configuration;
 
-/** `isOff`: resources are not read. */
+/** Runs a sync. With `isOff`, resources are not read. */
 function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; signal?: AbortSignal } = {}) {
   const { maintained = [], isOff = false, signal } = options;
   const clock = () => new Date('2026-11-22T10:00:00Z');

@@ -10,22 +10,24 @@ import { putInQuarantine } from '../../src/service/quarantine/quarantine-store.t
 
 export interface Refusal {
   kind: 'core-client' | 'core-client-status';
-  /** The client id or the resource's uid. */
+  /** The client id, or the uid of the resource. */
   subject: string;
-  /** Identifies the content. Changed content is tried again. */
+  /** Identifies the content. If the content changes, the item is retried. */
   version: string;
-  /** The service and its HTTP status, such as `configuration 400`, or `kubernetes refused`. */
+  /** The service and its HTTP status, such as `configuration 400`; or `kubernetes refused`. */
   detail: string;
 }
 
-/** The refusals of one sync. */
+/** The refusals during one sync. */
 export interface Refusals {
-  /** True if an earlier sync recorded this refusal. Callers must not try such an item, which counts as refused. */
+  /**
+   * True if an earlier sync recorded this refusal. The caller must not try such an item again; it counts as refused.
+   */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
   /**
-   * Quarantines new refusals, and removes the entries of settled refusals: of all, or of `clients` only. Returns the
-   * number of new refusals.
+   * Quarantines new refusals, and removes the entries of settled refusals. With `clients`, removes only the entries of
+   * these clients. Returns the number of new refusals.
    */
   settle(clients?: readonly string[]): Promise<number>;
 }

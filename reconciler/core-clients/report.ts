@@ -1,6 +1,6 @@
-// Reports the outcome of a sync to each resource: writes the resource's status if it differs from the status in the
+// Reports the outcome of a sync to each resource. Writes the resource's status if it differs from the status in the
 // cluster, and creates Events for transitions. Never writes a status twice. Stops at the first failure of the API
-// server, but continues if the API server rejects a status or an Event.
+// server, but continues if the API server rejects a single status or Event.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -10,7 +10,7 @@ import type { Refusals } from './refusals.ts';
 import type { CoreClientStatus } from './resource.ts';
 import { type Checks, eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
 
-/** The decision on a resource, the resource's next status, and whether that status differs from the current one. */
+/** The decision on a resource, the resource's next status, and whether the next status differs from the current one. */
 export interface Report {
   verdict: Verdict;
   status: CoreClientStatus;
@@ -33,8 +33,8 @@ export interface ReportOptions {
 }
 
 /**
- * Maximum number of concurrent requests. With this number, a thousand changes take only seconds, and the API server is
- * not flooded.
+ * Maximum number of concurrent requests. It is high enough for a thousand changes in a few seconds, and low enough not
+ * to flood the API server.
  */
 const parallel = 8;
 
@@ -50,7 +50,7 @@ export function makeReports(
   });
 }
 
-/** Counts resources by condition, such as `Ready=True`. */
+/** Counts the resources for each condition, such as `Ready=True`. */
 export function countConditions(reports: readonly Report[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { type, status } of reports.flatMap((report) => report.status.conditions))
@@ -58,7 +58,7 @@ export function countConditions(reports: readonly Report[]): Record<string, numb
   return counts;
 }
 
-/** Sends the reports. Rejects if `renewLease` does, with the same reason. */
+/** Sends the reports. If `renewLease` rejects, rejects with the same reason. */
 export async function sendReports(reports: readonly Report[], options: ReportOptions): Promise<SentReports> {
   const sent: SentReports = { statuses: 0, events: 0, failures: [] };
   const state = { statusFailed: false, eventFailed: false };
@@ -95,7 +95,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
       const isDone = await attempt('statusFailed', report, async () => {
         isOutdated = (await cluster.applyStatus(resource, status)) === 'outdated';
       });
-      // If the resource is outdated, it no longer exists or has changed. The next sync reports its state.
+      // An outdated resource no longer exists or has changed. The next sync reports its state.
       if (!isDone || isOutdated) return;
       sent.statuses += 1;
     }
@@ -111,12 +111,14 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
   return sent;
 }
 
-/** Identifies the status of a resource. A refused status or Event is tried again when the resource has changed. */
+/** Identifies the status of a resource. A refused status or Event is retried after the resource has changed. */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }
 
-/** Waits for all promises, then rejects with the first failure, so that no work continues in the background. */
+/**
+ * Waits for all promises, and only then rejects with the first failure. No work therefore continues in the background.
+ */
 async function allOf(work: Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected');
   if (failed) throw failed.reason;

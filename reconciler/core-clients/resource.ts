@@ -1,5 +1,5 @@
-// Defines CoreClient resources in the format of the API server, and parses lists of them. Parsing is tolerant: an
-// invalid resource does not make the sync fail, but gets a condition later.
+// Defines CoreClient resources in the format of the API server, and parses lists of them. An invalid resource does not
+// make the parser or the sync fail. It gets a condition later.
 import { z } from 'zod';
 
 export const apiGroup = 'formgate.dev';
@@ -9,7 +9,7 @@ export const plural = 'coreclients';
 
 export const conditionTypes = ['Accepted', 'Synced', 'TargetsResolved', 'Shadows', 'Ready'] as const;
 
-/** `metav1.Condition`. */
+/** A condition in the format of `metav1.Condition`. */
 export interface Condition {
   type: (typeof conditionTypes)[number];
   status: 'True' | 'False' | 'Unknown';
@@ -23,11 +23,11 @@ export interface Condition {
 export interface CoreClientStatus {
   observedGeneration: number;
   clientId?: string;
-  /** The revision of the core configuration in which the client was last written. */
+  /** The revision of the core configuration that resulted from the last write of the client. */
   revision?: number;
-  /** SHA-256 of the entry that was last written, in hexadecimal. */
+  /** SHA-256 hash of the last written entry, in hexadecimal. */
   syncedHash?: string;
-  /** Ids of tenants that have a client of their own with this id; at most `mostShadowedTenants`, sorted. */
+  /** The ids of tenants that have their own client with this id; at most `mostShadowedTenants`, sorted. */
   shadowedTenants?: string[];
   conditions: Condition[];
 }
@@ -40,7 +40,7 @@ export interface CoreClientResource {
   created: string;
   resourceVersion: string;
   spec: unknown;
-  /** The current status in the cluster, which may be incomplete. */
+  /** The current status in the cluster. It may be incomplete. */
   status: Partial<CoreClientStatus>;
 }
 
@@ -98,7 +98,9 @@ const page = z.object({
   items: z.array(resource),
 });
 
-/** Parses one page of a list, without resources that are being deleted. Undefined if the response is not a list. */
+/**
+ * Parses one page of a list. Omits resources that are being deleted. Returns undefined if the response is not a list.
+ */
 export function parsePage(
   response: unknown,
 ): { resources: CoreClientResource[]; next: string | undefined } | undefined {

@@ -20,7 +20,7 @@ const ids = new Set(['permits', 'portal']);
 let test: TestPlatform;
 let proxy: FaultProxy;
 let platform: Platform;
-/** Tenants whose reads fail: the response has this status, or never comes. */
+/** The tenants whose reads fail. The response has this status, or never comes. */
 let broken: Map<string, number | 'hang'>;
 
 beforeAll(async () => {
@@ -66,7 +66,7 @@ beforeEach(() => {
   broken = new Map();
 });
 
-/** Breaks the responses to reads of the tenants in `broken`. */
+/** Makes the reads of the tenants in `broken` fail. */
 async function scripted({ url = '' }: IncomingMessage): Promise<number | undefined> {
   const tenantId = new URL(url, 'http://x').searchParams.get('tenantId') ?? '';
   const fault = broken.get(tenantId);

@@ -1,6 +1,6 @@
-// Finds the tenants whose own clients a core client shadows: the token handler ignores a tenant's client if a core
-// client has the same id. Reads the configuration of each tenant, for a limited time. A tenant whose configuration
-// cannot be read is reported as unread, and does not affect the others.
+// Finds the tenants whose own clients a core client shadows. A client is shadowed if a core client has the same id: the
+// token handler then ignores the tenant's client. This module reads the configuration of each tenant, for a limited
+// time. If a tenant's configuration cannot be read, the tenant is reported as unread and does not affect the others.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { failureFields, PlatformError } from '../../src/platform/platform-error.ts';
 import type { TenantDirectory } from '../../src/platform/tenants.ts';
@@ -10,9 +10,9 @@ import { clientsName, clientsNamespace } from '../../src/service/clients/client-
 import type { Logger } from '../../src/service/operations/log.ts';
 
 export interface Shadows {
-  /** The tenants that have a client of their own with this id, by the core client's id. */
+  /** For each core client's id, the tenants that have their own client with this id. */
   affected: ReadonlyMap<string, readonly Tenant[]>;
-  /** The tenants whose configuration could not be read, or not in time. */
+  /** The tenants whose configuration could not be read, or not within the time limit. */
   unread: readonly Tenant[];
   /** Number of tenants whose configuration was read. */
   read: number;
@@ -23,21 +23,21 @@ export interface ShadowsOptions {
   configuration: Pick<Configuration, 'read'>;
   log: Logger;
   signal?: AbortSignal | undefined;
-  /** Milliseconds for all tenants together. */
+  /** Time limit in milliseconds for all tenants together. */
   timeLimit?: number | undefined;
 }
 
 /**
- * Maximum number of concurrent reads. With this number, a thousand tenants take only seconds, and the configuration
- * service can still serve other callers.
+ * Maximum number of concurrent reads. It is high enough for a thousand tenants in a few seconds, and low enough that
+ * the configuration service can still serve other callers.
  */
 const parallel = 8;
-/** Milliseconds for one tenant, so that a read that hangs leaves time for the other tenants. */
+/** Time limit in milliseconds for one tenant. If one read hangs, time remains for the other tenants. */
 const readTimeout = 3_000;
-/** Number of failures that are logged individually. The last log line contains the number of all failures. */
+/** Number of failures that are logged individually. The last log line contains the total number. */
 const loggedFailures = 5;
 
-/** `ids` are those of all core clients. Returns undefined if the tenants cannot be listed. */
+/** `ids` contains the ids of all core clients. Returns undefined if the tenants cannot be listed. */
 export async function findShadows(ids: ReadonlySet<string>, options: ShadowsOptions): Promise<Shadows | undefined> {
   const { tenants, log } = options;
   if (ids.size === 0) return { affected: new Map(), unread: [], read: 0 };
@@ -86,7 +86,7 @@ async function readTenants(ids: ReadonlySet<string>, waiting: Tenant[], options:
   return { affected, unread, read };
 }
 
-/** Shuffles the tenants, so that several runs read all of them even if one run has too little time. */
+/** Shuffles the tenants. If one run has too little time to read all of them, several runs together still do. */
 function inRandomOrder<T>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, rank: Math.random() }))

@@ -1,5 +1,5 @@
-// Computes a resource's status after a sync, and the Events for its transitions. Pure functions only. Messages contain
-// nothing that differs from run to run, such as times, so that a status changes only if the outcome changes.
+// Computes a resource's status after a sync, and the Events for its transitions. All functions are pure. A status must
+// change only if the outcome changes, so messages contain nothing that differs between runs, such as times.
 import { isDeepStrictEqual } from 'node:util';
 import { mostShadowedTenants, type Outcome, shadowedTenants, shadowsOutcome, targetsOutcome } from './checks.ts';
 import { conditionOf } from './condition.ts';
@@ -8,16 +8,16 @@ import type { Condition, CoreClientResource, CoreClientStatus } from './resource
 import type { Shadows } from './shadows.ts';
 import type { UpstreamState } from './upstreams.ts';
 
-/** The result of writing an accepted resource's client. */
+/** The result of the write of an accepted resource's client. */
 export type SyncResult =
-  /** `revision` is undefined if the client was already up to date. */
+  /** `revision` is undefined if nothing had to be written. */
   | { kind: 'synced'; revision: number | undefined }
   /** The configuration service refused this client. */
   | { kind: 'refused' }
   /** The configuration service failed. */
   | { kind: 'failed' };
 
-/** The API server accepts notes of Events with at most 1,024 bytes. */
+/** Maximum length of an Event's note in bytes. The API server rejects longer notes. */
 export const eventNoteLimit = 1_024;
 
 export interface ClientEvent {
@@ -28,9 +28,9 @@ export interface ClientEvent {
 
 /** The results of the checks that read the tenants and the directory. */
 export interface Checks {
-  /** Undefined if the tenants cannot be listed. */
+  /** Undefined if the tenants could not be listed. */
   shadows: Pick<Shadows, 'affected' | 'unread'> | undefined;
-  /** The state of each upstream, by its URN. */
+  /** The state of each upstream, keyed by its URN. */
   upstreams: ReadonlyMap<string, UpstreamState>;
 }
 
@@ -66,7 +66,8 @@ export function nextStatus(
 }
 
 /**
- * The status fields of the last write. They are kept as long as the client that was written stays in the configuration.
+ * Returns the status fields that describe the last write. They are kept while the written client stays in the
+ * configuration.
  */
 function keptFields({ resource, refusal }: Verdict): Pick<CoreClientStatus, 'revision' | 'syncedHash'> {
   const isKept = refusal === undefined || refusal.reason === 'Invalid';
@@ -116,8 +117,9 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
 
 /** True if the status in the cluster equals the next one. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
-  // A cluster with an older CRD drops shadowedTenants. Comparing a dropped list would write the status in every run. A
-  // first list needs no comparison, because it changes the condition Shadows too.
+  // A cluster with an older CRD drops shadowedTenants. If a missing list were compared, every run would write the
+  // status. When the first list appears, the condition Shadows changes too, so the comparison of the list is not
+  // needed.
   const { shadowedTenants } = present;
   const isSameList = shadowedTenants === undefined || isDeepStrictEqual(shadowedTenants, next.shadowedTenants);
   return isSameList && isDeepStrictEqual(comparable(present), comparable(next));
@@ -129,7 +131,7 @@ function comparable(status: Partial<CoreClientStatus>) {
   return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };
 }
 
-/** Returns the Events for the transitions from the status in the cluster to the next one, and for a repair. */
+/** Returns the Events for a repair, and for the transitions from the status in the cluster to the next status. */
 export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus): ClientEvent[] {
   const events: ClientEvent[] = [];
   const accepted = transition(resource.status, next, 'Accepted');
@@ -151,9 +153,7 @@ export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus):
   ];
 }
 
-/**
- * Returns an Event if a finding appears, if its message changes (for example, with another tenant), or if it is gone.
- */
+/** Returns an Event if a finding appears, disappears, or changes its message (for example, with another tenant). */
 function findingEvents(
   present: Partial<CoreClientStatus>,
   next: CoreClientStatus,
@@ -181,7 +181,7 @@ function transition(
   return after && (before?.status !== after.status || before.reason !== after.reason) ? after : undefined;
 }
 
-/** Cuts the text to at most `limit` bytes of UTF-8, and never inside a character. */
+/** Cuts the text to at most `limit` bytes of UTF-8, without splitting a character. */
 export function cutToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));
   return text.slice(0, read);

@@ -1,6 +1,5 @@
-// Tests the sync with a real configuration service and without Kubernetes: it keeps builder-preview and
-// formgate-console up to date.
-// test/kubernetes tests the sync with Kubernetes.
+// Tests the sync with a real configuration service and without Kubernetes. The sync keeps builder-preview and
+// formgate-console up to date. test/kubernetes tests the sync with Kubernetes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
 import { maintainedClients } from '../../src/service/clients/client-rules.ts';

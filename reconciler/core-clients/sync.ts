@@ -1,6 +1,6 @@
-// Writes two kinds of clients to the core configuration of the token handler: those that Formgate maintains, such as
-// builder-preview, and those that CoreClient resources describe. Does not change clients that it does not own. Stops
-// writing when the run has lost its lease.
+// Writes two kinds of clients to the core configuration of the token handler: clients that Formgate maintains, such as
+// builder-preview, and clients that CoreClient resources describe. It never changes a client that it does not own. It
+// stops writing when the run has lost its lease.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import type { Directory } from '../../src/platform/directory.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
@@ -24,35 +24,35 @@ import type { Checks, SyncResult } from './status.ts';
 import { checkUpstreams } from './upstreams.ts';
 import { type Written, writePlan } from './writes.ts';
 
-/** The result of one sync. With `dryRun`, the result that a real sync would have. */
+/** The result of one sync. With `dryRun`, the result that a real sync would probably have. */
 export interface ClientsOutcome {
-  /** Number of clients by outcome. */
+  /** Number of clients for each outcome. */
   counts: Record<string, number>;
-  /** Number of resources by condition, such as `Ready=True`. */
+  /** Number of resources for each condition, such as `Ready=True`. */
   conditions: Record<string, number>;
-  /** Failures of the infrastructure, in one short line each. If there are any, the sync has failed. */
+  /** Failures of the infrastructure, in one short line each. If the list is not empty, the sync has failed. */
   failures: string[];
   /** Number of clients and statuses that were quarantined; absent in a dry run. */
   quarantined?: number;
-  /** The reason why resources were not read. */
+  /** The reason why the resources were not read; absent if they were read. */
   skipped?: string;
 }
 
 export interface SyncOptions {
   /** Logs the changes without writing them. */
   dryRun: boolean;
-  /** Allows one sync to remove more than half of the owned clients. */
+  /** Allows this sync to remove more than half of the owned clients. */
   allowPrune: boolean;
-  /** Called before every write. If it rejects because the run has lost its lease, the sync rejects too. */
+  /** Called before every write. It rejects if the run has lost its lease. The sync then rejects too. */
   renewLease(): Promise<void>;
-  /** When aborted, the sync ends early. The next sync writes the missing statuses. */
+  /** If it is aborted, the sync ends early. The next sync writes the missing statuses. */
   signal?: AbortSignal | undefined;
 }
 
 export interface ClientSync {
   /**
-   * Performs one sync. Rejects if `renewLease` does, with the same reason, and if the quarantine cannot be read or
-   * written.
+   * Performs one sync. If `renewLease` rejects, rejects with the same reason. Also rejects if the quarantine cannot be
+   * read or written.
    */
   sync(options: SyncOptions): Promise<ClientsOutcome>;
 }
@@ -61,13 +61,15 @@ export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
   tenants: Pick<TenantDirectory, 'all'>;
   directory: Pick<Directory, 'resolve'>;
-  /** Called in each sync, which closes the cluster afterwards. Undefined if resources must not be read. */
+  /** Called once in each sync. The sync closes the cluster afterwards. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
-  /** The clients that Formgate itself maintains, and that resources must not describe. */
+  /** The clients that Formgate itself maintains. Resources must not describe them. */
   maintained: readonly ClientEntry[];
   redirectUriRules: RedirectUriRules;
-  /** The owner under which the clients are recorded in the core configuration. Defaults to the cluster's namespace. */
+  /**
+   * The owner under which the clients are recorded in the core configuration. The default is the cluster's namespace.
+   */
   owner?: string | undefined;
   openRefusals(): Promise<Refusals>;
   clock: Clock;
@@ -94,8 +96,8 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
 }
 
 /**
- * Returns the clients whose settled quarantine entries may be removed; undefined for all entries. The entries of
- * resources and statuses that the sync did not reach must stay, or the next sync would retry them.
+ * Returns the ids of the clients whose settled quarantine entries may be removed; undefined means all entries. The
+ * entries of resources and statuses that the sync did not reach must stay. Otherwise, the next sync would retry them.
  */
 function settledClients(
   { maintained }: ClientSyncOptions,
@@ -124,7 +126,7 @@ async function syncAll(sync: Sync): Promise<void> {
   await syncMaintained(sync);
 }
 
-/** Syncs only the maintained clients, because the resources are unknown. Removes no clients. */
+/** Syncs only the clients that Formgate maintains, because the resources are unknown. Removes no clients. */
 async function syncMaintained(sync: Sync): Promise<void> {
   if (sync.maintained.length === 0) return;
   const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? '' });
@@ -163,7 +165,7 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   if (held.failure !== undefined) outcome.failures.push(held.failure);
 }
 
-/** Checks tenants and upstreams only after the writes, so that slow tenants do not delay the writes. */
+/** Checks tenants and upstreams. Call it only after the writes, so that slow tenants do not delay the writes. */
 async function runChecks(sync: Sync, { verdicts }: Plan): Promise<Checks> {
   const entries = verdicts.flatMap(({ entry }) => entry ?? []);
   const upstreams = await checkUpstreams(
@@ -197,20 +199,21 @@ function fail({ outcome, log }: Sync, message: string): void {
   log.error(message);
 }
 
-/** Returns the result for a resource's client. In a dry run, assumes that every write succeeds. */
+/** Returns the result for a resource's client. For a dry run, assumes that every write succeeds. */
 function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written | undefined): SyncResult | undefined {
   const { refusal, change, entry, hash, resource } = verdict;
   if (refusal) return undefined;
   if (change !== 'none')
     return written ? (written.results.get(entry.id) ?? { kind: 'failed' }) : syncedAt(revision ?? 0);
-  // The client is up to date. The status contains its revision, unless the status was lost.
+  // The client is up to date. Its status usually contains the revision already; if not, the current revision is
+  // reported.
   const isKnown = resource.status.syncedHash === hash && resource.status.revision !== undefined;
   return syncedAt(isKnown ? undefined : revision);
 }
 
 const syncedAt = (revision: number | undefined): SyncResult => ({ kind: 'synced', revision });
 
-/** The names of the counts, by the ids of the maintained clients. */
+/** The names of the counts, keyed by the ids of the clients that Formgate maintains. */
 const maintainedCounts = { [builderPreviewId]: 'builderPreview', [consoleId]: 'console' };
 
 /** Logs and counts the planned changes. */

@@ -1,4 +1,4 @@
-// Checks upstreams against a directory service that has entries, lacks them, or fails.
+// Checks upstreams against a directory service that has their entries, lacks them, or fails.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createDirectory } from '../../src/platform/directory.ts';
 import { createUrns } from '../../src/service/urn.ts';

@@ -1,5 +1,5 @@
-// Checks whether the directory knows the upstreams of targets. Does not call the upstreams, and does not check whether
-// the token handler allows their addresses.
+// Checks whether the directory knows the upstreams of targets. It does not call the upstreams, and does not check
+// whether the token handler allows their addresses.
 import type { Directory } from '../../src/platform/directory.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 
@@ -10,13 +10,13 @@ import { PlatformError } from '../../src/platform/platform-error.ts';
  */
 export type UpstreamState = 'resolved' | 'absent' | 'unknown';
 
-/** Returns the state of each upstream by its URN. */
+/** Returns the state of each upstream, keyed by its URN. */
 export async function checkUpstreams(
   urns: Iterable<string>,
   directory: Pick<Directory, 'resolve'>,
 ): Promise<ReadonlyMap<string, UpstreamState>> {
   const states = new Map<string, UpstreamState>();
-  // Checks one URN after another, because only the first one of a namespace causes a request.
+  // The URNs are checked one after another, because only the first URN of each namespace causes a request.
   for (const urn of new Set(urns)) states.set(urn, await check(urn, directory));
   return states;
 }

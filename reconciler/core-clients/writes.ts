@@ -1,6 +1,6 @@
-// Applies a plan at the configuration service, in an order that survives a crash between any two steps: a client is
-// recorded as owned before it is written, and its record is removed after the client. Stops at the first failure of the
-// service, but continues if the service rejects a client.
+// Applies a plan at the configuration service. The order of the steps tolerates a crash between any two of them: a
+// client is recorded as owned before it is written, and the record is removed after the client. Stops at the first
+// failure of the service, but continues if the service rejects a single client.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { auditLog, serviceEvent } from '../../src/service/operations/audit.ts';
@@ -12,7 +12,7 @@ import type { Refusals } from './refusals.ts';
 import type { SyncResult } from './status.ts';
 
 export interface Written {
-  /** The results by client id. A client without a result could not be written. */
+  /** The result for each client id. A client without a result could not be written. */
   results: Map<string, SyncResult>;
   pruned: string[];
   failure: string | undefined;
@@ -26,10 +26,10 @@ export interface WriteOptions {
   log: Logger;
 }
 
-/** Maximum size of an update in bytes. Many services accept at most one megabyte. */
+/** Maximum size of an update in bytes. It is small, because many services accept at most one megabyte. */
 const updateLimit = 256 * 1_024;
 
-/** Applies the plan. Rejects if `renewLease` does, with the same reason. */
+/** Applies the plan. If `renewLease` rejects, rejects with the same reason. */
 export async function writePlan(plan: Plan, options: WriteOptions): Promise<Written> {
   const written: Written = { results: new Map(), pruned: [], failure: undefined };
   try {
@@ -74,10 +74,10 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
 const writeOf = (entry: ClientEntry) =>
   ({ kind: 'core-client', subject: entry.id, version: hashEntry(entry) }) as const;
 
-/** Removes a client. Returns false if the service rejects the removal; then the client stays owned. */
+/** Removes a client. Returns false if the service rejects the removal. In that case, the client stays owned. */
 async function prune(id: string, { store, document, refusals, log }: WriteOptions): Promise<boolean> {
   const what = { kind: 'core-client', subject: id, version: 'removal' } as const;
-  // A recorded client that does not exist needs no removal.
+  // If a client is recorded but does not exist, there is nothing to remove.
   if (!document.clients.has(id)) return true;
   if (refusals.isKnown(what)) return false;
   try {
@@ -94,8 +94,8 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
 }
 
 /**
- * Writes the clients in one update. If the service rejects the update, writes each client alone, so that only invalid
- * clients fail.
+ * Writes the clients in one update. If the service rejects the update, writes each client separately, so that only the
+ * invalid clients fail.
  */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
   const { store, renewLease, refusals, log } = options;
