@@ -11,12 +11,13 @@ export function parseJson(text: string): unknown {
 export interface InspectedJson {
   value: unknown;
   /**
-   * Values that Postgres cannot store or that a double would round, and names that reach a prototype, in document
-   * order.
+   * One error for each value that Postgres cannot store or that a double would round, and for each name that reaches a
+   * prototype. In document order.
    */
   errors: FieldError[];
   /**
-   * True if an object repeats a name, which RFC 7493 section 2.3 forbids. The value keeps the last member of that name.
+   * True if an object contains the same name twice, which RFC 7493 section 2.3 forbids. The value then has the last of
+   * these members.
    */
   repeatsName: boolean;
 }
@@ -107,7 +108,7 @@ class JsonParser {
     return array;
   }
 
-  /** Reads members between brackets, separated by commas. */
+  /** Reads comma-separated members up to the closing bracket. */
   #members(close: string, readOne: () => void): void {
     if (this.#path.length >= deepest) throw malformed();
     this.#at += 1;
@@ -132,7 +133,8 @@ class JsonParser {
     for (; ; end += 1) {
       const code = text.charCodeAt(end);
       if (code === quote) break;
-      // RFC 8259 section 7: control characters must be escaped. Beyond the end of the text, the code is NaN.
+      // RFC 8259 section 7: control characters must be escaped. At the end of the text, the code is NaN, which also
+      // throws.
       if (!(code >= 0x20)) throw malformed();
       if (code !== backslash) continue;
       isEscaped = true;
@@ -187,22 +189,22 @@ function unstorable(text: string): string | undefined {
 }
 
 /**
- * Returns why the name is rejected, or undefined. With a name that reaches a prototype, a careless merge of the object
- * would change the prototype of every object.
+ * Returns why the name is rejected, or undefined. A name that reaches a prototype is dangerous: a careless merge of the
+ * object would change the prototype of every object.
  */
 function forbidden(name: string, parent: PropertyKey | undefined): string | undefined {
   if (name === '__proto__' || (name === 'prototype' && parent === 'constructor')) return 'is a forbidden name';
   return unstorable(name);
 }
 
-// Returns why the number cannot be kept exactly (RFC 7493 section 2.2), or undefined if it can. Numbers in jsonb have
+// Returns why the number cannot be kept exactly (RFC 7493 section 2.2), or undefined if it can. A number in jsonb has
 // at most 16383 digits after the decimal point.
 function inexact(source: string, value: number): string | undefined {
   if (!Number.isFinite(value)) return 'is too large a number';
   if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number with too many digits';
   if (Number.isSafeInteger(value) || !/^-?\d+$/.test(source)) return undefined;
-  // JavaScript writes a large double with digits that parse to the same double. An integer with exactly these digits is
-  // accepted.
+  // JavaScript prints a large double as digits that parse to the same double. An integer that consists of these digits
+  // is accepted.
   const isKept = source === String(value) || BigInt(source) === BigInt(value);
   return isKept ? undefined : 'is an integer that would be rounded; send it as a string';
 }

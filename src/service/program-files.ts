@@ -1,5 +1,5 @@
-// Finds files of the program, in a checkout and in the image. The image contains a bundle (dev/image/bundle.ts): a module
-// of the bundle contains many modules of the source, so no module can find files relative to itself.
+// Finds files of the program, both in a checkout and in the image. The image contains a bundle (dev/image/bundle.ts).
+// One of its files contains many source modules, so no module can find files relative to itself.
 import { findPackageJSON } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -14,7 +14,7 @@ export function programFile(path: string): string {
 }
 
 /**
- * Finds a module that is imported by its path or started as a process. `path` is that of its source. In the image, each
+ * Finds a module that is imported by path or started as a process. `path` is the path of its source. In the image, each
  * such module is an entry point of the bundle.
  */
 export function programModule(path: string): string {

@@ -1,5 +1,5 @@
-// Retries with exponential backoff. Waits are random, so that processes and rows that failed together do not retry
-// together.
+// Retries with exponential backoff. Waits are random, so that processes or rows that failed at the same time do not
+// retry at the same time.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Bounds of the wait between two attempts, in milliseconds. */
@@ -9,8 +9,8 @@ export interface Backoff {
 }
 
 /**
- * Returns the milliseconds until the next attempt. The wait doubles with each failure up to the cap; half of it is
- * random.
+ * Returns the milliseconds until the next attempt. The wait doubles with each failure up to the cap. The result is
+ * between half of the wait and the whole wait, at random.
  */
 export function retryDelay(failures: number, { first, cap }: Backoff, random: () => number = Math.random): number {
   const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(failures - 1, 0), 30));
@@ -24,8 +24,8 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats an action until it succeeds. Resolves to false if the signal aborts first. The waits do not keep the process
- * alive.
+ * Repeats an action until it succeeds. Resolves to true after a success, and to false if the signal aborts first. The
+ * waits do not keep the process alive.
  */
 export async function retryUntilDone(action: () => Promise<void>, options: RetryOptions): Promise<boolean> {
   const { backoff, signal, onFailure } = options;

@@ -1,4 +1,4 @@
-// Tests how long a reading is shared, and that a failure is not.
+// Tests how long the result of a read is shared, and that failures are not shared.
 import { expect, it } from 'vitest';
 import { createShortCache } from './short-cache.ts';
 

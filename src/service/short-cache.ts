@@ -1,17 +1,17 @@
-// Shares an expensive reading between callers for a few seconds. Failures are not kept.
+// Caches the result of an expensive read for a few seconds, and shares it between callers. Failures are not cached.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
 
 export interface ShortCacheOptions<T> {
-  /** Milliseconds for which a reading is reused. */
+  /** Milliseconds for which a result is reused. */
   freshFor: number;
-  /** Maximum number of keys whose readings are kept. */
+  /** Maximum number of keys whose results are cached. */
   most: number;
   clock: Clock;
   read(key: string): Promise<T>;
 }
 
-/** Concurrent callers of a key wait for one reading. */
+/** Concurrent callers with the same key share one read. */
 export function createShortCache<T>({
   freshFor,
   most,

@@ -1,4 +1,4 @@
-// Tests that every identifier of the platform begins with the configured prefix.
+// Tests that every URN begins with the configured prefix.
 import { describe, expect, it } from 'vitest';
 import { createUrns } from './urn.ts';
 

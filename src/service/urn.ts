@@ -1,4 +1,4 @@
-// Builds the platform's URNs from the configured prefix. The directory resolves them.
+// Builds the platform's URNs from the configured prefix. The directory resolves URNs to addresses.
 
 export interface Urns {
   readonly prefix: string;
@@ -15,8 +15,8 @@ export interface Urns {
   /** `…:configuration-service:v2:/configuration/<namespace>/<name>` */
   configuration(namespace: string, name: string): string;
   /**
-   * `…:configuration:v2:/configuration/data-register/<name>`: identifies a register in forms. The name is not
-   * URL-encoded.
+   * `…:configuration:v2:/configuration/data-register/<name>`: the URN that forms use to name a register. The name is
+   * not URL-encoded.
    */
   register(name: string): string;
 }

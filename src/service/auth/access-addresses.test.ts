@@ -1,4 +1,5 @@
-// Tests the two addresses of the identity provider: the public one in tokens and browsers, and the one for requests.
+// Tests that the identity provider can have two addresses: a public one, for tokens and browsers, and an internal one,
+// for the requests of this process.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type KeyServer, signToken, startKeyServer } from '../../../test/support/key-server.ts';

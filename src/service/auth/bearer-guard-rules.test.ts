@@ -1,5 +1,5 @@
-// Tests the decisions of the guards of routes (bearer, role, tenant) without a server: for callers that a verifier has
-// identified, immediately or after a wait.
+// Tests what the route guards bearer, role and tenant decide, without a server. A scripted verifier returns the caller,
+// either synchronously or as a promise.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { parse } from 'node:querystring';
@@ -12,7 +12,7 @@ import type { Caller, Tenant } from './identity.ts';
 
 const demo: Tenant = { id: 'urn:example:tenants/demo', name: 'Demo', realm: 'demo' };
 const other: Tenant = { id: 'urn:example:tenants/other', name: 'Other', realm: 'other' };
-/** Ids that were looked up. */
+/** Tenant ids that the guards looked up. */
 let lookups: string[] = [];
 const tenants = {
   async byId(id: string) {
@@ -177,7 +177,7 @@ describe('a core caller that names no tenant', () => {
 });
 
 describe('the guard ifBearer', () => {
-  /** Names of the guards that ran. */
+  /** Names of the guards that ran, in order. */
   let ran: string[] = [];
   const step = (name: string, slug?: 'unauthenticated' | 'forbidden'): Guard => ({
     name,
@@ -220,7 +220,7 @@ describe('the guard ifBearer', () => {
   it('says how to authenticate if the second list asks for authentication', async () => {
     const guard = ifBearer([step('a', 'unauthenticated')], [step('c', 'unauthenticated')]);
     expect(await call(guard)).toMatchObject({ result: { status: 401, detail: 'c' }, challenge: 'Bearer' });
-    // The guard bearer sets its own challenge.
+    // The guard `bearer` sets its own challenge, so `ifBearer` sets none.
     expect((await call(guard, 'Bearer x')).challenge).toBeUndefined();
   });
 

@@ -1,5 +1,4 @@
-// Tests the guards of routes (bearer, role, tenant) over real HTTP, with tokens signed by the keys of a real key
-// server.
+// Tests the route guards bearer, role and tenant over real HTTP. A key server publishes the keys that sign the tokens.
 import type { JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';

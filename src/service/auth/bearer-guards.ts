@@ -1,12 +1,15 @@
-// Guards for the route tables. They verify the bearer token, require a role of the caller, and find the tenant of the
-// call.
+// Guards for route tables. They verify the bearer token, require a role of the caller, and find the tenant that a call
+// is for.
 import type { Request, Response } from 'express';
 import { type Guard, isGuarded } from '../http/http-app.ts';
 import { invalidRequest, Problem } from '../http/problem.ts';
 import { callerOf, queryOf } from '../http/request-context.ts';
 import type { BearerVerifier, Caller, Tenant, Tenants } from './identity.ts';
 
-/** Requires a bearer token for one of `audiences`, and stores its caller in `locals.caller`. Throws 401 otherwise. */
+/**
+ * Requires a bearer token for one of `audiences`, and stores its caller in `locals.caller`. Throws 401 if the token is
+ * missing or invalid.
+ */
 export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
   return {
     name: 'bearer',
@@ -35,9 +38,9 @@ export function role(...roles: string[]): Guard {
 }
 
 /**
- * Stores the tenant of the call in `locals.tenant`: the tenant of the token's realm or, for a core caller, that of the
- * query parameter `tenantId`. Throws 400 for a core caller without a known tenant; 403 for a tenant's caller that names
- * another tenant.
+ * Stores the tenant that a call is for in `locals.tenant`. A caller of the realm `core` names the tenant in the query
+ * parameter `tenantId`; for any other caller, it is the tenant of the token's realm. Throws 400 if a core caller names
+ * no known tenant, and 403 if another caller names a tenant other than its own.
  */
 export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
@@ -52,7 +55,7 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
 }
 
 /**
- * Like `callTenant`, but a core caller may leave `tenantId` out to call for all tenants. `locals.tenant` then stays
+ * Like `callTenant`, but a core caller may omit `tenantId`. The call is then for all tenants, and `locals.tenant` stays
  * undefined.
  */
 export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
@@ -67,8 +70,8 @@ export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
 }
 
 /**
- * Applies `bearerGuards` to requests with an Authorization header, and `otherwise` to others. Throws if a list has no
- * guard that admits callers.
+ * Applies `bearerGuards` to requests with an Authorization header, and the guards of `otherwise` to all other requests.
+ * Throws if one of the lists has no guard that admits callers.
  */
 export function ifBearer(bearerGuards: readonly Guard[], otherwise: readonly Guard[]): Guard {
   for (const guards of [bearerGuards, otherwise])
@@ -124,8 +127,8 @@ function tenantProblem(detail: string): Problem {
 }
 
 /**
- * Calls `keep` without waiting if the value is not a promise, because the token and the tenant of most requests are
- * cached.
+ * Passes the value to `keep`. Does not wait for a value that is not a promise: the token and the tenant of most
+ * requests are cached, and waiting would take longer than the lookup.
  */
 function keepResult<T>(value: T | Promise<T>, keep: (known: T) => void): void | Promise<void> {
   return value instanceof Promise ? value.then(keep) : keep(value);

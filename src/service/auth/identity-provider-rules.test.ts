@@ -1,5 +1,5 @@
-// Tests which settings the check of the identity provider proves wrong, and when the watch reports an outage, with a
-// scripted provider.
+// Tests which wrong settings the startup check of the identity provider detects, and when the watch reports an outage.
+// The identity provider is scripted.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -186,7 +186,7 @@ describe('the watch', () => {
   let reports: unknown[];
   let presented: unknown[];
   let watches = 0;
-  /** Each watch has its own path, because the last request of an earlier watch may still arrive. */
+  /** Starts a watch with its own path, because the last request of an earlier watch may still arrive. */
   function watch(baseUrl: string, pace: Partial<WatchPace> | undefined) {
     watches += 1;
     const accessUrl = `${baseUrl}/${watches}`;
@@ -233,7 +233,7 @@ describe('the watch', () => {
 
   it('reports an outage at the second failure in a row, with the status', async () => {
     let count = 0;
-    // The first failure is followed by a success, and the next one by another failure.
+    // Requests 1, 3 and 4 fail: first a single failure, then two in a row.
     respond = (request, response) => {
       count += 1;
       if ([1, 3, 4].includes(count)) fail(request, response);
@@ -281,7 +281,7 @@ describe('the watch', () => {
     const began = performance.now();
     const { paths } = watch(url, { interval: 2_000, retry: 0, timeout: 1_000 });
     await expect.poll(() => paths().length).toBeGreaterThan(4);
-    // With the interval alone, five requests would take 10 s.
+    // With the interval alone, five requests would take 10 s. The retry pause of 0 ms makes them faster.
     expect(performance.now() - began).toBeLessThan(9_000);
   });
 

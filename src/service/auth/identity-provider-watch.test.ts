@@ -1,4 +1,4 @@
-// Tests the watch of the identity provider with a real server that fails, hangs and goes away, by http and by https.
+// Tests the watch of the identity provider with a real server that fails, hangs and goes away, over http and https.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -89,7 +89,7 @@ it('asks for the discovery document of the realm core, and reads the certificate
   const { state, metrics } = watch(`https://127.0.0.1:${port}/auth`);
   await expect.poll(() => state.status).toBe('up');
   expect(paths[0]).toBe('/auth/realms/core/.well-known/openid-configuration');
-  // A bundle may contain other text. The certificate that expires first counts.
+  // A bundle may contain text that is not a certificate. The metric shows the certificate that expires first.
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
   metrics.certificates.given('extra-ca', `# our authorities\n${rootCertificates[0]}\n${certificate}\n${broken}`);
   metrics.certificates.given('redis-ca', 'no certificate');

@@ -1,7 +1,7 @@
 // Watches whether this process can reach its identity provider. It requests the discovery document of the realm core
-// every ten seconds, and every two seconds after a failure. Calls on behalf of people would not be a reliable sign:
-// they may fail for only one realm, client or mapped issuer, and without traffic an outage and its end would go
-// unnoticed.
+// every ten seconds, and every two seconds after a failure. Calls on behalf of people would be no reliable sign. They
+// may fail for only one realm, client or issuer of TENANT_ISSUERS. While there are no such calls, nobody would notice
+// an outage or its end.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,8 +28,8 @@ export interface IdentityProviderWatchOptions {
 
 const usualPace: WatchPace = { interval: 10_000, retry: 2_000, timeout: 5_000 };
 /**
- * Number of consecutive failed requests after which the identity provider counts as unreachable. The restart of one
- * replica makes one request fail.
+ * Number of consecutive failed requests after which the identity provider counts as unreachable. A single failure does
+ * not suffice, because the restart of one replica may cause it.
  */
 const mostFailures = 2;
 
@@ -84,7 +84,10 @@ interface Seen {
   certificate: { valid_to?: string } | undefined;
 }
 
-/** Opens a new connection, so that the request fails if no connection can be opened. Does not read the body. */
+/**
+ * Sends the request over a new connection, because an open connection does not show whether a new one can be opened.
+ * Resolves with the head of the response, and discards the body.
+ */
 function request(url: string, timeout: number, stop: AbortSignal): Promise<Seen> {
   const { promise, resolve, reject } = Promise.withResolvers<Seen>();
   const signal = AbortSignal.any([stop, AbortSignal.timeout(timeout)]);

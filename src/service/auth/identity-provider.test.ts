@@ -11,7 +11,7 @@ import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import type { StartupCheck } from '../operations/startup-check.ts';
 import { checkIdentityProvider } from './identity-provider.ts';
 
-/** Milliseconds that a pod waits for the provider, in tests that let this time pass. */
+/** Milliseconds that a pod waits for the provider. Short, because some tests wait for the whole time. */
 const patience = 2_000;
 let access: TestAccess;
 let gate: TcpGate;

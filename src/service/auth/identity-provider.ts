@@ -22,7 +22,10 @@ export interface IdentityProviderOptions {
 /** Timeout of the request for the discovery document, in milliseconds. */
 const longestWait = 10_000;
 const discoverySchema = z.looseObject({ issuer: z.string() });
-/** Codes of TLS errors that a wrong setting causes. Excludes expired certificates, which will be renewed. */
+/**
+ * Codes of TLS errors that show a wrong setting. The code of an expired certificate is not among them, because a
+ * renewal ends that error.
+ */
 const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;
 
 export function checkIdentityProvider(options: IdentityProviderOptions): StartupCheck {
@@ -37,7 +40,8 @@ export function checkIdentityProvider(options: IdentityProviderOptions): Startup
 }
 
 /**
- * Throws WrongSetting if the issuer of the realm core is not the configured one (OpenID Connect Discovery section 4.3).
+ * Throws WrongSetting if the issuer of the realm core differs from the configured one (OpenID Connect Discovery section
+ * 4.3).
  */
 export async function checkIssuer(config: IdentityProviderConfig): Promise<void> {
   const { status, text } = await fetchDiscovery(`${config.ACCESS_SERVICE_URL}/realms/core`);

@@ -50,7 +50,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Uses ES256, because its keys are generated faster than RSA keys. */
+/** Generates ES256 keys, because that takes less time than generating RSA keys. */
 const addKey = (realm: string) => server.addKey(realm, 'ES256');
 const seconds = (date: Date) => Math.floor(date.getTime() / 1000);
 const claims = (changes: Record<string, unknown> = {}): JWTPayload => ({

@@ -1,5 +1,5 @@
-// Verifies bearer access tokens of the identity provider (with Keycloak's claims) from the realms of known tenants and
-// from the core realm. A token that fails any check is rejected with 401.
+// Verifies bearer access tokens with Keycloak's claims. It accepts the realms of known tenants and the realm core. A
+// token that fails any check is rejected with 401.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -27,7 +27,7 @@ export interface Tenants {
 /** The caller that a verified bearer token identifies. */
 export interface Caller {
   subject: string;
-  /** `name`, else `preferred_username`, else the subject. */
+  /** The claim `name`, or else `preferred_username`, or else the subject. */
   name: string;
   email?: string;
   issuer: string;
@@ -35,11 +35,11 @@ export interface Caller {
   /** The client that the token was issued to (`azp`). */
   clientId: string;
   isCore: boolean;
-  /** Absent for core callers. */
+  /** Absent for callers of the realm core. */
   tenant?: Tenant;
   /**
-   * Realm roles by their names, and client roles as `<client>:<role>`. Roles of the verifying service's own client are
-   * contained in both forms.
+   * Realm roles by their names, and client roles as `<client>:<role>`. A role of this service's own client is listed
+   * twice: with and without `<client>:`.
    */
   roles: ReadonlySet<string>;
 }
@@ -55,7 +55,7 @@ export interface BearerVerifier {
 
 export interface BearerVerifierOptions {
   signingKeys: SigningKeys;
-  /** Base URL of issuers, such as `https://access.example.org/auth`. */
+  /** Base URL of issuers on the platform's identity provider, such as `https://access.example.org/auth`. */
   accessPublicUrl: string;
   /** Issuers that the operator has mapped to tenants. */
   tenantIssuers?: TenantIssuers;
@@ -76,16 +76,16 @@ interface VerifiedToken {
 /** Tolerated clock skew in seconds. */
 const leeway = 5;
 const coreRealm = 'core';
-// Realm names that the contract allows. They contain no character with a meaning in a URL and are not a dot segment.
+// The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
   sub: z.string().min(1),
   exp: z.number(),
-  // Keycloak states the kind of a token here: Bearer, ID, Refresh, Offline, Logout, DPoP and others.
+  // Keycloak writes the kind of token into this claim: Bearer, ID, Refresh, Offline, Logout, DPoP and others.
   typ: z.literal('Bearer').optional(),
-  // Claims of ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and of logout tokens (Back-Channel Logout 2.4). A
-  // token that contains one of them is rejected.
+  // ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and logout tokens (Back-Channel Logout 2.4) have these claims.
+  // A token with one of them is rejected.
   at_hash: z.undefined().optional(),
   c_hash: z.undefined().optional(),
   events: z.undefined().optional(),
@@ -99,8 +99,8 @@ const claimsSchema = z.object({
 });
 
 /**
- * Caches up to 10,000 verified tokens by SHA-256 digest, until they expire or their realm may have removed the key that
- * signed them.
+ * Caches up to 10,000 verified tokens by SHA-256 digest. An entry is valid until the token expires, or until the realm
+ * may have removed the key that signed it.
  */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
@@ -182,7 +182,10 @@ function bearerToken(authorization = ''): string {
   return token;
 }
 
-/** Returns the issuer without verification, only to find the realm whose keys must have signed the token. */
+/**
+ * Returns the issuer that the token states, without verification. Use it only to find the realm whose keys must have
+ * signed the token.
+ */
 function unverifiedIssuer(token: string): string {
   try {
     const { iss }: { iss?: unknown } = jose.decodeJwt(token);

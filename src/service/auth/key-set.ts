@@ -1,15 +1,15 @@
-// Downloads the key set of a realm (RFC 7517 section 5), and keeps its keys that verify signatures. A response that is
-// too large, malformed or without such a key is a failure, never an empty key set.
+// Downloads the key set of a realm (RFC 7517 section 5), and keeps the keys that can verify signatures. The download
+// fails if the response is too large, malformed, or without such a key. It never returns an empty key set.
 
 import * as jose from 'jose';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
 import { fetchFromProvider } from './provider-fetch.ts';
 
-/** The usable public keys of a realm, as contained in one response. */
+/** The usable public keys of a realm, from one response. */
 export interface KeySet {
   /** Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token. */
   find: ReturnType<typeof jose.createLocalJWKSet>;
-  /** Equal for responses with the same usable keys. */
+  /** Two responses with the same usable keys have the same fingerprint. */
   fingerprint: string;
 }
 
@@ -24,7 +24,7 @@ const largest = 262_144;
 export interface DownloadOptions {
   /** Milliseconds until the response must be complete. */
   timeout: number;
-  /** Accepted algorithms. Keys of other algorithms are left out. */
+  /** Accepted algorithms. Keys for other algorithms are left out. */
   algorithms: readonly string[];
 }
 
@@ -55,13 +55,13 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
-/** Algorithms with which keys without `alg` are imported for a check, by `kty` or `crv`. */
+/** For a key without `alg`: the algorithm, by `kty` or `crv`, with which it is imported to check that it is valid. */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 
 /**
  * True for a key that verifies signatures with an accepted algorithm (RFC 7517 sections 4.2 and 4.4; jose checks
- * `key_ops`). A set may also contain keys for encryption or for other algorithms.
+ * `key_ops`). A set may also contain keys that encrypt, or that use other algorithms.
  */
 function isForSignatures(key: unknown, algorithms: readonly string[]): key is PublishedKey {
   if (typeof key !== 'object' || key === null) return false;
@@ -70,9 +70,9 @@ function isForSignatures(key: unknown, algorithms: readonly string[]): key is Pu
   return typeof kty === 'string' && Object.hasOwn(keyTypes, kty) && use === 'sig' && isAccepted;
 }
 
-/** Returns an empty list for a key that jose cannot import, so that the other keys stay usable. */
+/** Returns a list of the key, or an empty list if jose cannot import it. The other keys of the set then stay usable. */
 async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
-  // A symmetric or private key must not be published, and does not verify signatures here.
+  // A symmetric or private key must not be published, so a published one is ignored.
   if ('d' in key || 'k' in key) return [];
   try {
     await jose.importJWK(key, key.alg ?? curves[key.crv ?? ''] ?? keyTypes[key.kty]);
@@ -101,7 +101,7 @@ async function readText({ body }: Response): Promise<string> {
   let size = 0;
   for await (const chunk of body ?? []) {
     size += chunk.length;
-    // Leaving the loop closes the connection.
+    // Throwing ends the loop, which closes the connection.
     if (size > largest) throw new UnusableKeys(`the key set is larger than ${largest} bytes`);
     chunks.push(chunk);
   }

@@ -1,5 +1,5 @@
-// Tests when the keys of one realm are downloaded, and how long they are used, with downloads that the test controls
-// and a clock that it sets.
+// Tests when the keys of one realm are downloaded, and how long they are used. The test controls the downloads and the
+// clock.
 import { createLocalJWKSet, exportJWK, generateKeyPair, type JWK, errors as jose } from 'jose';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeySet } from './key-set.ts';
@@ -21,7 +21,7 @@ let now: number;
 let published: string[] | undefined;
 /** Times at which downloads began. */
 let downloads: number[];
-/** Delays the end of downloads. */
+/** A download ends after this promise has resolved. */
 let held: Promise<void>;
 let mayEnter: boolean;
 let waiting: { caller: number; provider: number };

@@ -1,5 +1,5 @@
-// Keeps the public keys of one realm: downloads them, refreshes them while they are used, and looks for keys that
-// tokens name. A failed download never removes keys.
+// Keeps the public keys of one realm. It downloads the keys, refreshes them while they are used, and downloads them
+// again if a token names a missing key. A failed download never removes keys.
 import * as jose from 'jose';
 import { pacedCall } from '../limits/paced-call.ts';
 import { within } from '../time-limit.ts';
@@ -9,17 +9,15 @@ import type { KeySet } from './key-set.ts';
 export interface KeyPace {
   /** Minimum time between the starts of two downloads of one realm. */
   spacing: number;
-  /**
-   * Time after the start of a download that lacked a key, during which tokens with that key cause no further download.
-   */
+  /** If a download lacked a key, tokens with that key cause no further download until this time after its start. */
   missed: number;
-  /** Age from which keys are downloaded again in the background. */
+  /** Age at which keys are downloaded again in the background. */
   fresh: number;
-  /** Age from which verification waits until the keys are downloaded again, so that removed keys are refused. */
+  /** Age at which verification waits for a new download, so that tokens with removed keys are refused. */
   removed: number;
   /** Age up to which keys are used while they cannot be downloaded. */
   oldest: number;
-  /** Minimum time between two downloads in the background while they fail. */
+  /** Minimum time between two background downloads after one has failed. */
   retry: number;
   /** Longest time that a token waits for a download. */
   patience: number;
@@ -31,18 +29,19 @@ export class KeysUnavailable extends Error {
 }
 
 /**
- * Who sent a token: a caller of this service, or the identity provider itself, from its token endpoint. Each source has
- * a separate limit of waiting tokens, so that callers with invented keys cannot make a sign-in fail.
+ * Who sent a token: a caller of this service, or the identity provider, from its token endpoint. Each source has its
+ * own limit of waiting tokens. Callers whose tokens name invented keys therefore cannot make a sign-in fail.
  */
 export type TokenSource = 'caller' | 'provider';
 
 export interface RealmKeys {
   /**
-   * Returns the key of a token, and the key set that contains it. Downloads the keys if they are old or lack the key.
-   * Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if that is unknown.
+   * Returns the key of a token, and the key set that contains the key. Downloads the keys first if they are old or lack
+   * the key. Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if the keys
+   * cannot be downloaded.
    */
   find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
-  /** False if the realm has, or may have, published other keys since. Tokens must then be verified again. */
+  /** False if the realm may have published different keys in the meantime. Tokens must then be verified again. */
   areCurrent(keys: KeySet): boolean;
 }
 
@@ -56,12 +55,12 @@ export type KeyQuery = Parameters<KeySet['find']>;
 
 export interface RealmKeysOptions {
   download(): Promise<KeySet>;
-  /** Reserves a download within the budget of all realms, and returns in how many milliseconds it may start. */
+  /** Reserves one download in the budget of all realms. Returns the milliseconds until the download may start. */
   reserve(): number;
   /** Counts a token that waits for a download. Returns false if too many wait already. */
   enter(source: TokenSource): boolean;
   leave(source: TokenSource): void;
-  /** Remembers, for a key that a token named, when the last download that lacked this key began. */
+  /** For each missing key that a token named: when the last download that lacked the key began. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
   /** Milliseconds of a monotonic clock. */
@@ -74,8 +73,8 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
   const { downloads } = kept;
 
   /**
-   * Looks for the key again after the running download. If the key is still missing, looks once more after another
-   * download, because the first one may have begun before the key was published.
+   * Looks for the key again after the running download. If the key is still missing, waits for one more download,
+   * because the first one may have begun before the key was published.
    */
   async function findAfterDownload(query: KeyQuery): Promise<FoundKey> {
     for (const ended of [() => downloads.running, () => downloads.next()]) {
@@ -97,13 +96,13 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
       const missedAt = usable ? misses.get(query) : undefined;
       if (missedAt !== undefined && now() - missedAt < pace.missed) throw new jose.errors.JWKSNoMatchingKey();
       if (!enter(source)) {
-        // The download still happens. If it finds the key, the next token with this key is accepted.
+        // The download still happens: if it finds the key, the next token with this key is accepted.
         downloads.request();
         throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
       }
       const late = new KeysUnavailable('the download of the keys takes too long');
-      // Calls `leave` when the search ends, not when the caller stops waiting, so that the number of waiting tokens is
-      // exact.
+      // Calls `leave` when the search ends, not when the caller stops waiting. Otherwise the count of waiting tokens
+      // would be too low.
       return within(
         findAfterDownload(query).finally(() => leave(source)),
         pace.patience,
@@ -115,7 +114,7 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
 
 type KeptOptions = Pick<RealmKeysOptions, 'download' | 'reserve' | 'pace' | 'now'>;
 
-/** Holds the keys of the last download that succeeded, and decides how long they may be used. */
+/** Keeps the keys of the last successful download, and decides how long they may be used. */
 function keepKeys({ download, reserve, pace, now }: KeptOptions) {
   let known: KeySet | undefined;
   /** When the last successful download began. */
@@ -131,7 +130,7 @@ function keepKeys({ download, reserve, pace, now }: KeptOptions) {
       const found = await download();
       downloadedAt = began;
       hasFailed = false;
-      // Keeps the old object if the keys are the same, so that tokens that were verified with it stay verified.
+      // Keeps the old object if the keys are the same: tokens that were verified with that object then stay verified.
       if (found.fingerprint !== known?.fingerprint) known = found;
     } catch (error) {
       hasFailed = true;
@@ -144,8 +143,8 @@ function keepKeys({ download, reserve, pace, now }: KeptOptions) {
     downloads,
     downloadedAt: () => downloadedAt,
     /**
-     * Requests a download if the keys are aging. Returns undefined for keys so old that the realm may have removed
-     * them, unless downloads fail.
+     * Returns the keys that may be used now, and requests a download if they are no longer fresh. Returns undefined if
+     * the keys are so old that the realm may have removed some. While downloads fail, older keys may be used too.
      */
     usable(): KeySet | undefined {
       const age = now() - downloadedAt;

@@ -1,5 +1,5 @@
-// Tests the limits of downloads of signing keys, and their usual times. The address of the keys is looked up before
-// each download, and the test decides whether this lookup fails or waits.
+// Tests the limits on downloads of signing keys, and the default times. Before each download, `urlOf` looks up the
+// address of the keys. The test makes this lookup wait or fail.
 import { errors as jose, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -22,7 +22,7 @@ let metrics: Metrics;
 let now: number;
 /** Realms whose keys were downloaded, in order. */
 let downloads: string[];
-/** Delays or fails downloads. */
+/** Runs before each download, and can delay or fail it. */
 let gate: (realm: string) => Promise<void>;
 const { log, lines } = captureLog();
 
@@ -109,7 +109,7 @@ describe('tokens that wait for the keys of a realm', () => {
     const all = Array.from({ length: 251 }, async () => outcomes.push(await outcomeOf(keys, bogus())));
     await settle();
     expect(outcomes).toEqual(['unknown']);
-    // Without the argument `source`, a key is looked up on behalf of a caller.
+    // Without the argument `source`, the lookup counts as a caller's.
     await expect(jwtVerify(bogus(), keys.ofRealm('demo'))).rejects.toThrow('too many tokens');
     release();
     await Promise.all(all);

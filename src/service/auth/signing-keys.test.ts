@@ -1,5 +1,5 @@
-// Tests key rotations at the provider while attackers send tokens that name keys that do not exist, or while the
-// provider fails. All times are shortened: the limit of one download a second becomes one in 50 ms.
+// Tests key rotations while attackers send tokens that name nonexistent keys, or while the provider fails. All times
+// are shortened: the limit of one download per second becomes one per 50 ms.
 import { randomUUID } from 'node:crypto';
 import { type JWTPayload, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ const spacing = 50;
 let server: KeyServer;
 let key: RealmKey;
 let metrics: Metrics;
-/** Milliseconds by which the clock of the keys is ahead. */
+/** Milliseconds by which the clock of the key cache is ahead. */
 let ahead: number;
 const { log, lines } = captureLog();
 
@@ -45,11 +45,11 @@ function create(pace: Partial<SigningKeysPace> = {}): SigningKeys {
   });
 }
 
-/** Uses ES256, because its keys are generated faster than RSA keys. */
+/** Generates ES256 keys, because that takes less time than generating RSA keys. */
 const addKey = (realm = 'demo') => server.addKey(realm, 'ES256');
 const claims = (): JWTPayload => ({ sub: 'somebody', jti: randomUUID() });
 const tokenOf = (by: RealmKey) => signToken(by, claims());
-/** Returns a token that names a key that does not exist, so that its signature is never verified. */
+/** Returns a token that names a nonexistent key. Its signature is never verified. */
 function bogus(kid: string = randomUUID()): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'ES256', kid })}.${part(claims())}.AAAA`;
@@ -125,7 +125,8 @@ describe('a new key of a realm', () => {
         rotated = await addKey();
         downloadsAtRotation = downloads();
       }
-      // The first download may have begun before the publication. If a third one begins, the second has ended.
+      // The first download after the rotation may have begun before the new key was published, but the second has found
+      // it. The start of a third download shows that the second has ended.
       const isThird = downloads() > downloadsAtRotation + 2;
       wasFound ||= rotated !== undefined && (await outcomeOf(keys, await tokenOf(rotated))) === 'valid';
       if (rotated && isThird) expect(wasFound).toBe(true);

@@ -1,7 +1,7 @@
-// Verifies tokens of callers, and ID tokens, with the public keys of the realms that issued them. A key that a realm
-// publishes is found within 2 s, regardless of the number of tokens that name missing keys. Such tokens cause at most
-// one download a second for each realm, and a bounded number for all realms. The number of tokens that wait for
-// downloads is bounded too.
+// Verifies callers' tokens and ID tokens with the public keys of the realms that issued them. A newly published key is
+// found within 2 s, even while many tokens name missing keys. Tokens with missing keys cause at most one download per
+// second for each realm, and a limited number for all realms. The number of tokens that wait for downloads is limited
+// too.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -23,9 +23,9 @@ export const idTokenAlgorithms = ['RS', 'PS', 'ES'].flatMap((family) =>
 idTokenAlgorithms.push('EdDSA', 'Ed25519');
 
 export interface SigningKeysPace extends KeyPace {
-  /** Longest download in milliseconds. */
+  /** Timeout of a download in milliseconds. */
   timeout: number;
-  /** Downloads a second for all realms together. */
+  /** Maximum number of downloads per second for all realms together. */
   perSecond: number;
 }
 
@@ -62,7 +62,7 @@ export interface SigningKeysOptions {
 }
 
 export interface VerifiedJwt extends jose.JWTVerifyResult {
-  /** False if the realm may have removed the key since, so that the token must be verified again. */
+  /** False if the realm may have removed the key in the meantime. The token must then be verified again. */
   isCurrent(): boolean;
 }
 
@@ -76,7 +76,7 @@ export interface SigningKeys {
   ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 
-/** Create only one per process, so that all its code shares the downloads and their limits. */
+/** Create one instance per process, so that all code of the process shares the downloads and their limits. */
 export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const { now = () => performance.now() } = options;
   const pace = { ...usualPace, ...options.pace };
@@ -149,7 +149,7 @@ async function downloadFor(realm: string, timeout: number, options: SigningKeysO
   }
 }
 
-/** Returns a digest, because the key id in a token may have any length. */
+/** The result is a digest, because the key id in a token may have any length. */
 function missOf(realm: string, [header]: KeyQuery): string {
   return hash('sha256', JSON.stringify([realm, header?.alg, header?.kid]), 'base64');
 }

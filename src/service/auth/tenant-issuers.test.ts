@@ -165,7 +165,7 @@ describe('the URL of the keys', () => {
     expect([await urlOf('town'), await urlOf('town')]).toEqual([`${issuer}/keys`, `${issuer}/keys`]);
     expect(asked).toEqual(['/town/.well-known/openid-configuration']);
     clock.mockReturnValue(began + 3_600_002);
-    // The cache reads the clock at most once a millisecond.
+    // Wait, because the cache reads the clock at most once per millisecond.
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect([await urlOf('town'), asked.length]).toEqual([`${issuer}/keys`, 2]);
   });
@@ -179,7 +179,7 @@ describe('the URL of the keys', () => {
     const found: string[] = [];
     for (const minutes of [25, 50, 75]) {
       clock.mockReturnValue(began + minutes * 60_000);
-      // The cache reads the clock at most once a millisecond.
+      // Wait, because the cache reads the clock at most once per millisecond.
       await new Promise((resolve) => setTimeout(resolve, 5));
       found.push(await urlOf('town'));
     }
@@ -235,7 +235,7 @@ describe('a bearer token of a mapped issuer', () => {
   const town = { id: 'urn:example:platform:tenant-service:v2:/tenants/town', name: 'Town', realm: 'town' };
   let server: Server;
   let issuer: string;
-  /** The content of the discovery document. */
+  /** The discovery document that the identity provider serves. */
   let document: Record<string, unknown>;
   let status: number;
   let key: CryptoKey;

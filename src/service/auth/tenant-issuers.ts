@@ -1,6 +1,6 @@
-// Maps tenants to issuers of identity providers other than the platform's (TENANT_ISSUERS). Only the operator sets this
-// mapping; no request can change it. A tenant has exactly one issuer, so that no other issuer can issue tokens for its
-// people.
+// Maps tenants to issuers outside the platform's identity provider (TENANT_ISSUERS). Only the operator sets this
+// mapping; no request can change it. Each tenant has exactly one issuer, so that no other issuer can issue tokens for
+// its people.
 
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
@@ -27,8 +27,9 @@ export function createTenantIssuers(pairs: readonly (readonly [realm: string, is
 export const noTenantIssuers = createTenantIssuers([]);
 
 /**
- * Returns the realm of an issuer: the realm to which it is mapped, else the realm in an issuer below
- * `<accessPublicUrl>/realms/`.
+ * Returns the realm to which the issuer is mapped. For an unmapped issuer, returns the text after
+ * `<accessPublicUrl>/realms/`. Returns undefined for all other issuers, and for a realm that is mapped to a different
+ * issuer.
  */
 export function realmOfIssuer(issuer: string, accessPublicUrl: string, mapped: TenantIssuers): string | undefined {
   const own = mapped.realmOf(issuer);
@@ -42,8 +43,8 @@ const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /**
- * Parses `realm=issuer,realm=issuer,…`. Reports every problem with the position of its item, and never quotes an
- * issuer.
+ * Parses `realm=issuer,realm=issuer,…`. Reports each problem with the position of the item, and never quotes an issuer,
+ * because it may contain credentials.
  */
 export function tenantIssuersSetting() {
   return z
@@ -78,7 +79,7 @@ function issuerProblem(issuer: string): string | undefined {
   if (protocol !== 'https:' && !isLocal) return 'must have an issuer that is an https URL';
   // OpenID Connect Discovery 1.0, section 3.
   if (username || password || search || hash) return 'must have an issuer without credentials, query and fragment';
-  // An issuer is compared as text. Other spellings, and templates such as {tenantid}, would match no token.
+  // Issuers are compared as text. A different spelling, or a template such as {tenantid}, would match no token.
   return href === issuer || href === `${issuer}/` ? undefined : 'must have the issuer exactly as its tokens state it';
 }
 
@@ -89,7 +90,8 @@ const lifetime = 3_600_000;
 const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 
 /**
- * Returns a function that finds the URL of a realm's keys: by discovery for a mapped issuer, else at Keycloak's path.
+ * Returns a function that finds the URL of a realm's keys. It uses discovery for a mapped issuer, and Keycloak's path
+ * for all other realms.
  */
 export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenantIssuers) {
   const found = new LRUCache<string, string>({ max: 5_000, ttl: lifetime });
@@ -104,7 +106,10 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
   };
 }
 
-/** Throws if the discovery document is not the issuer's (OpenID Connect Discovery 1.0, section 4.3). */
+/**
+ * Throws if the discovery document names a different issuer (OpenID Connect Discovery 1.0, section 4.3), or a host for
+ * the keys that differs from the issuer's.
+ */
 async function discoverKeys(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   const response = await fetchFromProvider(url, { signal: AbortSignal.timeout(timeout) });

@@ -50,7 +50,7 @@ function consoleClient(url: string, urns: Pick<Urns, 'service'>): ClientEntry {
   };
 }
 
-/** Public URLs without a trailing slash. Undefined if there is no such application. */
+/** Public URLs without a trailing slash. Undefined if the installation does not have the application. */
 export interface ApplicationUrls {
   BUILDER_APP_URL?: string | undefined;
   CONSOLE_URL?: string | undefined;
@@ -70,8 +70,8 @@ const servicePattern = new RegExp(`^${urnElement}$`);
 const upstreamPattern = new RegExp(`^:${urnElement}:${urnElement}(?::${urnElement})?$`);
 
 /**
- * Returns the URN of a service or an API. `text` is this URN or the name of a platform service. Returns undefined for
- * any other text.
+ * Returns the URN of a service or an API. `text` is either the URN itself or the name of a platform service. Returns
+ * undefined for any other text.
  */
 export function upstreamUrn(text: string, prefix: string): string | undefined {
   if (servicePattern.test(text)) return `${prefix}:platform:${text}`;

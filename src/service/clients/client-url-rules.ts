@@ -1,4 +1,5 @@
-// Rules for the URLs of the clients that Formgate maintains: their redirect URIs must be acceptable.
+// Rules for BUILDER_APP_URL and CONSOLE_URL: the core clients' redirect URIs begin with them, so they must meet the
+// rules for redirect URIs.
 import type { SettingsRule } from '../operations/settings-rules.ts';
 import { parseRedirectUri } from './redirect-uri.ts';
 

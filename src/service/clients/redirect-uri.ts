@@ -1,12 +1,15 @@
-// Validates and normalises redirect URIs when a client is configured or registered. Accepts exact URIs (RFC 9700
-// section 2.1); a URI that two parsers could read differently is rejected. At sign-in, the identity provider decides
+// Validates and normalizes redirect URIs when a client is configured or registered. It accepts exact URIs (RFC 9700
+// section 2.1), and rejects a URI that two parsers could read differently. At sign-in, the identity provider decides
 // which URI a client may use.
 import { z } from 'zod';
 
 export interface RedirectUriRules {
   /** Allows http for every host. */
   allowInsecure: boolean;
-  /** Allows a final `/*` in the path. The identity provider then accepts every path below it. */
+  /**
+   * Allows a final `/*` in the path. The identity provider then accepts every path that begins with the part before the
+   * `*`.
+   */
   allowWildcardPaths: boolean;
 }
 
@@ -27,15 +30,16 @@ export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Stricter than URL parsers, which drop white space and accept backslashes and missing slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
-/** A host after parsing: names in lower case and Punycode, or an address. */
+/** A host as the URL parser returns it: an IP address, or a name in lower case and Punycode. */
 const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
-/** A segment that some parsers treat as a dot segment. Several servers ignore parameters after `;`. */
+/** A dot segment, also with parameters after `;`. Several servers ignore the parameters. */
 const dotSegment = /^\.{1,2}(?:;.*)?$/;
 
 /**
- * Returns the normalised URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has
- * the scheme http or https, has no fragment, credentials or dot segments, and no wildcard except the one that the rules
- * allow. Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
+ * Returns the normalized URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has
+ * the scheme http or https, and has no fragment, credentials or dot segments. It has no wildcard except the one that
+ * `allowWildcardPaths` allows. Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1]
+ * (RFC 8252 section 7.3).
  */
 export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedRedirectUri {
   const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];
@@ -56,7 +60,7 @@ function hostProblem({ protocol, hostname }: URL, { allowInsecure }: RedirectUri
   return undefined;
 }
 
-/** `given` is path and query as written, because parsing removes dot segments. */
+/** `given` is the path and query as written, because the URL parser removes dot segments. */
 function pathProblem(given: string, { allowWildcardPaths }: RedirectUriRules): string | undefined {
   const [, path, query] = (/^([^?]*)(.*)$/s.exec(given) ?? []).map(decode);
   if (path === undefined || query === undefined)
@@ -91,9 +95,9 @@ function decodeOnce(text: string): string | undefined {
 
 const example = 'https://permits.example.org/token-handler/clients/permits-web/callback';
 
-/** Parses a redirect URI into its normalised form. */
+/** A schema that parses a redirect URI into its normalized form. */
 export function redirectUriSchema(rules: RedirectUriRules) {
-  // The metadata belongs to the input, because the OpenAPI document describes requests.
+  // The example belongs to the schema of the input, because the OpenAPI document describes requests.
   const given = z.string().meta({ examples: [example] });
   return given.transform((text, context) => {
     const { uri, problem } = parseRedirectUri(text, rules);
@@ -102,7 +106,10 @@ export function redirectUriSchema(rules: RedirectUriRules) {
   });
 }
 
-/** Returns the root URLs of the redirect URIs' hosts. After a logout, the identity provider may redirect to them. */
+/**
+ * Returns the root URL of each redirect URI's host, without duplicates. After a logout, the identity provider may
+ * redirect to these URLs.
+ */
 export function rootsOf(redirectUris: readonly string[]): string[] {
   return [...new Set(redirectUris.map((uri) => `${new URL(uri).origin}/`))];
 }

@@ -1,5 +1,5 @@
-// Reads and decompresses the body of a request. Neither the body nor its decompressed form may exceed the limit, even
-// if the body is chunked.
+// Reads and decompresses the body of a request. Both the sent bytes and the decompressed bytes must be within the
+// limit, even if the body is chunked.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -34,7 +34,7 @@ function limited(method: (bytes: Buffer, options: { maxOutputLength: number }) =
     });
 }
 
-// RFC 9110 section 8.4 permits a list of codings; requests with more than one are not supported.
+// RFC 9110 section 8.4 permits a list of codings. Formgate supports only one coding per request.
 function decompressorOf(contentEncoding: string | undefined): Decompress | undefined {
   if (contentEncoding === undefined) return undefined;
   const coding = contentEncoding.trim().toLowerCase();
@@ -76,7 +76,7 @@ function tooLarge(limit: number): Problem {
   return bodyProblem('body-too-large', `is larger than ${limit} bytes`);
 }
 
-/** Returns a problem of the body as a whole. Its pointer is empty (RFC 6901 section 5). */
+/** Returns a problem that concerns the whole body. Its pointer is empty (RFC 6901 section 5). */
 export function bodyProblem(
   slug: ProblemSlug,
   detail: string,

@@ -1,4 +1,4 @@
-// Tests how client addresses are normalised, and which proxies may state one.
+// Tests how client addresses are normalized, and which proxies may state the client's address.
 import { isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ describe('the network of an address', () => {
     ['::', '0:0:0:0::/64'],
     ['', 'unknown'],
     ['nonsense', 'unknown'],
-    // Some proxies write the port as well.
+    // Some proxies add the port to the address.
     ['192.0.2.1:1234', '192.0.2.1'],
     ['[2001:db8::1]:1234', '2001:db8:0:0::/64'],
     ['192.0.2.1:', 'unknown'],

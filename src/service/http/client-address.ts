@@ -8,8 +8,8 @@ import { BlockList, isIP } from 'node:net';
 const withBracketsOrPort = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/;
 
 /**
- * Returns the address without port, brackets and zone, as IPv4 if it is mapped into IPv6 (RFC 4291 section 2.5.5.2).
- * Returns undefined if the text is not an address.
+ * Returns the address without port, brackets and zone. An IPv4 address that is mapped into IPv6 is returned as IPv4
+ * (RFC 4291 section 2.5.5.2). Returns undefined if the text is not an address.
  */
 export function addressOf(written: string): string | undefined {
   if (isIP(written) === 4) return written;
@@ -23,8 +23,8 @@ export function addressOf(written: string): string | undefined {
 }
 
 /**
- * Returns an IPv4 address, or the /64 network of an IPv6 address, because one household has a /64. Returns `unknown`
- * for any other text.
+ * Returns an IPv4 address, or the /64 network of an IPv6 address, because a household usually has a whole /64. Returns
+ * `unknown` for any other text.
  */
 export function networkOf(written: string): string {
   const address = addressOf(written);
@@ -49,7 +49,7 @@ function numbersOf(group: string): number[] {
   return [a * 256 + b, c * 256 + d];
 }
 
-/** A number of hops, or a list of addresses, CIDRs and names of ranges. */
+/** A number of trusted proxies in front of this process, or a list of addresses, CIDRs and names of ranges. */
 export type TrustedProxies = number | string[];
 
 const ranges: Record<string, string[]> = {
@@ -65,8 +65,8 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
 }
 
 /**
- * Returns a function that decides whether a proxy is trusted, by its address and its distance in hops. A port in the
- * address, as Azure's proxies add it, is ignored.
+ * Returns a function that decides whether a proxy is trusted. It gets the proxy's address and its distance in hops. It
+ * ignores a port in the address, which Azure's proxies add.
  */
 export function createTrust(proxies: TrustedProxies): (written: string, hop: number) => boolean {
   if (typeof proxies === 'number') return (_written, hop) => hop < proxies;
@@ -75,7 +75,7 @@ export function createTrust(proxies: TrustedProxies): (written: string, hop: num
     const [written = '', bits] = item.split('/');
     const address = addressOf(written) ?? '';
     const longest = isIP(address) === 4 ? 32 : 128;
-    // An IPv4 network may be mapped into IPv6.
+    // An IPv4 network may be mapped into IPv6, which adds 96 bits to its length.
     const length = bits === undefined ? longest : Number(bits) - (isIP(written) === 6 && longest === 32 ? 96 : 0);
     trusted.addSubnet(address, Math.max(length, 1), familyOf(address));
   }
@@ -99,7 +99,7 @@ function isProxy(item: string): boolean {
 }
 
 export interface Forwarded {
-  /** The client's address without port; `unknown` if a trusted proxy wrote something that is not an address. */
+  /** The client's address without port. `unknown` if a trusted proxy wrote text that is not an address. */
   address: string;
   host: string | undefined;
   protocol: string;
@@ -133,7 +133,9 @@ function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): stri
   return address;
 }
 
-/** Returns the first value of a header, or undefined if the nearest proxy is not trusted. */
+/**
+ * Returns the first value of a header that the nearest proxy has set. Returns undefined if that proxy is not trusted.
+ */
 function fromProxy({ headers, socket }: IncomingMessage, name: string, trust: Trust): string | undefined {
   const value = headers[name];
   if (value === undefined || !trust(socket.remoteAddress ?? '', 0)) return undefined;

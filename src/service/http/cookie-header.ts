@@ -11,8 +11,8 @@ export function cookiePairs(header: string): [name: string, value: string][] {
 }
 
 /**
- * Returns the different values of a cookie: a browser sends several if hosts or paths of the domain share the name.
- * Runs for every proxied request, so it creates no strings for other cookies.
+ * Returns the distinct values of a cookie. A browser sends several values if different hosts or paths of the domain
+ * have set cookies with this name. Runs for every proxied request, so it creates no strings for other cookies.
  */
 export function cookieValues(header: string, name: string): string[] {
   const values: string[] = [];
@@ -29,7 +29,7 @@ export function cookieValues(header: string, name: string): string[] {
   return values;
 }
 
-/** Returns the position of the first character that is not a space or a tab, from `start` on. */
+/** Returns the position of the first character, at or after `start`, that is neither a space nor a tab. */
 function afterBlanks(text: string, start: number): number {
   let at = start;
   while (text[at] === ' ' || text[at] === '\t') at += 1;

@@ -1,4 +1,4 @@
-// Tests which origins may call the routes with a bearer token, over HTTP.
+// Tests, over HTTP, which origins may call the routes that take a bearer token.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
@@ -10,7 +10,7 @@ afterAll(() => {
   for (const server of servers) server.close().closeAllConnections();
 });
 
-/** Starts a server that allows these origins, and returns a function that sends it a request. */
+/** Starts a server that allows the given origins, and returns a function that sends it a request. */
 async function allowing(...origins: string[]) {
   const app = express().use(allowOrigins(origins));
   app.use((_request, response) => void response.status(200).end('from the route'));

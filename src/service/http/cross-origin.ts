@@ -13,7 +13,10 @@ const exposedHeaders = [
   'X-Request-Id',
 ];
 
-/** Never allows credentials: pages of other origins must add a bearer token themselves. `*` allows every origin. */
+/**
+ * Allows calls from these origins, but never with cookies: their pages must add a bearer token. `*` allows every
+ * origin.
+ */
 export function allowOrigins(origins: string[]): RequestHandler {
   if (origins.length === 0) return (_request, _response, next) => next();
   const anyOrigin = origins.includes('*');

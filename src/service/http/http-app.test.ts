@@ -1,4 +1,4 @@
-// Tests what every app does with a request, over real HTTP.
+// Tests, over real HTTP, how an app that is built from a route table handles requests.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';

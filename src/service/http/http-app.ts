@@ -26,7 +26,7 @@ import { createBodyReaders } from './text-body.ts';
 export type Credential = 'bearer' | 'session' | 'form' | 'none';
 
 /**
- * A check that each request of a route must pass. It throws a Problem to reject a request, and may store its findings
+ * A check that each request to a route must pass. It throws a Problem to reject a request, and may store its findings
  * in `response.locals`.
  */
 export interface Guard {
@@ -41,7 +41,7 @@ export interface PlainGuard extends Guard {
   check(request: IncomingMessage, response: HttpResponse): void | Promise<void>;
 }
 
-/** A guard that decides synchronously. The type excludes a promise, which callers would not await. */
+/** A guard that decides synchronously. Its type excludes promises, because callers do not await the result. */
 export interface SyncGuard extends PlainGuard {
   check(request: IncomingMessage, response: HttpResponse): undefined;
 }
@@ -57,7 +57,7 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
 export interface Answer {
   description: string;
   schema?: z.ZodType;
-  /** Media type of the text that is sent instead of JSON if the client accepts it, such as `text/csv`. */
+  /** Media type, such as `text/csv`, of a text that a client can ask for instead of JSON. */
   textType?: string;
   /** Descriptions by header name. */
   headers?: Record<string, string>;
@@ -75,7 +75,7 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
 }
 
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
-  /** `all` is for routes that a plain listener serves. */
+  /** Use `all` only for routes that a plain listener serves. */
   method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
   /** In the syntax of Express: `/form/v1/forms/:formId`. */
   path: string;
@@ -97,7 +97,9 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   /** Descriptions of request headers by name. */
   headers?: Record<string, string>;
   answers: Record<number, Answer>;
-  /** The audit event of a request. A route that changes something must have one, or say why not. */
+  /**
+   * The audit event of a request. A route that changes something must either have an event or state why it needs none.
+   */
   audit?: RouteAudit<RouteInput<P, Q, B>>;
   handle(input: RouteInput<P, Q, B>, request: Request, response: Response): void | Promise<void>;
 }
@@ -111,7 +113,7 @@ export type Route = Omit<ErasedDefinition, 'handle'> & {
 };
 
 /**
- * Declares a route. The guards check a request in order before its body is read. Then params, query and body are
+ * Declares a route. First, the guards check the request in order. Then the body is read, and params, query and body are
  * validated together, so that one 400 lists every invalid field. `handle` runs last.
  */
 export function route<P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
@@ -127,7 +129,7 @@ export function documentedRoute(definition: Omit<Route, 'handle'>): Route {
 
 export interface HttpAppOptions extends RequestRecorders {
   routes: Route[];
-  /** Origins whose scripts may call without credentials; `*` for any. */
+  /** Origins whose scripts may call the app, without cookies. `*` allows every origin. */
   corsOrigins: string[];
   /** Largest body in bytes. */
   bodyLimit: number;
@@ -145,7 +147,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', createTrust(options.trustedProxies));
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  // One layer for all of these functions, because the router's overhead for a layer is as large as their cost.
+  // All of these functions share one layer, because the router's overhead for a layer is as large as their cost.
   app.use((request, response, next) => {
     const { scope } = begin(request, response).locals;
     setPendingHeaders(response as unknown as HttpResponse);
@@ -156,7 +158,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
-    // Without this, Express would call the handler of GET for HEAD.
+    // Express would otherwise call the GET handler for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
     app[item.method](item.path, serveRoute(item, readerOf(item)));
   }
@@ -188,7 +190,7 @@ type Input = RouteInput<Schema, Schema, Schema>;
 const messages = { error: issueMessage };
 
 function validate(item: Route, request: Request, response: Response, body: JsonBody): Input {
-  // Postgres cannot store NUL. In bodies, the body reader rejects it.
+  // Postgres cannot store NUL. The body reader already rejects it in bodies.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the URL contains a NUL character' }]);
   const params = item.params?.safeParse(request.params, messages);
   if (params?.success) noteIds(response.locals, params.data);
@@ -209,7 +211,7 @@ function validate(item: Route, request: Request, response: Response, body: JsonB
   return input as Input;
 }
 
-/** Returns the values of `Allow` by path. */
+/** Returns the value of the header `Allow` for each path. */
 function allowedByPath(routes: Route[]): Map<string, string> {
   const methods = new Map<string, string[]>();
   for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method.toUpperCase()]);

@@ -15,8 +15,8 @@ const kinds: Record<string, string> = {
 const units: Record<string, string> = { string: 'characters', array: 'items' };
 
 /**
- * Returns the message for zod's option `error`. Undefined keeps zod's message. A message of the schema takes
- * precedence.
+ * For zod's option `error`. Returns the message for an issue, or undefined to keep zod's message. If the schema defines
+ * a message, zod uses that one.
  */
 export function issueMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {

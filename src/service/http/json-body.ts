@@ -1,7 +1,7 @@
-// Reads the JSON body of a request. Unlike JSON.parse it rejects text that is not UTF-8, NUL and lone surrogates
+// Reads the JSON body of a request. Unlike JSON.parse, it rejects text that is not UTF-8, NUL and lone surrogates
 // (Postgres cannot store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep nesting,
-// repeated names in an object (section 2.3), and names that reach a prototype. It checks the bytes that are stored, not
-// the parsed value.
+// repeated names in an object (section 2.3), and names that reach a prototype. It checks the text itself, because the
+// text is what is stored.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { inspectJson } from '../json-parser.ts';
@@ -65,7 +65,8 @@ function parseJsonBytes(bytes: Buffer): JsonBody {
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
   const text = bytes.toString('utf8');
   const value = parse(text, outline);
-  // Slicing the text needs no copy; slicing the bytes does.
+  // In ASCII text, offsets in bytes are also offsets in characters. Slicing the text needs no copy; slicing the bytes
+  // does.
   const isAscii = text.length === bytes.length;
   const slice: Slice = (start, end) => (isAscii ? text.slice(start, end) : bytes.toString('utf8', start, end));
   return { value, textOf: (name) => memberText(slice, outline.members, name) };
@@ -77,7 +78,7 @@ function parse(text: string, { isPlain, names }: Outline): unknown {
     const value: unknown = JSON.parse(text);
     if (countNames(value) === names) return value;
   } catch (error) {
-    // Omits the cause, because the parser's message quotes the text.
+    // Leaves out the parser's error as the cause, because its message quotes the text.
     throw error instanceof Problem ? error : bodyProblem('malformed-json', 'is not well-formed JSON');
   }
   throw repeatedName();
@@ -113,8 +114,8 @@ interface Outline {
   /** Number of colons outside strings. In well-formed text it equals the number of members of all objects. */
   names: number;
   /**
-   * True if JSON.parse is sufficient: the text has no name with an escape, no \\u, no number that a double may round,
-   * and no name that reaches a prototype.
+   * True if JSON.parse is sufficient: the text has no name with an escape, no Unicode escape (backslash u), no number
+   * that a double may round, and no name that reaches a prototype.
    */
   isPlain: boolean;
   /** Members of the outermost object. */
@@ -140,7 +141,7 @@ const letterE = 0x65;
 const letterU = 0x75;
 /** The bit that turns an upper-case ASCII letter into a lower-case one. */
 const lowerCase = 0x20;
-/** A double holds integers with fewer digits than this exactly (2 ** 53 has sixteen). */
+/** A double holds every integer with fewer digits than this exactly: 2 ** 53 has sixteen digits. */
 const manyDigits = 16;
 
 /** Scans the bytes once. The result is meaningless for text that is not JSON. */
@@ -184,7 +185,7 @@ function outlineOf(bytes: Buffer): Outline {
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
 
-/** True if a string begins like a name that reaches a prototype. */
+/** True if a string begins with the first letters of `__proto__` or `constructor`, which reach a prototype. */
 function beginsName(bytes: Buffer, start: number): boolean {
   const first = bytes[start];
   if ((first !== 0x5f && first !== 0x63) || start + 4 > bytes.length) return false;
@@ -196,7 +197,7 @@ function countNames(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let names = 0;
   if (Array.isArray(value)) for (const item of value) names += countNames(item);
-  // Object.values would create an array for every object.
+  // Object.values would allocate an array for every object.
   else
     for (const name in value)
       if (Object.hasOwn(value, name)) names += 1 + countNames((value as Record<string, unknown>)[name]);

@@ -1,6 +1,6 @@
-// Fuzzes bodies against a real Postgres. Text that the reader accepts is stored byte for byte and reads back as the
-// validated value, regardless of the texts that were parsed before. FUZZED_BODIES sets the number of bodies; TEST_SEED
-// repeats a run.
+// Fuzzes bodies against a real Postgres. Text that the reader accepts is stored byte for byte, and reads back as the
+// validated value. Texts that were parsed earlier do not change this. FUZZED_BODIES sets the number of bodies;
+// TEST_SEED repeats a run.
 import { Readable } from 'node:stream';
 import type { Request } from 'express';
 import type pg from 'pg';
@@ -31,7 +31,7 @@ async function read(bytes: Buffer): Promise<JsonBody | Problem> {
   });
 }
 
-/** Returns the same text for values that differ only in the order of names and in the sign of zero. */
+/** Returns the same text for values that differ only in the order of names or in the sign of zero. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -75,7 +75,7 @@ describe('JSON bodies', () => {
     expect(rows).toHaveLength(accepted.length);
   }
 
-  /** Expects that Postgres also rejects these texts. */
+  /** Expects Postgres to reject these texts too. */
   async function compareRefused(texts: string[], type: 'json' | 'jsonb'): Promise<void> {
     const { rows } = await pool.query<{ text: string }>(
       `SELECT text FROM unnest($1::text[]) AS text WHERE pg_input_is_valid(text, '${type}')`,

@@ -1,4 +1,4 @@
-// Tests which modules the processes load before they are ready, each in a separate process.
+// Tests which modules a process loads before it is ready. Each process is a real one.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

@@ -1,5 +1,6 @@
-// A request listener that runs without Express, for requests whose path and body must not be parsed. These requests
-// also get an id, the standard headers, framing checks, a log line, a duration in the histogram, and problem details.
+// A request listener that runs without Express, for requests whose path and body must not be parsed. As in Express
+// apps, a request gets an id, the standard headers, framing checks, a log line, a duration in the histogram, and
+// problem details.
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { runInScope } from '../operations/request-scope.ts';
 import { createProblemSender } from './problem-handler.ts';
@@ -9,7 +10,10 @@ import { checkFraming } from './request-framing.ts';
 export interface PlainHandler {
   /** Returns the pattern of the request's route, for the log line and the histogram. */
   routeOf(request: IncomingMessage): string;
-  /** Sends the head with `writeHead` (request-context.ts). May reject with a Problem, which becomes the response. */
+  /**
+   * Sends the head of the response with `writeHead` (request-context.ts). If it rejects with a Problem, the client gets
+   * that problem.
+   */
   serve(request: IncomingMessage, response: HttpResponse): Promise<void>;
 }
 

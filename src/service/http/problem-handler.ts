@@ -1,6 +1,6 @@
-// Sends the error that ended a request as application/problem+json, unless the app presents it differently. An error
-// that is not a Problem becomes a 500 without details, unless it shows an invalid request or a busy or unavailable
-// database.
+// Sends the error that ended a request as application/problem+json, or in a format that the app chooses. An error that
+// is not a Problem usually becomes a 500 without details. The exceptions are errors that show an invalid request, or a
+// busy or unavailable database.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Metrics } from '../operations/metrics.ts';
@@ -11,14 +11,14 @@ import { type HttpResponse, setPendingHeaders } from './request-context.ts';
 
 export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
 
-/** The content of an error response. The status and the headers of the problem are kept. */
+/** The content of an error response. The status and the headers come from the problem. */
 export interface ProblemContent {
   contentType: string;
   body: string;
   headers?: Record<string, string>;
 }
 
-/** Returns the content for a problem that is not sent as problem+json; undefined for any other. */
+/** Returns the content of a problem that the app presents in its own format, or undefined to send problem+json. */
 export type PresentProblem = (problem: Problem, request: Request, response: Response) => ProblemContent | undefined;
 
 /** Returns a function that sends the problem for an error. The log line of the request gets the cause of a 5xx. */
@@ -29,7 +29,7 @@ export function createProblemSender(metrics: Metrics): SendProblem {
 
 /** Returns the error handler to register last in an Express app. */
 export function problemHandler(metrics: Metrics, present: PresentProblem = () => undefined): ErrorRequestHandler {
-  // Express recognises an error handler by its four parameters.
+  // Express recognizes an error handler by its four parameters.
   return (error, request, response, _next) => {
     const content = (problem: Problem) => present(problem, request, response) ?? problemJson(problem, request);
     sendProblem(toProblem(error, metrics), { error, response, content });
@@ -51,7 +51,7 @@ function sendProblem(problem: Problem, { error, response, content }: Failed): vo
 }
 
 function problemJson(problem: Problem, request: IncomingMessage): ProblemContent {
-  // `instance` is the path without the query: a query may carry a code.
+  // `instance` is the path without the query, because a query may contain a code.
   const body = JSON.stringify(problemBody(problem, pathOf(request.url)));
   return { contentType: 'application/problem+json; charset=utf-8', body };
 }

@@ -1,4 +1,4 @@
-// The catalogue of problem types (RFC 9457): everything that a client may learn about a failure. It is the source of
+// The catalog of problem types (RFC 9457): everything that a client may learn about a failure. It is the source of
 // the problems themselves, of docs/errors.md and of the pages at /problems/<slug>.
 
 export interface ProblemType {

@@ -1,5 +1,5 @@
-// Defines the error that carries a problem type to the client, and the response body for it (RFC 9457). Causes are only
-// logged.
+// The error that carries a problem type to the client, and the response body for it (RFC 9457). The cause of an error
+// is only logged.
 import type { z } from 'zod';
 import { type ProblemSlug, problemTypes, problemUrn } from './problem-types.ts';
 
@@ -41,7 +41,9 @@ export class Problem extends Error {
   }
 }
 
-/** Returns the body of a problem: the members of RFC 9457, and `errorMessage` for clients of the older platform. */
+/**
+ * Returns the body of a problem: the members of RFC 9457, and `errorMessage`, which clients of the older platform read.
+ */
 export function problemBody(problem: Problem, instance: string): Record<string, unknown> {
   return {
     type: problemUrn(problem.slug),
@@ -71,12 +73,12 @@ export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = 
 }
 
 /**
- * Maximum number of listed field errors. Further ones are only counted, so that a response stays smaller than its
- * request.
+ * Maximum number of field errors in a response. Further errors are only counted, so that a response stays smaller than
+ * its request.
  */
 const listedErrors = 100;
 
-/** Returns a 400 that lists the first hundred field errors, and whose detail names the first of them. */
+/** Returns a 400 that lists the first hundred field errors. Its detail describes the first one. */
 export function invalidRequest(errors: FieldError[]): Problem {
   const [first] = errors;
   if (!first) return new Problem('invalid-request');

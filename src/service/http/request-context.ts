@@ -1,6 +1,6 @@
-// Starts and finishes every request of Express and of plain listeners. Sets the request's id, its trace and the headers
-// of every response, writes the log line and counts the request. It logs the route pattern, never the path or query,
-// which contain ids and codes.
+// Starts and finishes every request, of Express and of plain listeners. It sets the request's id, its trace and the
+// standard response headers, writes the log line, and counts the request. It logs the route pattern, never the path or
+// query, which contain ids and codes.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
@@ -40,11 +40,17 @@ declare global {
       tenant?: Tenant;
       /** Tenant URN and subject of the caller's session. */
       signedIn?: { tenantId: string; subject: string; clientId: string };
-      /** Ids of the objects that the request names, for its log line. By default, the client is that of the session. */
+      /**
+       * Ids of the objects that the request names, for its log line. If `clientId` is absent, the line has the
+       * session's client.
+       */
       formId?: string;
       clientId?: string;
       targetId?: string;
-      /** For a response that may last for hours: `performance.now()` when it began. The measured duration ends then. */
+      /**
+       * Only for a response that may last for hours: `performance.now()` when the response began. The recorded duration
+       * of the request ends at this time.
+       */
       began?: number;
       /** The error behind a 5xx response. */
       failure?: unknown;
@@ -66,8 +72,8 @@ export interface RequestRecorders {
 }
 
 /**
- * Returns a function to call first for each request. It sets `locals`, and prepares the headers that every response has
- * (`pendingHeaders`).
+ * Returns a function to call first for each request. It sets `locals`, and prepares the headers that every response
+ * gets (`pendingHeaders`).
  */
 export function beginRequest(recorders: RequestRecorders) {
   const { trustedProxies } = recorders;
@@ -105,8 +111,8 @@ function scopeOf(givenId: string | undefined, traceparent: string | undefined): 
 }
 
 /**
- * Returns the id of the header X-Request-Id if it is valid and comes from an address that TRUSTED_PROXIES trusts, such
- * as that of an ingress or of another service of Formgate.
+ * Returns the id in the header X-Request-Id. The id must be valid and come from an address that TRUSTED_PROXIES trusts,
+ * such as that of an ingress or of another service of Formgate. Otherwise returns undefined.
  */
 function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof createTrust>): string | undefined {
   const id = headers['x-request-id'];
@@ -116,8 +122,8 @@ function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof 
 
 /**
  * Adds a header to a response of Express or of a plain listener. A proxied response passes all its headers to
- * `writeHead`. After one `setHeader`, Node would set each of those headers separately, which takes 5 % of the request's
- * time.
+ * `writeHead`. If `setHeader` was called before, Node sets each of these headers separately, which takes 5 % of the
+ * request's time.
  */
 export function addHeader(response: HttpResponse, name: Lowercase<string>, value: string): void {
   const { pendingHeaders } = response.locals;
@@ -126,8 +132,8 @@ export function addHeader(response: HttpResponse, name: Lowercase<string>, value
 }
 
 /**
- * Sends the head of a response with `headers` (by lower-case name) and the pending headers that they do not replace.
- * Throws an Error for a header that Node refuses to send.
+ * Sends the head of a response: `headers` (by lower-case name), and the pending headers that have other names. Throws
+ * an Error for a header that Node refuses to send.
  */
 export function writeHead(response: HttpResponse, status: number, headers: Record<string, string | string[]>): void {
   const { pendingHeaders = {} } = response.locals;
@@ -142,7 +148,7 @@ export function setPendingHeaders(response: HttpResponse): void {
   for (const name of Object.keys(pendingHeaders)) response.setHeader(name, pendingHeaders[name] as string);
 }
 
-/** Writes one log line per request. A child logger for each request would cost more than this line. */
+/** Writes the log line of a request in one call. A child logger for each request would cost more than the line. */
 function finishRequest(response: HttpResponse, { log, metrics, refusals }: RequestRecorders, audited: Logger): void {
   const { locals } = response;
   const { method = '' } = response.req;
@@ -166,7 +172,7 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   else writer.error({ ...line, err: failure }, 'request failed');
 }
 
-/** Notes the ids in validated path parameters for the log line. */
+/** Stores the ids that the validated path parameters contain, for the log line. */
 export function noteIds(locals: Express.Locals, params: unknown): void {
   const { formId, clientId } = params as { formId?: string; clientId?: string };
   if (formId !== undefined) locals.formId = formId;
@@ -197,8 +203,8 @@ export function tenantOf(response: Response): Tenant {
 }
 
 /**
- * Returns the parsed query. Few requests have one; for the others, it avoids Express' getter, which parses the query at
- * each access.
+ * Returns the parsed query. For a request without a query, which is the usual case, it does not call Express' getter,
+ * which parses the query at each access.
  */
 export function queryOf(request: Request): Request['query'] {
   return request.url.includes('?') ? request.query : noQuery;

@@ -19,7 +19,7 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
   if (host !== undefined && (!hostForm.test(host) || isRepeated('host', rawHeaders)))
     throw new Problem('invalid-request', 'The request needs exactly one Host header with a valid host.');
   if (headers.authorization !== undefined && isRepeated('authorization', rawHeaders)) throw twoAuthorizations();
-  // RFC 9112 section 6.1: such a message has faulty framing.
+  // RFC 9112 section 6.1: the framing of an HTTP/1.0 message with a Transfer-Encoding is faulty.
   if (httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined)
     throw new Problem('invalid-request', 'An HTTP/1.0 request cannot have a transfer coding.');
 }
@@ -40,8 +40,8 @@ function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
 }
 
 /**
- * RFC 9110 sections 5.3 and 11.6.2 allow one Authorization header. A proxy in front may check a different header
- * than this service reads. The challenge is that of RFC 6750 section 3.1 for a malformed request.
+ * RFC 9110 sections 5.3 and 11.6.2 allow one Authorization header. With two, a proxy could check one of them, and this
+ * service could read the other. The challenge is the one that RFC 6750 section 3.1 defines for a malformed request.
  */
 function twoAuthorizations(): Problem {
   return new Problem('invalid-request', 'The request has more than one Authorization header.', {

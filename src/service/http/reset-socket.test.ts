@@ -1,4 +1,5 @@
-// Tests that a connection is closed by a reset in every state, and that Node's own function still fails in one of them.
+// Tests that `resetSocket` closes a connection in every state, and that Node's `resetAndDestroy` still fails in one
+// state.
 import { execFile } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -28,7 +29,7 @@ async function end(data: string, then: (socket: Socket) => void): Promise<'close
   const client = connect(port, '127.0.0.1');
   client.on('error', () => undefined);
   await new Promise((closed) => client.resume().on('close', closed));
-  // The server's end may notice the reset later.
+  // The server may notice the reset some time later.
   for (let waited = 0; state !== 'closed' && waited < 10_000; waited += 50) await delay(50);
   return state;
 }

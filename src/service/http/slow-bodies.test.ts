@@ -35,7 +35,7 @@ async function dribble(path: string, app: RequestListener): Promise<Socket> {
   return socket;
 }
 
-/** Waits until the connection is closed, perhaps by an EPIPE or ECONNRESET of a write at the same time. */
+/** Waits until the connection is closed. A concurrent write may close it with EPIPE or ECONNRESET. */
 const closed = (connection: Socket) => new Promise<void>((resolve) => connection.once('close', () => resolve()));
 
 const isOpen = async (milliseconds: number) => {
@@ -53,7 +53,8 @@ describe('a connection whose request has a body that never ends', () => {
   it('is closed soon after the response, for every request', async () => {
     for (const path of ['/refused', '/relayed/refused']) {
       await closed(await dribble(path, (_request, response) => void response.writeHead(401).end()));
-      // 100 bytes take at least two seconds. A busy machine delays the bytes as well as the end of the connection.
+      // Sending 100 bytes takes at least 2 s. A busy machine delays both the bytes and the end of the connection, so
+      // this count stays valid.
       expect(socket.bytesWritten - head.length).toBeLessThan(100);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -1,5 +1,5 @@
-// Limits the time in which a request body must arrive, for a server that disables Node's own limit because it proxies
-// bodies of any size. The body of a proxied request is limited only after its response was sent.
+// Limits the time in which a request body must arrive. It is for a server that proxies bodies of any size and therefore
+// disables Node's own limit. For the body of a proxied request, the limit begins when the response has been sent.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /** Timeouts in milliseconds. */

@@ -15,8 +15,8 @@ let running: RunningService;
 let log: CapturedLog;
 
 /**
- * Serves three routes: `/socket` switches the protocol and echoes, `/refuse` sends a response, and `/plain` may not
- * upgrade.
+ * Serves three routes. `/socket` switches the protocol and echoes, `/refuse` sends an ordinary response, and `/plain`
+ * may not switch the protocol.
  */
 beforeEach(async () => {
   log = captureLog();

@@ -1,5 +1,5 @@
-// Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like any request, with guards, a log line and
-// problem details. The route then takes over the connection. `Upgrade` to any other protocol is ignored (RFC 9110
+// Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like other requests, with guards, a log line and
+// problem details. The route then takes over the connection. An `Upgrade` to another protocol is ignored (RFC 9110
 // section 7.8).
 import type { IncomingMessage, RequestListener, ServerResponse as Response, Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -14,7 +14,7 @@ export interface Upgrade {
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
-/** Returns undefined for a request without an upgrade. */
+/** Returns undefined for a request that is not a handshake. */
 export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
   return upgrades.get(request);
 }
@@ -34,10 +34,10 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
   });
 }
 
-/** Passes CONNECT to `app`, which rejects it. Without this, Node closes the connection without a response. */
+/** Passes CONNECT to `app`, which rejects it. By default, Node closes the connection without a response. */
 export function serveConnects(server: Server, app: RequestListener): void {
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
-    // CONNECT has an authority instead of a path (RFC 9112 section 3.2.3), which Express does not route.
+    // The target of CONNECT is an authority, not a path (RFC 9112 section 3.2.3), and Express cannot route it.
     request.url = '/';
     app(request, responseOver(socket as Socket, request));
   });
@@ -45,8 +45,8 @@ export function serveConnects(server: Server, app: RequestListener): void {
 
 /** Creates a response on a connection that Node no longer manages. The connection closes after the response. */
 function responseOver(connection: Socket, request: IncomingMessage): Response {
-  // Without a listener, an error would end the process. The error needs no handling, because the connection closes
-  // after it.
+  // Without a listener, an error would end the process. The connection closes after an error, so nothing else is
+  // needed.
   connection.on('error', () => undefined);
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;

@@ -10,7 +10,7 @@ export interface KeyRingReading {
 
 export interface KeyRingMetricsOptions {
   registry: prom.Registry;
-  /** Called at each scrape. Throws if the database cannot be read; in that case, the gauges are absent. */
+  /** Called at each scrape. If it throws because the database cannot be read, the gauges are absent. */
   read(): Promise<KeyRingReading>;
 }
 

@@ -1,5 +1,6 @@
-// Seals (encrypts) stored secrets and derives secrets from a ring of keys that can be rotated. The first key seals;
-// every key opens (decrypts). A sealed text opens only in the context for which it was sealed. No error contains a key.
+// Encrypts (seals) stored secrets, and derives further secrets, with a ring of keys that can be rotated. The first key
+// seals; every key opens (decrypts). A sealed text opens only in the context for which it was sealed. No error contains
+// a key.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface KeyRing {
@@ -12,7 +13,10 @@ export interface KeyRing {
   seal(plaintext: string, context: string): string;
   /** Throws KeyRingError if the text was changed, or sealed for another context or with a key outside the ring. */
   open(sealed: string, context: string): string;
-  /** Returns an HMAC-SHA-256 in base64url for each key, the current key first. Each purpose has its own derived key. */
+  /**
+   * Returns one HMAC-SHA-256 of the text for each key, in base64url, the current key first. Each purpose has its own
+   * derived key.
+   */
   hmacs(text: string, purpose: string): string[];
 }
 
@@ -28,16 +32,18 @@ interface Key {
 }
 
 const shortestKey = 32;
-/** Number of bytes at the start of the nonce from which the message key is derived. The rest is the GCM vector. */
+/**
+ * Number of bytes at the start of the nonce. The message key is derived from these bytes; the rest is the GCM vector.
+ */
 const saltLength = 16;
 const vectorLength = 12;
 const tagLength = 16;
 const keyPattern = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})$/;
 
 /**
- * Reads `kid:base64key,kid2:base64key`; each key has 32 bytes or more. To rotate, add the new key at the end in every
- * pod, then move it to the front, and remove the old key when it no longer seals any text. During each step, pods with
- * the old and the new ring can open each other's texts. Throws KeyRingError.
+ * Reads `kid:base64key,kid2:base64key`; each key has at least 32 bytes. To rotate, add the new key at the end in every
+ * pod, then move it to the front, and remove the old key when no stored text is sealed with it any more. During each
+ * step, pods with the old and the new ring can open each other's texts. Throws KeyRingError.
  */
 export function createKeyRing(keys: string): KeyRing {
   const ring = parseKeys(keys);
@@ -66,7 +72,7 @@ export function keyRingProblem(keys: string): string | undefined {
   }
 }
 
-/** Never returns an empty ring: even an empty text has one item, which is rejected. */
+/** Never returns an empty ring, because even an empty text has one item, which is rejected. */
 function parseKeys(keys: string): [Key, ...Key[]] {
   const ring: Key[] = [];
   for (const [index, item] of keys.split(',').entries()) {

@@ -15,7 +15,7 @@ function queueOf(options: Partial<FairQueueOptions> = {}) {
   });
 }
 
-/** Returns the heap size in bytes after a collection, because other tests may leave much garbage. */
+/** Returns the heap size in bytes after a garbage collection, because other tests may leave much garbage. */
 function usedHeap(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

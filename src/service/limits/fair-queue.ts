@@ -1,6 +1,6 @@
-// Shares the slots of a limited resource (connections, workers) of this process between tenants and their members. No
-// tenant or member can hold more than its share. Free slots go round-robin to waiting tenants, and within a tenant to
-// its members. Queues are bounded, and a claim that waits too long is refused.
+// Shares the slots of a limited resource of this process (connections, workers) between tenants and their members.
+// Neither a tenant nor a member can hold more than its share. Free slots go round-robin to waiting tenants, and within
+// a tenant to its members. Queues have limits, and a claim that waits too long is refused.
 import { Problem } from '../http/problem.ts';
 
 /**
@@ -66,7 +66,7 @@ export class FairQueue {
     return this.#waiting.total;
   }
 
-  /** Returns a slot if one is free and within the shares of the claim, else undefined. Never waits. */
+  /** Returns a slot if one is free and the tenant and the member may hold another; otherwise undefined. Never waits. */
   tryTake(claim: Claim): ReleaseSlot | undefined {
     return this.#running.isBelow(claim, this.#options.slots) ? this.#start(claim) : undefined;
   }
@@ -162,10 +162,13 @@ interface TenantCounts {
   members: Map<string, number>;
 }
 
-/** Number of entries kept for tenants and members without a slot, so that a busy service need not create them again. */
+/**
+ * Maximum number of entries that are kept for idle tenants and members, so that a busy service need not create them
+ * again.
+ */
 const idleKeys = 1_000;
 
-/** Counts in total, by tenant and by member. */
+/** Counts claims in total, by tenant and by member. */
 class Counts {
   total = 0;
   readonly #tenants = new Map<string, TenantCounts>();
@@ -194,8 +197,8 @@ class Counts {
   }
 
   /**
-   * Counts how often a member became idle, an upper bound on the number of idle members. Removes idle entries when the
-   * count reaches `idleKeys`.
+   * Counts how often a member became idle. The count is an upper bound on the number of idle members. When it reaches
+   * `idleKeys`, removes the idle entries.
    */
   #noteIdle(): void {
     this.#idle += 1;

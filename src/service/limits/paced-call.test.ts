@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { pacedCall, startBudget } from './paced-call.ts';
 
-/** Calls that end when the test says so. */
+/** Records the calls. Each call ends when the test resolves it. */
 function createCalls() {
   const calls: PromiseWithResolvers<number>[] = [];
   const paced = pacedCall(

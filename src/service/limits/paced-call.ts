@@ -13,7 +13,7 @@ export interface PacedCall<T> {
   readonly running: Promise<T> | undefined;
 }
 
-/** `delayOf` returns how many milliseconds to wait before a call may start, and is called once for each call. */
+/** `delayOf` is called once for each call. It returns the milliseconds until the call may start. */
 export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): PacedCall<T> {
   let running: Promise<T> | undefined;
   let upcoming: Promise<T> | undefined;
@@ -48,7 +48,8 @@ export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): Pac
 
 /**
  * Returns a function that reserves the next start within a budget of `perSecond`, and returns the milliseconds until
- * this start. The budget of one second may be used in a burst. Starts are granted in the order of the reservations.
+ * this start. The whole budget of a second may be used in one burst. Starts are granted in the order of the
+ * reservations.
  */
 export function startBudget(perSecond: number, now: () => number): () => number {
   const interval = 1_000 / perSecond;

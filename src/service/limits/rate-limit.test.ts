@@ -1,5 +1,5 @@
-// Tests limits by client address: exact across replicas, correct in their headers, and kept in memory while Redis is
-// down.
+// Tests limits by client address: that they are exact across replicas, that their headers are correct, and that each
+// replica counts in memory while Redis is down.
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ let server: TestRedis;
 const opened: Redis[] = [];
 let apps: ListeningApp[] = [];
 let serial = 0;
-/** At first, this is 15 s after the beginning of a minute. */
+/** The time of the limiters. At first, it is 15 s after the beginning of a minute. */
 let now = new Date('2026-08-20T17:00:15.000Z');
 const metrics = createMetrics();
 beforeAll(async () => {

@@ -1,6 +1,6 @@
-// Creates the rate limiters of all processes. An `exact` limiter queries Redis before each decision. A `local` one
-// decides in this process and exchanges counts with other processes once a second. While Redis is down, each process
-// counts alone.
+// Creates the rate limiters of all processes. An `exact` limiter queries Redis before each decision. A `local` limiter
+// decides in this process, and exchanges counts with the other processes once per second. While Redis is down, each
+// process counts only its own requests.
 import type { Clock } from '../clock.ts';
 import { networkOf } from '../http/client-address.ts';
 import type { PlainGuard, SyncGuard } from '../http/http-app.ts';
@@ -17,7 +17,7 @@ export interface RateLimit {
   name: string;
   /** Maximum number of requests in a window. */
   most: number;
-  /** Milliseconds. The windows of all processes begin and end at the same time. */
+  /** Length of a window in milliseconds. The windows of all processes begin and end at the same time. */
   window: number;
 }
 
@@ -38,10 +38,10 @@ export interface LocalRateLimiter extends RateLimiter {
 }
 
 export interface RateLimits {
-  /** Creates a limiter that includes the requests of all processes in each decision. */
+  /** Creates a limiter that counts the requests of all processes before each decision. */
   exact(limit: RateLimit): RateLimiter;
   /**
-   * Creates a limiter that never waits for Redis. Together, processes may exceed the limit by the requests of one
+   * Creates a limiter that never waits for Redis. All processes together may exceed the limit by the requests of one
    * second.
    */
   local(limit: RateLimit): LocalRateLimiter;
@@ -88,7 +88,7 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
       const { index, secondsLeft } = windowAt(now, limit.window);
       const counted = counts.at(index, key);
       const used = counted.own + counted.total + 1;
-      // Refused requests are not counted, because the key has already reached its limit.
+      // A refused request is not counted, because its key has already reached the limit.
       if (used <= limit.most) {
         counted.own += 1;
         exchanged?.changed(index, key, counted);
@@ -119,15 +119,15 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
   };
 }
 
-/** Makes a window last at least a second, because headers state seconds. */
+/** A window lasts at least a second, because the headers state whole seconds. */
 function withSeconds(limit: RateLimit): RateLimit {
   return { ...limit, window: Math.max(1_000, limit.window) };
 }
 
 /**
- * Returns a guard that counts each request for the key that `keyOf` returns, and throws Problem `too-many-requests`
- * over the limit. It sets the response headers of draft-ietf-httpapi-ratelimit-headers-07; if a route has several
- * limits, the last one sets them.
+ * Returns a guard that counts each request under the key that `keyOf` returns, and throws Problem `too-many-requests`
+ * above the limit. It sets the response headers of draft-ietf-httpapi-ratelimit-headers-07. If a route has several
+ * limits, the last guard sets them.
  */
 export function rateLimit(limiter: LocalRateLimiter, keyOf: KeyOf): SyncGuard;
 export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard;
@@ -153,7 +153,7 @@ export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard {
 
 type KeyOf = (response: HttpResponse) => string;
 
-/** Limits requests by client address. IPv6 addresses count by network. */
+/** Limits requests by client address. All IPv6 addresses of a /64 network count as one. */
 export function addressLimit(limiter: LocalRateLimiter): SyncGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard {

@@ -8,7 +8,7 @@ import { createMetrics } from '../operations/metrics.ts';
 import { createRedis } from '../redis/redis.ts';
 import { createRateLimits } from './rate-limit.ts';
 
-// Concurrent, because these tests wait more than they compute.
+// The tests run concurrently, because they spend most of their time waiting.
 describe.concurrent('a local rate limit among replicas', () => {
   let redis: TestRedis;
   const window = 100 * 60_000;
@@ -38,7 +38,7 @@ describe.concurrent('a local rate limit among replicas', () => {
   const count = ({ session }: Replica, key: string, times: number) =>
     Array.from({ length: times }, () => session.count(key)).filter(({ isAllowed }) => isAllowed).length;
 
-  /** Returns the count of a session that all replicas have sent to Redis. */
+  /** Returns the total that the replicas have sent to Redis for a session. */
   const told = async (key: string, { command } = redis) => {
     const [name = ''] = (await command('KEYS', `limit:*:session:*:${key}`)) as string[];
     return Number(await command('GET', name));
@@ -55,7 +55,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     expect(count(one, 'a', 60)).toBe(60);
     expect(count(other, 'a', 30)).toBe(30);
     await untilTold('a', 90);
-    // A replica that counts receives the total within a second.
+    // A replica that counts a request gets the total within a second.
     one.session.count('a');
     other.session.count('a');
     await untilTold('a', 92);
@@ -127,7 +127,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     await delay(3_500);
     expect(count(one, 'away', 10)).toBe(0);
     paused.resume();
-    // This replica alone stays far below the limit; only the counts of the other replica can exhaust it.
+    // This replica alone stays far below the limit. Only the counts of the other replica can exhaust it.
     let last = other.session.count('away');
     for (let waited = 0; last.isAllowed && waited < 60_000; waited += 500) {
       await delay(500);

@@ -1,5 +1,5 @@
-// Adds the counts of one process to Redis and reads the totals of all processes. It sends only keys that have used at
-// least 1 % of their limit, so that a flood of keys that are used once does not reach Redis.
+// Adds the counts of one process to Redis, and reads the totals of all processes. It sends a key only after the key has
+// used 1 % of its limit. A flood of keys that are used once therefore does not reach Redis.
 import type { Redis } from '../redis/redis.ts';
 import { defineScript } from '../redis/redis-script.ts';
 import type { WindowCount } from './window-counts.ts';
@@ -7,12 +7,12 @@ import type { WindowCount } from './window-counts.ts';
 /** Maximum number of keys in one call of the script. */
 const batch = 500;
 /**
- * Number of hash tags for keys. All keys of one batch share a tag, because a script needs them in one slot of a
- * Cluster.
+ * Number of hash tags over which the keys are distributed. All keys of a batch have the same tag, because the script
+ * needs them in one slot of a Cluster.
  */
 const shards = 16;
 
-// KEYS: the counts. ARGV: milliseconds to keep the counts, then the amount to add to each.
+// KEYS: the counts. ARGV: the milliseconds to keep the counts, then the amount to add to each count.
 const addScript = defineScript(`
 local totals = {}
 for i, key in ipairs(KEYS) do

@@ -1,4 +1,4 @@
-// Tests that the counts of a rate limit in memory are bounded, and that the bound does not slow decisions down.
+// Tests that the counts of a rate limit need limited memory, and that this limit does not slow decisions down.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
@@ -36,8 +36,8 @@ describe('counts in a window', () => {
     for (let person = 0; person < 200; person += 1) use(counts, `person ${person}`, 50);
     for (let index = 0; index < 100_000; index += 1) use(counts, `flood ${index}`);
     const kept = Array.from({ length: 200 }, (_, person) => counts.at(1, `person ${person}`).own);
-    // A person is forgotten only if the eight oldest keys are all persons. In a flood of a hundred times the bound,
-    // that affects fewer than one person in five.
+    // A person's count is dropped only if the eight oldest keys all belong to persons. The flood has a hundred times as
+    // many keys as are kept; that affects fewer than one person in five.
     expect(kept.filter((own) => own === 50).length).toBeGreaterThan(160);
     expect(counts.size).toBe(1_000);
   });
@@ -56,7 +56,7 @@ describe('a rate limit in memory', () => {
       return process.memoryUsage().heapUsed;
     };
     const before = used();
-    /** Returns the microseconds of CPU for thousands of decisions, the minimum of several rounds. */
+    /** Returns the CPU time of 5,000 decisions in microseconds, as the minimum of several rounds. */
     const measure = (from: number, known: number) => {
       let best = Number.POSITIVE_INFINITY;
       for (let round = 0; round < 8; round += 1) {
@@ -77,7 +77,7 @@ describe('a rate limit in memory', () => {
     times[100_000] = measure(0, 100_000);
     fill(100_000, 1_000_000);
     times[1_000_000] = measure(1_000_000, 100_000);
-    // It took 1,000 times as long when each call walked past all forgotten keys again.
+    // When each call skipped all dropped keys again, decisions took 1,000 times as long.
     for (const many of [100_000, 1_000_000])
       expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(50);
     expect(used() - before).toBeLessThan(64 * 1_048_576);

@@ -1,6 +1,6 @@
-// Counts requests by key in fixed windows of time. A lookup takes constant time. To bound memory, the least used of the
-// oldest keys is forgotten. Resetting a count by a flood of keys therefore costs an attacker more requests than it
-// gains.
+// Counts requests by key in fixed windows of time. A lookup takes constant time. When too many keys are stored, the
+// least used of the oldest keys is dropped. An attacker could reset a count by a flood of keys, but the flood costs
+// more requests than the reset gains.
 export interface WindowCount {
   /** Counted in this process since the last exchange. */
   own: number;
@@ -8,9 +8,12 @@ export interface WindowCount {
   total: number;
 }
 
-/** About 16 MiB. A Map of this size, a power of two, is rebuilt least often while keys come and go. */
+/**
+ * Maximum number of keys, which take about 16 MiB. A power of two, because a Map of such a size is rebuilt least often
+ * while keys come and go.
+ */
 const mostKeys = 131_072;
-/** Number of oldest keys that are compared; the least used of them is forgotten. */
+/** Number of the oldest keys that are compared. The least used of them is dropped. */
 const candidates = 8;
 
 export class WindowCounts {
@@ -19,8 +22,8 @@ export class WindowCounts {
   #index = -1;
   #counts = new Map<string, WindowCount>();
   /**
-   * An iterator over the keys from the oldest. It is reused, because a new iterator would pass every forgotten key
-   * again, which took 86 microseconds for each key of a flood.
+   * Iterates over the keys, the oldest first. It is reused, because a new iterator would skip every dropped key again.
+   * That took 86 microseconds for each key of a flood.
    */
   #oldest = this.#counts.entries();
   #end: NodeJS.Timeout | undefined;
@@ -56,8 +59,8 @@ export class WindowCounts {
   }
 
   /**
-   * Forgets the least used of the next keys. The other keys become the newest, so that the next call compares different
-   * keys.
+   * Drops the least used of the next `candidates` keys. The other keys become the newest, so that the next call
+   * compares different keys.
    */
   #forgetOne(): void {
     let least: [string, WindowCount] | undefined;
@@ -77,8 +80,8 @@ export class WindowCounts {
 }
 
 /**
- * Returns the index of the window that contains `now`, and the seconds until it ends, at least 1. Arguments are in
- * milliseconds.
+ * Returns the index of the window that contains `now`, and the seconds until the window ends, at least 1. Arguments are
+ * in milliseconds.
  */
 export function windowAt(now: number, length: number): { index: number; secondsLeft: number } {
   const index = Math.floor(now / length);

@@ -11,8 +11,8 @@ export interface AboutOptions {
   /** Root of the API, such as `/form/v1`; a list if the process serves several. */
   api: string | readonly string[];
   /**
-   * One check for each dependency. Names are those of the older platform (access, directory, tenant, configuration,
-   * event, db), and new ones for further dependencies.
+   * One check for each dependency. The names access, directory, tenant, configuration, event and db are those of the
+   * older platform; further dependencies have new names.
    */
   checks: Record<string, () => Promise<boolean>>;
   clock?: Clock;
@@ -84,7 +84,7 @@ function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promi
   };
 }
 
-/** True if the check resolves with true in time. */
+/** True if the check resolves to true in time. */
 async function passes(check: () => Promise<boolean>): Promise<boolean> {
   try {
     return await within(check(), checkLimit, false);

@@ -23,7 +23,7 @@ describe('the page /docs', () => {
     const context = await browser.newContext({
       colorScheme: options.colorScheme ?? 'light',
       viewport: { width: options.width ?? 1200, height: 800 },
-      // axe is a script, and the page's policy allows no scripts.
+      // The test injects axe, which is a script. The page's policy allows no scripts.
       bypassCSP: true,
     });
     const page = await context.newPage();

@@ -67,7 +67,7 @@ ${schemas.map(schemaSection)}
   return page({ title: `${info.title}: API`, styles: docsStylesheet, body });
 }
 
-/** Lists the calls in the document's order. The id is that of the call's section. */
+/** Lists the calls in the document's order. `id` is the HTML id of the call's section. */
 export function callsOf({ paths = {} }: ShownDocument): Call[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({
@@ -89,7 +89,7 @@ const needsOf: Record<string, string> = {
   session: 'the session cookie',
 };
 
-/** Describes the credentials of a call. An empty requirement accepts a call without credentials. */
+/** Describes the credentials of a call. An empty requirement means that a call without credentials is accepted. */
 function needs(security: Record<string, unknown>[] | undefined): string {
   const named = (security ?? []).flatMap((requirement) => Object.keys(requirement));
   if (named.length === 0) return 'Needs no access token.';

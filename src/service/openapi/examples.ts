@@ -11,11 +11,11 @@ const formats: Record<string, unknown> = {
   uri: 'https://example.org/',
 };
 
-/** The deepest level of objects that an example shows. Schemas can contain themselves. */
+/** Maximum depth of objects in an example. The limit is needed because a schema can contain itself. */
 const deepest = 5;
 
 /**
- * Returns an example of the schema. If the schema has a pattern but no example, the value may not match the pattern.
+ * Returns an example of the schema. If the schema has a pattern but no example, the value need not match the pattern.
  */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, depth = 0): unknown {
   if (typeof schema === 'boolean' || depth > deepest) return {};
@@ -46,17 +46,17 @@ function exampleOfType(schema: Exclude<JsonSchema, boolean>): unknown {
 
 export interface CurlCall {
   method: string;
-  /** The path, with the name of each parameter in braces. */
+  /** The path, with parameter names in braces. */
   path: string;
   parameters: { name: string; in: string; required?: boolean; schema?: JsonSchema }[];
-  /** Names of the credentials, of which the first is shown. */
+  /** Names of the accepted credentials. The command uses the first. */
   credentials: readonly string[];
   body?: { type: string; schema?: JsonSchema };
 }
 
 /**
- * Returns the command, in which `$BASE`, `$TOKEN` and the parameters of the path are shell variables. For a call with a
- * session, curl reads the cookies from a file named `cookies`.
+ * Returns the command. `$BASE`, `$TOKEN`, `$XSRF_TOKEN` and the parameters of the path are shell variables. For a call
+ * with a session, curl reads the cookies from a file named `cookies`.
  */
 export function curlOf({ method, path, parameters, credentials, body }: CurlCall, schemas: Schemas): string {
   const query = parameters

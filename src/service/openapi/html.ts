@@ -1,4 +1,4 @@
-// Builds HTML pages. Every value that is not Markup is escaped.
+// Builds HTML pages. Escapes every value that is not Markup.
 
 /** Safe HTML, which is not escaped again. */
 export class Markup {
@@ -9,7 +9,7 @@ export class Markup {
   }
 }
 
-/** Returns a whole page. `styles` is its only stylesheet; `bodyClass` is the class of its body. */
+/** Returns a whole page. `styles` is its only stylesheet; `bodyClass` is the class of its body element. */
 export function page({ title, styles, body, bodyClass, language = 'en' }: PageContent): string {
   return html`<!doctype html>
 <html lang="${language}">
@@ -49,7 +49,7 @@ export function joinMarkup(items: readonly Markup[], separator: string): Markup 
   return new Markup(items.map(({ text }) => text).join(escapeText(separator)));
 }
 
-/** Renders the text of an OpenAPI description. It supports no CommonMark except code between backticks. */
+/** Renders the text of an OpenAPI description. The only CommonMark that it supports is code between backticks. */
 export function prose(text: string): Markup {
   return new Markup(
     text

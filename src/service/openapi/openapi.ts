@@ -16,7 +16,7 @@ export interface OpenApiOptions {
 }
 
 export interface DocumentRoutesOptions extends OpenApiOptions {
-  /** File with the script of `/docs/try`. Without it, there is no such page. */
+  /** Path of the script of `/docs/try`. Without it, this page does not exist. */
   tryScript?: string | undefined;
 }
 
@@ -55,7 +55,10 @@ export function createOpenApi(options: OpenApiOptions): Document {
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** A route with the method `all` has one operation for each method, so the method is appended to its name. */
+/**
+ * Returns the operationId. A route with the method `all` has one operation for each method, so its name gets the method
+ * as a suffix.
+ */
 function operationId({ operationId: own, method }: Route, verb: string, path: string): string {
   if (own === undefined) return operationIdOf(verb, path);
   return method === 'all' ? `${own}${verb[0]?.toUpperCase()}${verb.slice(1)}` : own;
@@ -99,7 +102,7 @@ function impliedAnswers(route: Route): Record<number, Answer> {
   if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
-    // Declared as 500 and not as `default`, which generated clients would treat as a kind of success.
+    // Declared as 500, because generated clients treat `default` as a kind of success.
     500: { description: 'An unexpected failure' },
     ...((params ?? query ?? body) && {
       400: { description: 'The request is invalid: `errors` lists the invalid fields' },
@@ -156,7 +159,7 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
 }
 
 /**
- * Returns the security requirements of a route. A call must meet one of them. An empty requirement accepts a call
+ * Returns the security requirements of a route, one of which a call must meet. An empty requirement accepts a call
  * without credentials.
  */
 function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {
@@ -187,7 +190,7 @@ function response(status: number, answer: Answer) {
 
 /**
  * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a page at `/docs`, and the
- * problem types at `/problems/<slug>`. The first request creates the document, so that the process starts faster.
+ * problem types at `/problems/<slug>`. The document is created at the first request, so that the process starts faster.
  */
 export function documentRoutes(options: DocumentRoutesOptions): Route[] {
   const { tryScript } = options;

@@ -1,10 +1,10 @@
 // Derives the operationId of a route from its method and path, so that generated clients have readable names, such as
-// `createForm`. A name changes only if the path does. Pure functions only.
+// `createForm`. A name changes only if the method or the path changes. Pure functions only.
 
 const verbs: Record<string, string> = { get: 'get', post: 'post', put: 'set', patch: 'update', delete: 'delete' };
 const collectionVerbs: Record<string, string> = { get: 'list', post: 'create' };
 
-/** `path` has its parameters in braces. For `get` and `/form/v1/forms/{formId}/data`, returns `getFormData`. */
+/** The parameters of `path` are in braces. For `get` and `/form/v1/forms/{formId}/data`, returns `getFormData`. */
 export function operationIdOf(method: string, path: string): string {
   const all = path.split('/').filter((segment) => segment !== '');
   const segments = all.slice(all.findIndex((segment) => /^v\d+$/.test(segment)) + 1);

@@ -1,4 +1,4 @@
-// The stylesheet that all pages share (light and dark colours, type, links, visible focus). Pages add their own rules.
+// The stylesheet that all pages share: light and dark colors, type, links, visible focus. Pages add their own rules.
 import { createHash } from 'node:crypto';
 
 export const pageStylesheet = `
@@ -26,8 +26,8 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-si
 `;
 
 /**
- * Returns the Content-Security-Policy of a page with this stylesheet, no scripts, images of these sources, and forms
- * that are sent to these addresses.
+ * Returns the Content-Security-Policy of a page that has only this stylesheet and no scripts. `images` are the allowed
+ * sources of images, and `forms` the allowed addresses for sending forms.
  */
 export function pagePolicy(styles: string, images = 'data:', forms = "'none'"): string {
   return [

@@ -16,7 +16,7 @@ const policy = pagePolicy(stylesheet);
 
 const params = z.object({ slug: z.string().max(100) });
 
-/** Responds with HTML, or with JSON if Accept prefers it; with 404 for an unknown slug. */
+/** Responds with HTML, or with JSON if the Accept header prefers it. Responds with 404 for an unknown slug. */
 export function problemTypeRoute(): Route {
   return route({
     method: 'get',

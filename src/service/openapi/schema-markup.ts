@@ -41,7 +41,7 @@ export function schemaMarkup(schema: JsonSchema): Markup {
   return html`${plainText(schema)}`;
 }
 
-/** Describes the constraints of a value other than its type. */
+/** Describes all constraints on a value except its type. */
 export function constraintsOf(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return '';
   const { format, pattern, default: absent } = schema;
@@ -91,7 +91,7 @@ function countOf({ minItems, maxItems }: SchemaObject): string {
 }
 
 function between(least: number | undefined, most: number | undefined, unit: string): string {
-  // Omits the bounds that the schema of an integer has by default: those of the integers that a double holds exactly.
+  // Omits the default bounds of an integer, which are the largest integers that a double holds exactly.
   const from = least === undefined || Math.abs(least) === Number.MAX_SAFE_INTEGER ? undefined : least;
   const to = most === undefined || Math.abs(most) === Number.MAX_SAFE_INTEGER ? undefined : most;
   if (from !== undefined && to !== undefined) return `${from} to ${to}${unit}`;

@@ -1,5 +1,6 @@
-// Audit events: who did what to which object. An event is the field `audit` of a log line. It holds ids only: no names,
-// addresses, codes, tokens or form data. docs/audit.md describes the events, docs/audit-event.schema.json their format.
+// Audit events: who did what to which object. An event is the field `audit` of a log line. It identifies people and
+// objects only by their ids, and contains no names, addresses, codes, tokens or form data. docs/audit.md describes the
+// events, docs/audit-event.schema.json their format.
 import { z } from 'zod';
 import { type AuditAction, auditActions } from './audit-actions.ts';
 import type { Logger } from './log.ts';
@@ -46,7 +47,7 @@ export type AuditEvent = z.output<typeof auditEvent> & { action: AuditAction };
 
 const auditLogs = new WeakMap<Logger, Logger>();
 
-/** Returns the logger for lines with an audit event, which are written at every LOG_LEVEL. */
+/** Returns a logger for lines with an audit event. It writes them at every LOG_LEVEL. */
 export function auditLog(log: Logger): Logger {
   if (log.isLevelEnabled('info') || log.level === 'silent') return log;
   const known = auditLogs.get(log);
@@ -64,7 +65,7 @@ export interface ServiceAction {
   id: string;
 }
 
-/** Returns the event of an action that succeeded and that no request caused. */
+/** Returns the event of a successful action that no request caused. */
 export function serviceEvent({ action, by, tenant, id }: ServiceAction): AuditEvent {
   const isProvider = by === 'identity-provider';
   return {

@@ -1,13 +1,15 @@
-// Exports when certificates expire: those that the process was given as files or settings, and those that servers
+// Exports the expiry of certificates: those in files and settings that the process was given, and those that servers
 // present.
 import { X509Certificate } from 'node:crypto';
 import prom from 'prom-client';
 
-/** The value of the label. `…-ca` are the authorities that the process trusts; the others are servers. */
+/**
+ * The value of the label. Names that end in `-ca` are authorities that the process trusts; the other names are servers.
+ */
 export type CertificateName = 'extra-ca' | 'postgres-ca' | 'redis-ca' | 'identity-provider' | 'postgres' | 'redis';
 
 export interface Certificates {
-  /** Records what a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
+  /** Records the certificate that a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
   presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
   /** Of the certificates in a PEM text, records the one that expires first. Ignores a text without a certificate. */
   given(name: CertificateName, pem: string): void;
@@ -31,7 +33,10 @@ export function createCertificateMetrics({ registry }: { registry: prom.Registry
 
 const block = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
 
-/** Returns milliseconds since 1970. Skips invalid certificates, because the code that uses the file reports them. */
+/**
+ * Returns expiry times in milliseconds since 1970. Skips invalid certificates, because the code that uses the file
+ * reports them.
+ */
 function expiriesIn(pem: string): number[] {
   return [...pem.matchAll(block)].flatMap(([text]) => {
     try {

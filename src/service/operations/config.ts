@@ -10,7 +10,7 @@ export interface ConfigProblem {
   problem: string;
 }
 
-/** Lists every problem of a configuration. It never holds a value. */
+/** Lists every problem of a configuration. It never contains the value of a setting. */
 export class ConfigError extends Error {
   readonly problems: ConfigProblem[];
 
@@ -31,9 +31,9 @@ export interface ConfigCheck {
 
 /** Everything that decides whether the environment of a process is valid. */
 export interface ProcessSettings<S extends z.ZodObject = z.ZodObject> {
-  /** Its keys are variable names. It enforces `rules`. */
+  /** The keys are variable names. The schema enforces `rules`. */
   schema: S;
-  /** The rules between settings, for documentation and tests. */
+  /** The rules between settings, which documentation and tests read. */
   rules?: readonly SettingsRule[];
   checks?: readonly ConfigCheck[];
   /** Names of variables outside the schema that the process reads. */
@@ -53,12 +53,12 @@ export function parseSettings<S extends z.ZodObject>(
 export interface InspectedSettings {
   /** The values of all settings that are not in `invalid`. */
   values: Record<string, unknown>;
-  /** Settings that are invalid on their own. */
+  /** Names of settings whose own value is invalid. */
   invalid: Set<string>;
   problems: ConfigProblem[];
 }
 
-/** Returns all problems, and the values of the settings that are valid on their own. */
+/** Returns all problems, and the values of the settings whose own value is valid. */
 export function inspectSettings({ schema, checks = [] }: ProcessSettings, env: NodeJS.ProcessEnv): InspectedSettings {
   const problems: ConfigProblem[] = [];
   const config = collect(problems, () => parseConfig(schema, env));
@@ -68,7 +68,7 @@ export function inspectSettings({ schema, checks = [] }: ProcessSettings, env: N
   return { values, invalid, problems };
 }
 
-/** Parses each setting on its own. */
+/** Parses each setting separately, so that one invalid setting does not hide the values of the others. */
 function parseEach({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Omit<InspectedSettings, 'problems'> {
   const unread: ConfigProblem[] = [];
   const given = readVariables(Object.keys(shape), env, unread);
@@ -83,7 +83,7 @@ function parseEach({ shape }: z.ZodObject, env: NodeJS.ProcessEnv): Omit<Inspect
 }
 
 /**
- * Returns the result of `work`. After a ConfigError, returns undefined, and adds the problems of the error to the list.
+ * Returns the result of `work`. If `work` throws a ConfigError, adds its problems to the list and returns undefined.
  */
 function collect<T>(problems: ConfigProblem[], work: () => T): T | undefined {
   try {
@@ -97,7 +97,7 @@ function collect<T>(problems: ConfigProblem[], work: () => T): T | undefined {
 
 /**
  * Parses the environment with a schema whose keys are variable names. `NAME_FILE` may name a file that contains the
- * value of `NAME`, such as a mounted secret. An empty variable counts as not set. Throws ConfigError.
+ * value of `NAME`, such as a mounted secret. An empty variable counts as unset. Throws ConfigError.
  */
 export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv = process.env): z.infer<S> {
   const problems: ConfigProblem[] = [];
@@ -151,7 +151,7 @@ function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
   return absent && issue.code === 'invalid_type' ? 'is required' : issue.message;
 }
 
-/** Parses an http(s) URL without credentials, query and fragment. Removes trailing slashes. */
+/** Parses an http or https URL without credentials, query and fragment. Removes trailing slashes. */
 export function httpUrl() {
   return z.string().transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -163,7 +163,7 @@ export function httpUrl() {
   });
 }
 
-/** False for a URL that a driver cannot split or decode. */
+/** False for a URL that a client library cannot split or decode. */
 export function isReadableUrl(text: string): boolean {
   try {
     const { username, password, pathname } = new URL(text);

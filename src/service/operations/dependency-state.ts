@@ -1,5 +1,5 @@
-// Tracks whether a dependency can be reached: exports the state as a metric, and logs one line when the dependency
-// becomes unreachable and one when it is back. It sends no requests; the code that uses or watches the dependency
+// Tracks whether a dependency can be reached. It exports the state as a metric, and logs one line when the dependency
+// becomes unreachable and one when it is back. It sends no requests: the code that uses or watches the dependency
 // reports results.
 import type { Logger } from './log.ts';
 
@@ -11,11 +11,12 @@ export const watchedDependencies = ['postgres', 'redis', 'identity-provider'] as
 export interface DependencyState {
   /** Undefined until the first report. */
   readonly status: DependencyStatus | undefined;
-  /** The dependency has responded. */
+  /** Reports that the dependency has responded. */
   up(): void;
   /**
-   * The dependency did not respond, or has `refused` this process's credentials. A later `unreachable` does not replace
-   * `refused`, because nodes of a cluster may fail for both reasons in turn. `facts` are logged; they hold no secret.
+   * Reports that the dependency did not respond, or that it `refused` this process's credentials. A later `unreachable`
+   * does not replace `refused`, because nodes of a cluster may fail for both reasons in turn. `facts` are logged, and
+   * must not contain secrets.
    */
   down(status: 'unreachable' | 'refused', facts: Record<string, unknown>): void;
 }

@@ -6,14 +6,14 @@ import { durationTexts } from '../../../test/support/duration-texts.ts';
 import { parseConfig } from './config.ts';
 import { isoDuration, parseDuration } from './duration.ts';
 
-/** Recognises a duration without the tested patterns. */
+/** Recognizes a duration without the tested patterns. */
 function isWellFormed(text: string): boolean {
   const [date = '', time, ...more] = text.slice(1).split('T');
   const hasParts = time === undefined ? date !== '' : time !== '';
   return text.startsWith('P') && more.length === 0 && hasParts && areParts(date, 'WD') && areParts(time ?? '', 'HMS');
 }
 
-/** True if the text consists of numbers with these units, in this order. Any of them may be missing. */
+/** True if the text consists of numbers with these units, in this order. Units may be missing. */
 function areParts(text: string, units: string): boolean {
   let rest = text;
   for (const unit of units) {

@@ -3,8 +3,8 @@
 import { z } from 'zod';
 
 /**
- * A text is a duration if it matches both patterns: the second one rejects a text without any component, or with a
- * final `T`. There are two patterns because Helm, which reads them from the chart's values schema, uses RE2 without
+ * A text is a duration if it matches both patterns. The second one rejects a text without any component, or with a
+ * final `T`. There are two patterns because Helm reads them from the chart's values schema and uses RE2, which has no
  * lookaheads.
  */
 export const durationPatterns = [String.raw`^P(\d+W)?(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$`, '[WDHMS]$'] as const;
@@ -12,7 +12,7 @@ export const durationPatterns = [String.raw`^P(\d+W)?(\d+D)?(T(\d+H)?(\d+M)?(\d+
 const expressions = durationPatterns.map((pattern) => new RegExp(pattern));
 const units: Record<string, number> = { W: 604_800_000, D: 86_400_000, H: 3_600_000, M: 60_000, S: 1_000 };
 
-/** A century: longer durations may exceed the range of dates. */
+/** A century, because longer durations may exceed the range of dates. */
 const longestDuration = 36_525 * 86_400_000;
 
 /** Returns the milliseconds of a duration. Returns undefined if it is invalid or exceeds a century. */
@@ -24,10 +24,12 @@ export function parseDuration(text: string): number | undefined {
   return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** Marks the schemas of durations, so that the chart's values schema can recognise them. */
+/** Marks the schemas of durations, so that the chart's values schema can recognize them. */
 export const durationFormat = { format: 'duration' } as const;
 
-/** Parses a duration into milliseconds. `max` is also a duration. A duration of zero is invalid with `positive`. */
+/**
+ * Parses a duration into milliseconds. `max` is also a duration. If `positive` is true, a duration of zero is invalid.
+ */
 export function isoDuration(
   defaultValue: string,
   { max, positive = false }: { max?: string; positive?: boolean } = {},

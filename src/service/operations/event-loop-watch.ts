@@ -1,5 +1,5 @@
-// Detects a blocked event loop by a late heartbeat. A block counts as a problem for some seconds, because a pod that
-// blocks repeatedly would respond to its probes in between.
+// Detects a blocked event loop by a late heartbeat. A block counts as a problem for some seconds after its end.
+// Otherwise, a pod that blocks repeatedly could respond to its probes between two blocks.
 
 export interface EventLoopWatch {
   /** Returns why the pod should get no requests, or undefined while the event loop runs. */
@@ -10,7 +10,7 @@ export interface EventLoopWatch {
 /** Times in milliseconds. */
 export interface EventLoopPace {
   beat: number;
-  /** Longest tolerated delay of a heartbeat. On a busy process, delays reach some hundreds of milliseconds. */
+  /** Longest tolerated delay of a heartbeat. Delays in a busy process reach some hundreds of milliseconds. */
   longestDelay: number;
   /** Time after the end of a block during which it still counts as a problem. */
   memory: number;

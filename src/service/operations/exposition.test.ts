@@ -1,4 +1,4 @@
-// Tests both formats of /metrics, and that one does not change the other.
+// Tests both formats of /metrics, and that writing one format does not change the other.
 import { expect, it } from 'vitest';
 import { exposeMetrics } from './exposition.ts';
 import { createMetrics } from './metrics.ts';

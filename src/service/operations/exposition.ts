@@ -7,7 +7,7 @@ export interface Exposition {
   text: string;
 }
 
-/** `accepted`: the media types of the header Accept, the preferred ones first. Plain text is the default. */
+/** `accepted` are the media types of the header Accept, the preferred ones first. Plain text is the default. */
 export async function exposeMetrics(registry: prom.Registry, accepted: readonly string[]): Promise<Exposition> {
   const wanted = accepted.find((type) => type === openMetrics || type === 'text/plain');
   const view = wanted === openMetrics ? openMetricsView(registry) : registry;
@@ -17,8 +17,8 @@ export async function exposeMetrics(registry: prom.Registry, accepted: readonly 
 const openMetrics = 'application/openmetrics-text';
 
 /**
- * Returns a registry of the same metrics that writes OpenMetrics. The text of one format must not change the other:
- * prom-client renames the counters of a registry when it writes OpenMetrics.
+ * Returns a second registry that has the same metrics and writes OpenMetrics. It is needed because prom-client renames
+ * the counters of a registry when it writes OpenMetrics. In a shared registry, that would change the plain text.
  */
 function openMetricsView(registry: prom.Registry): prom.Registry<prom.OpenMetricsContentType> {
   const view = new prom.Registry<prom.OpenMetricsContentType>();

@@ -1,5 +1,5 @@
-// Reads the certificates of authorities that the process was given, so that their expiry can be exported. A file that
-// cannot be read is left out, because the code that needs it fails and reports why.
+// Reads the certificates of authorities that the process was given, so that their expiry can be exported. Skips a file
+// that cannot be read, because the code that needs the file fails and reports why.
 import { readFile } from 'node:fs/promises';
 import type { Certificates } from './certificate-metrics.ts';
 
@@ -9,7 +9,7 @@ export interface GivenCertificates {
   REDIS_TLS_CA?: string | undefined;
 }
 
-/** `extraCa`: NODE_EXTRA_CA_CERTS, the file that Node read when the process started. */
+/** `extraCa` is the value of NODE_EXTRA_CA_CERTS: the path of a file that Node read when the process started. */
 export async function noteGivenCertificates(
   certificates: Certificates,
   { DATABASE_URL, REDIS_TLS_CA }: GivenCertificates,

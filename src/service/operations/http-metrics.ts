@@ -1,4 +1,4 @@
-// The metrics of HTTP requests. They are labelled by the pattern of the route, not by the path, which contains ids.
+// The metrics of HTTP requests. They are labeled by the pattern of the route, not by the path, which contains ids.
 import prom from 'prom-client';
 
 /** One finished request. */
@@ -16,12 +16,12 @@ export interface HttpMetrics {
   record(request: FinishedRequest): void;
 }
 
-/** Every other method counts as `other`: Node.js knows 35 methods, and each would add series for each route. */
+/** All other methods count as `other`. Node.js knows 35 methods, and each would add series for each route. */
 const countedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 export const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
-/** Returns the index in `statusClasses`. An upstream may invent statuses above 599. */
+/** Returns the index in `statusClasses`. A status above 599, which an upstream may invent, counts as 5xx. */
 const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;
 
 /** Counts in plain numbers, because prom-client takes microseconds to find the labels of an increment. */
@@ -60,7 +60,7 @@ export function createHttpMetrics({ registry }: { registry: prom.Registry }): Ht
       tally.forEach((labels, count) => void requests.inc(labels, count));
     },
   });
-  // prom-client refuses exemplars in a registry of the plain text format, although that format just omits them.
+  // prom-client refuses exemplars in a registry of the plain text format, although that format could simply omit them.
   const withExemplars = new prom.Registry<prom.OpenMetricsContentType>();
   withExemplars.setContentType(prom.openMetricsContentType);
   const duration = new prom.Histogram<string>({

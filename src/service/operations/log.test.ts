@@ -1,4 +1,4 @@
-// Tests what the log contains, and that it never contains secrets: each test places a secret where one can occur.
+// Tests what the log contains, and that it never contains secrets. Each test places a secret where one can occur.
 import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { z } from 'zod';

@@ -7,9 +7,9 @@ import { currentScope, type RequestScope, traceIdOf } from './request-scope.ts';
 export type Logger = pino.Logger;
 
 /**
- * Creates a logger that writes to standard output by default. It buffers up to 15 KB or 100 ms of lines and writes them
- * in the background, because a write for each line would cost more than creating the line. Before the process exits, it
- * writes everything. The process ends if the reader of standard output closes it.
+ * Creates a logger that writes to standard output by default. It buffers up to 15 KB, or the lines of 100 ms, and
+ * writes them in the background, because a write for each line would cost more than creating the line. Before the
+ * process exits, it writes everything. The process ends if the reader of standard output closes it.
  */
 export function createLogger(options: {
   name: string;
@@ -24,7 +24,7 @@ export function createLogger(options: {
       timestamp: createTimestamp(),
       mixin: currentIds,
       mixinMergeStrategy: addIds,
-      // pino's own redaction would take 10 µs; the rest of a request's line takes 5 µs (measured).
+      // pino's own redaction would take 10 µs per line; everything else about a request's line takes 5 µs (measured).
       formatters: { level: (label) => ({ level: label }), log: maskMembers },
       serializers: { err: describeError },
     },
@@ -35,20 +35,18 @@ export function createLogger(options: {
 const noIds = {};
 const currentIds = (): object => currentScope() ?? noIds;
 
-/**
- * Adds the ids of the request that the running code works for. A line that already names its request stays as it is.
- */
+/** Adds the ids of the current request to a line. Does not change a line that already names its request. */
 function addIds(line: object, scope: Partial<RequestScope>): object {
   if (scope.traceparent === undefined || 'traceId' in line) return line;
   return { requestId: scope.requestId, traceId: traceIdOf(scope.traceparent), ...line };
 }
 
 /**
- * Stops the process when the reader of standard output closes it, as `head` does, because pino would silently stop
- * writing. The process stops as it does when its terminal is closed (`stopOnSignals`).
+ * Stops the process when the reader of standard output closes it, as `head` does. Otherwise, pino would silently stop
+ * writing. The process stops in the same way as when its terminal is closed (`stopOnSignals`).
  */
 function openStandardOutput(): pino.DestinationStream {
-  // Passes bytes to pino. For text, pino would measure, and thereby copy, the whole buffer again for each line: 8 KB of
+  // Passes bytes to pino. To measure a text, pino would copy the whole buffer for each line, which leaves 8 KB of
   // garbage.
   const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100, contentMode: 'buffer' });
   output.on('error', (error: NodeJS.ErrnoException) => {
@@ -60,7 +58,7 @@ function openStandardOutput(): pino.DestinationStream {
 }
 
 /**
- * Returns ISO 8601 timestamps in UTC. Within a second it formats only the milliseconds, because every request calls it.
+ * Returns ISO 8601 timestamps in UTC. It runs for every request, so within a second it formats only the milliseconds.
  */
 function createTimestamp(): () => string {
   let second = -1;
@@ -97,7 +95,9 @@ const secretNames = new Set([
 ]);
 const mask = '[redacted]';
 
-/** Masks members that have the name of a secret, at the top level and one level below. `describeError` masks errors. */
+/**
+ * Masks members whose names are those of secrets, at the top level and one level below. `describeError` masks errors.
+ */
 function maskMembers(line: Record<string, unknown>): Record<string, unknown> {
   let masked: Record<string, unknown> | undefined;
   for (const name of Object.keys(line)) {
@@ -127,13 +127,13 @@ interface ErrorDescription {
   cause?: ErrorDescription;
 }
 
-/** Causes deeper than this are not logged. A chain of causes may be circular. */
+/** Maximum depth of logged causes. The limit is needed because a chain of causes may be circular. */
 const deepestCause = 5;
 
 /**
- * Returns the parts of an error that may be logged: name, message, code, stack frames and cause. Other properties of
- * library errors hold whole requests, queries and parameters. A message that quotes a value is replaced; in other
- * messages, addresses and tokens are masked.
+ * Returns the parts of an error that may be logged: name, message, code, stack frames and cause. It omits other
+ * properties, because those of library errors hold whole requests, queries and parameters. A message that quotes a
+ * value is replaced; in other messages, addresses and tokens are masked.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { type: typeof error, message: 'not an Error' };

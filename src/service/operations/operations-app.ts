@@ -1,5 +1,5 @@
 // Serves /metrics, /livez and /readyz on the metrics port. Liveness depends on nothing outside the process, because a
-// restart of the process would not repair it.
+// restart of the process would repair nothing outside.
 import express, { type Express } from 'express';
 import { exposeMetrics } from './exposition.ts';
 import type { Metrics } from './metrics.ts';

@@ -9,7 +9,7 @@ import { orderRule, type SettingsRule } from './settings-rules.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
 
-/** True for a scheme, host and optional port as browsers send them (RFC 6454 section 6.2), and for `*`. */
+/** True for `*`, and for a scheme, host and optional port as browsers send them (RFC 6454 section 6.2). */
 function isOrigin(text: string): boolean {
   return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 }
@@ -72,8 +72,8 @@ interface IssuerSettings {
 }
 
 /**
- * An issuer below the identity provider's URL would belong to two tenants: the tenant to which it is mapped, and the
- * tenant of its realm.
+ * Forbids mapping an issuer below the identity provider's URL. It would belong to two tenants: the tenant to which it
+ * is mapped, and the tenant of its realm.
  */
 const issuerRule: SettingsRule = {
   names: ['TENANT_ISSUERS', 'ACCESS_SERVICE_URL', 'ACCESS_SERVICE_PUBLIC_URL'],

@@ -1,6 +1,6 @@
 // Defines the readiness conditions that all services share. The identity provider must pass its check before the pod
-// first becomes ready; the database pool must work at any time. Later outages of the identity provider and the expiry
-// of certificates are reported, but do not affect readiness.
+// first becomes ready; the database pool must work at any time. Later outages of the identity provider, and the expiry
+// of certificates, are reported but do not affect readiness.
 import type pg from 'pg';
 import {
   checkIdentityProvider,

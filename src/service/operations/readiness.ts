@@ -1,11 +1,11 @@
-// Decides whether this pod gets requests. A pod that performs worse than the other pods is not ready. An outage of a
-// shared store does not affect readiness: otherwise all pods would leave the load balancer, and callers would get a 404
-// from it.
+// Decides whether this pod gets requests. A pod is not ready if it works worse than the other pods. An outage of a
+// shared store does not affect readiness. Otherwise, all pods would leave the load balancer, and callers would get a
+// 404 from the load balancer.
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createReadinessMetrics } from './readiness-metrics.ts';
 
-/** Returns the problem for an operator, or undefined if the condition is met. It must not wait for other services. */
+/** Returns a problem for the operator, or undefined if the condition is met. It must not wait for other services. */
 export type Condition = () => string | undefined | Promise<string | undefined>;
 
 export interface Conditions {

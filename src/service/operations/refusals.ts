@@ -1,6 +1,6 @@
 // Counts the requests that this process refused because a limit was reached (429), or because it was busy or lacked a
-// dependency (503). A page shows administrators the recent refusals. Unlike metrics, which have no label for the
-// tenant, these counts are kept by tenant. Their number is bounded.
+// dependency (503). A page shows administrators the recent refusals. Metrics have no label for the tenant, but these
+// counts are kept by tenant. The number of counts is limited.
 import { LRUCache } from 'lru-cache';
 
 export interface RefusedRequests {
@@ -9,8 +9,8 @@ export interface RefusedRequests {
   route: string;
   status: number;
   /**
-   * Number of refusals since the process started. The count restarts if entries with more recent refusals have replaced
-   * this one.
+   * Number of refusals since the process started. If entries with more recent refusals replace this one, its count is
+   * lost.
    */
   count: number;
   last: Date;
@@ -19,13 +19,15 @@ export interface RefusedRequests {
 export interface Refusals {
   since: Date;
   note(request: { method: string; route: string; status: number; tenant: string | undefined }): void;
-  /** Returns the latest first. If `tenant` is undefined, includes all tenants, and callers without a tenant. */
+  /**
+   * Returns the latest refusals first. If `tenant` is undefined, includes all tenants, and callers without a tenant.
+   */
   of(tenant: string | undefined): RefusedRequests[];
 }
 
 type Counts = LRUCache<string, RefusedRequests>;
 
-/** Maximum number of kinds of requests that are remembered for each tenant, and of tenants that are remembered. */
+/** Maximum number of kinds of requests that are remembered for one tenant, and maximum number of tenants. */
 const most = { kinds: 50, tenants: 1_000 };
 
 export const isRefusal = (status: number): boolean => status === 429 || status === 503;

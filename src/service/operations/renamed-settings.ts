@@ -1,6 +1,5 @@
 // Settings that were renamed. For one version, a process accepts the old name of an environment variable with a
-// warning; the chart accepts it in `env` and warns in its notes. Remove an entry in the version after the one that
-// added it.
+// warning; the chart accepts it in `env` and warns in its notes. Remove an entry one version after it was added.
 
 /** New names of settings by their old names. */
 export const renamedSettings: Readonly<Record<string, string>> = {

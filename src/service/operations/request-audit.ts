@@ -1,18 +1,19 @@
-// Builds the audit event of a request from its route, its caller and its status. Requests of unknown callers that were
-// refused before they reached the handler have no event: anyone can send them, and their log line has all known facts.
+// Builds the audit event of a request from its route, its caller and its status. A request from an unknown caller that
+// was refused before it reached the handler has no event: anyone can send such requests, and the log line has all known
+// facts.
 import type { AuditEvent } from './audit.ts';
 import { type AuditAction, auditActions, objectParams } from './audit-actions.ts';
 
 type Outcome = AuditEvent['outcome'];
 
-/** The actions of a route if the body decides which of them a request performs. */
+/** The possible actions of a route whose action depends on the body. */
 export interface AuditChoice<Input> {
   actions: readonly AuditAction[];
   /** Returns undefined for a request that changes nothing. */
   of(input: Input): AuditAction | undefined;
 }
 
-/** The audit event of a route; `unaudited` for a route that changes something, but needs no event. */
+/** The audit event of a route. `unaudited` states why a route that changes something needs no event. */
 export type RouteAudit<Input> = AuditAction | AuditChoice<Input> | { unaudited: string };
 
 declare global {
@@ -29,9 +30,9 @@ export interface RequestAudit {
   /** True once the guards have passed and the input is valid. */
   isReached: boolean;
   objectId?: string;
-  /** URN. By default, the tenant of the caller. */
+  /** URN of the tenant; by default, of the caller's tenant. */
   tenant?: string;
-  /** By default, the outcome follows from the status. */
+  /** By default, the outcome is derived from the status. */
   outcome?: Outcome;
   /** True if the identity provider has proven that it sent the request. */
   isProvider?: boolean;
@@ -61,7 +62,7 @@ export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, lo
 
 type Params = Record<string, unknown> | undefined;
 
-/** Adds `facts` to the request's audit event. Called by handlers, for facts that only they know. */
+/** Adds `facts` to the request's audit event. Handlers call it for facts that only they know. */
 export function noteAudit({ locals }: { locals: Express.Locals }, facts: Partial<RequestAudit>): void {
   if (locals.audit) Object.assign(locals.audit, facts);
 }

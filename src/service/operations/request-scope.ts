@@ -1,6 +1,6 @@
-// Carries the ids of a request to all code that works for it, so that each log line and each call to another service
-// names the request. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and timers
-// that outlive a request keep the scope of the request that created them: their callbacks must log with
+// Carries the ids of a request to all code that works for the request, so that each log line and each call to another
+// service names it. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and timers that
+// outlive a request keep the scope of the request that created them, so their callbacks must log with
 // `outsideRequests`.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
@@ -10,7 +10,7 @@ import type { Span } from '../tracing/span.ts';
 export interface RequestScope {
   /** Absent for background work. */
   readonly requestId?: string;
-  /** W3C Trace Context (version 00) for the calls of this request: the client's trace, or one that begins here. */
+  /** W3C Trace Context (version 00) for the calls of this request: the client's trace, or a trace that begins here. */
   readonly traceparent: string;
   /** The span of the running work. Absent if no collector is configured. */
   readonly span?: Span;
@@ -18,7 +18,7 @@ export interface RequestScope {
 
 const storage = new AsyncLocalStorage<RequestScope>();
 
-/** Calls `work`. All code that `work` runs, now and later, has the scope. */
+/** Calls `work` with the scope. Everything that `work` starts has the scope too, even if it runs later. */
 export function runInScope<A extends unknown[], T>(scope: RequestScope, work: (...args: A) => T, ...args: A): T {
   return storage.run(scope, work, ...args);
 }
@@ -33,7 +33,7 @@ export function currentScope(): RequestScope | undefined {
   return storage.getStore();
 }
 
-/** Returns the headers that tell another service which request a call belongs to. */
+/** Returns the headers that name the request to which a call belongs, for another service. */
 export function scopeHeaders(scope = currentScope()): Record<string, string> {
   if (!scope) return {};
   const { requestId, traceparent } = scope;
@@ -53,17 +53,16 @@ export function isTraceparent(text: unknown): text is string {
 }
 
 /**
- * Returns the header of a trace that begins here, because the client sent no `traceparent` (W3C Trace Context section
- * 3.2). The trace id is derived from the request id, so that the log line can be found. The trace is not marked as
- * sampled.
+ * Returns a `traceparent` for a trace that begins here because the client sent none (W3C Trace Context section 3.2).
+ * The trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
  */
 export function newTraceparent(requestId: string): string {
   return traceparentOf(uuidPattern.test(requestId) ? requestId : hash('sha256', requestId));
 }
 
 /**
- * Like `newTraceparent`, but for a UUID that this process generated. It is called for most requests, and slices are
- * faster than a pattern.
+ * Like `newTraceparent`, but only for a UUID that this process generated. Most requests need it, so it slices the UUID,
+ * which is faster than matching a pattern.
  */
 export function traceparentOf(uuid: string): string {
   const high = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18);

@@ -13,16 +13,16 @@ export interface Stoppable {
 }
 
 /**
- * Runs `start`, which returns the service to drain after an uncaught exception. If `start` returns no service, or has
- * not returned yet, an exception ends the process with 1. All problems of a configuration are logged in one line; on a
- * terminal they are printed as text.
+ * Runs `start`. If `start` returns a service, an uncaught exception drains that service. Before that, or without a
+ * service, an exception ends the process with 1. All problems of a configuration are logged in one line; on a terminal
+ * they are printed as text.
  */
 export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });
   let running: Stoppable | undefined;
   let uncaught = 0;
-  // Unhandled rejections arrive here too. Node would print an error with all its properties, which may contain values
-  // of the database; the logger writes only name, message, code and stack.
+  // Unhandled rejections arrive here too. By default, Node prints an error with all its properties, which may contain
+  // values of the database. The logger writes only name, message, code and stack.
   process.on('uncaughtException', (error) => {
     process.exitCode = 1;
     uncaught += 1;
@@ -46,7 +46,8 @@ function reportFailedStart(log: Logger, name: string, error: unknown): void {
 }
 
 /**
- * Omits the stack of a failure that the operating system reports, such as a port in use: it would only hide the reason.
+ * Omits the stack of a failure that the operating system reports, such as a port in use. The stack would only hide the
+ * reason.
  */
 function startFailure(error: unknown): object {
   if (error instanceof StartupError) return { reason: error.message };
@@ -55,7 +56,7 @@ function startFailure(error: unknown): object {
 }
 
 /**
- * Limits the uncaught exceptions that one process logs, because a faulty part may throw repeatedly while the process
+ * Maximum number of uncaught exceptions that one process logs. Faulty code may throw repeatedly while the process
  * drains.
  */
 const mostLogged = 10;
@@ -69,7 +70,7 @@ function drain(running: Stoppable): void {
   );
 }
 
-/** Ignores a failure of the log, which must not keep the process from ending. */
+/** Ignores a failure of the log, because it must not prevent the end of the process. */
 function tryLog(log: Logger, facts: object, message: string): void {
   try {
     log.fatal(facts, message);

@@ -28,7 +28,7 @@ export function runService<S extends ServiceSchema>(
   });
 }
 
-/** Returns a service that closes tracing last, because the last requests also have spans. */
+/** Returns a service that closes tracing last, because even its last requests have spans. */
 function closingLast(running: RunningService, tracing: Tracing): RunningService {
   const close = async () => {
     await running.close();
@@ -38,8 +38,9 @@ function closingLast(running: RunningService, tracing: Tracing): RunningService 
 }
 
 /**
- * Drains the service on SIGTERM, SIGINT and SIGHUP (its terminal or the reader of its log is gone). Then exits with 0,
- * or with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the process immediately.
+ * Drains the service on SIGTERM, SIGINT and SIGHUP. SIGHUP means that the terminal or the reader of the log is gone.
+ * Then exits with 0, or with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the
+ * process immediately.
  */
 function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {
@@ -54,7 +55,7 @@ function stopOnSignals(running: RunningService, log: Logger): void {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Uses `on`, not `once`: a second SIGHUP must not end the process. The reader of the log may close it while the
-  // service is already stopping.
+  // Registered with `on`, not `once`, because a second SIGHUP must not end the process: the reader of the log may close
+  // it while the service is already stopping.
   process.on('SIGHUP', stop);
 }

@@ -13,7 +13,7 @@ import { type RunningService, type ServeOptions, serve } from './serve.ts';
 const { log, lines } = captureLog();
 let running: RunningService | undefined;
 let finish: () => void = () => undefined;
-/** Resolves when `/slow` has a request. */
+/** Resolves when `/slow` has received a request. */
 let begun: Promise<void>;
 /** What the service did, in order. */
 let events: string[] = [];
@@ -23,7 +23,7 @@ afterEach(async () => {
   running = undefined;
 });
 
-/** Starts a service. `/slow` responds when `finish` is called; `/begun` has sent half of its response by then. */
+/** Starts a service. `/slow` responds when `finish` is called. `/begun` sends half of its response before that. */
 async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningService> {
   events = [];
   const metrics = createMetrics();
@@ -122,7 +122,7 @@ describe('a service that stops', () => {
     finish();
     expect(await slow).toEqual({ status: 200, connection: 'close', text: '"finished"' });
     await closed;
-    // Otherwise, the server would keep an idle connection until the deadline.
+    // The server has not kept an idle connection open until the deadline.
     expect(performance.now() - started).toBeLessThan(30_000);
     agent.destroy();
   });

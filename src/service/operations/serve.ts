@@ -1,5 +1,5 @@
-// Serves requests until the process stops. A stop first ends readiness and closes the listener. Then running requests
-// finish, and at the deadline their connections are closed.
+// Serves requests until the process stops. A stop first ends readiness and closes the listener. Running requests can
+// then finish until the deadline, when their connections are closed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -26,13 +26,13 @@ export interface ServeOptions {
   /** Milliseconds from the signal until connections are closed. */
   drainDeadline: number;
   /**
-   * Milliseconds between the end of readiness and the closing of the listener. In this time, load balancers notice the
-   * change.
+   * Milliseconds between the end of readiness and the closing of the listener. Load balancers need this time to notice
+   * that the pod is not ready.
    */
   drainDelay?: number;
   log: Logger;
   /**
-   * Present in a process that proxies bodies of any size. Returns true if the request may upload without a time limit
+   * Set only in a process that proxies bodies of any size. Returns true if the request may upload without a time limit
    * and switch to the WebSocket protocol.
    */
   mayUpgrade?(request: IncomingMessage): boolean;
@@ -52,7 +52,7 @@ export interface RunningService {
 
 /** Timeout in milliseconds for the release of resources. */
 const longestRelease = 5_000;
-/** Milliseconds that a proxied connection may be silent. This is longer than any timeout of an upstream. */
+/** Milliseconds that a proxied connection may be silent. Longer than any timeout of an upstream. */
 const longestSilence = 310_000;
 
 export async function serve(options: ServeOptions): Promise<RunningService> {
@@ -61,8 +61,8 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const server = createMainServer(options);
   serveConnects(server, options.app);
   const connections = prepareDrain(server);
-  // Longer than proxies keep idle connections (usually 60 s), so that a proxy never sends a request over a closed
-  // connection.
+  // Longer than proxies keep idle connections, which is usually 60 s. A proxy therefore never sends a request over a
+  // connection that this server has closed.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
   const { metrics, log } = options;
@@ -122,20 +122,20 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 
 interface Connections {
   /**
-   * From now on, each response ends its connection (`Connection: close`). Otherwise the connection would become idle,
-   * and `drain` could close it while the client sends the next request, which would fail.
+   * From now on, each response ends its connection (`Connection: close`). Otherwise, the connection would become idle,
+   * and `drain` could close it while the client sends the next request. That request would fail.
    */
   announceClose(): void;
   /**
-   * Closes the listener and idle connections, waits at most `deadline` milliseconds for running requests, and resolves
-   * to true if all of them finished. Node alone would also wait for kept-alive connections.
+   * Closes the listener and idle connections, and waits at most `deadline` milliseconds for running requests. Resolves
+   * to true if all of them finished. Node's own `close` would also wait for connections that are kept alive.
    */
   drain(deadline: number): Promise<boolean>;
 }
 
 function prepareDrain(server: Server): Connections {
   // Responses are stored by socket. A set of responses would often reallocate its table, and old tables would keep
-  // responses in memory until a collection of the old generation.
+  // responses in memory until V8 collects its old generation.
   const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
   let closing = false;
   const closeAfter = (response: ServerResponse) => {

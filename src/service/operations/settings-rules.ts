@@ -6,7 +6,7 @@ export interface SettingsRule {
   names: [string, ...string[]];
   holds(values: never): boolean;
   problem: string;
-  /** Set by the functions below, for the test that violates each rule. */
+  /** Set by the functions below. A test uses it to violate each rule. */
   form?: RuleForm;
 }
 
@@ -15,11 +15,11 @@ export type RuleForm =
   | { kind: 'needs'; name: string; needed: string }
   | { kind: 'excludes'; name: string; other: string };
 
-/** Marks the issues of rules. After such an issue, the other rules are still checked. */
+/** Marks the issues that rules raise. Rules are still checked after a marked issue. */
 const violation = { isViolation: true };
 const isViolation = (issue: z.core.$ZodRawIssue) => issue.params === violation;
 
-/** Adds rules to a schema. A rule is checked if its settings are valid on their own, even if others are invalid. */
+/** Adds rules to a schema. A rule is checked if its own settings are valid, even if other settings are invalid. */
 export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRule[]): S {
   return rules.reduce((ruled, { names, holds, problem }) => {
     const concerned = new Set<PropertyKey>(names);
@@ -54,7 +54,7 @@ export function limitRule(ofMember: string, ofGroup: string): SettingsRule {
   };
 }
 
-/** Requires the setting `needed` if `name` is set: without it, `name` has no effect or cannot work. */
+/** Requires the setting `needed` if `name` is set, because `name` has no effect or cannot work without it. */
 export function needsRule(name: string, needed: string): SettingsRule {
   return {
     names: [name, needed],

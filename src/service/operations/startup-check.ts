@@ -1,5 +1,5 @@
 // Checks a dependency before the pod first becomes ready, and repeats the check until it passes. A setting that is
-// proven wrong keeps the pod unready; an outage delays readiness for a limited time only.
+// certainly wrong keeps the pod unready; an outage delays readiness only for a limited time.
 import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
@@ -31,7 +31,7 @@ export interface StartupPace {
 export interface StartupCheckOptions {
   /** Name of the dependency in log messages, such as `the identity provider`. */
   what: string;
-  /** Throws WrongSetting if a setting is proven wrong; any other error counts as an outage. */
+  /** Throws WrongSetting if a setting is certainly wrong. Any other error counts as an outage. */
   check(): Promise<void>;
   log: Logger;
   metrics: Metrics;
@@ -46,7 +46,10 @@ export interface StartupCheck {
 
 const usualPace: StartupPace = { patience: 60_000, firstRetry: 1_000, longestRetry: 15_000 };
 
-/** Starts immediately and ends with the first success. A later outage affects all pods alike, so it is not checked. */
+/**
+ * Starts immediately, and ends with the first success. Later outages are not checked, because they affect all pods
+ * alike.
+ */
 export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOptions): StartupCheck {
   const { patience, firstRetry, longestRetry } = { ...usualPace, ...pace };
   const count = createStartupMetrics(metrics);

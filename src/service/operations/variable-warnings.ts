@@ -1,13 +1,13 @@
 // Warns about environment variables that need an operator's attention: old names of renamed settings, and names that
-// are probably misspelt. A process ignores other variables that it does not know, because clusters set many.
+// are probably misspelled. A process ignores other variables that it does not know, because clusters set many.
 import type { ProcessSettings } from './config.ts';
 import type { Logger } from './log.ts';
 import { oldNamesOf } from './renamed-settings.ts';
 
-/** A variable that the process ignores, or the old name of a setting, which it still accepts. */
+/** Either a variable that the process ignores, or the old name of a setting, which the process still accepts. */
 export type DoubtfulVariable = { variable: string; meant: string } | { variable: string; use: string };
 
-/** Minimum length of compared names. Shorter names may resemble each other by accident. */
+/** Minimum length of names that are compared. Shorter names may resemble each other by accident. */
 const shortestName = 8;
 const mostEdits = 2;
 const shortestWord = 3;
@@ -23,7 +23,7 @@ export function warnOfVariables(settings: ProcessSettings, env: NodeJS.ProcessEn
   }
 }
 
-/** Returns the doubtful variables of an environment that these processes share. */
+/** Returns the doubtful variables of the environment that `processes` share. */
 export function doubtfulVariables(processes: readonly ProcessSettings[], env: NodeJS.ProcessEnv): DoubtfulVariable[] {
   const settings = processes.flatMap(({ schema }) => Object.keys(schema.shape));
   const others = processes.flatMap(({ variables = [] }) => variables);
@@ -40,9 +40,9 @@ export function doubtfulVariables(processes: readonly ProcessSettings[], env: No
 }
 
 /**
- * Returns the nearest variable of a platform service. Returns undefined for a `DIR_…` name that resembles none of them,
- * because it may be the name of a tenant's service. Also returns undefined for an unknown API of a platform service,
- * which Formgate may simply not call.
+ * Returns the most similar variable of a platform service. Returns undefined for a `DIR_…` name that resembles none of
+ * them, because it may be the name of a tenant's service. Also returns undefined for an unknown API of a platform
+ * service, because Formgate may simply not call that API.
  */
 function nearestService(name: string, variables: readonly string[]): string | undefined {
   const [service = '', api = ''] = name.split(/(_V\d+)$/);
@@ -87,7 +87,7 @@ function isShortened(one: string, other: string): boolean {
 
 /**
  * Returns the Damerau–Levenshtein distance in its restricted form: the number of letters to insert, delete or replace,
- * and of neighbours to swap. Returns infinity early if the lengths differ by more than the limit.
+ * and of neighboring letters to swap. Returns infinity early if the lengths differ by more than the limit.
  */
 function edits(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > mostEdits) return Number.POSITIVE_INFINITY;

@@ -1,7 +1,7 @@
 // Applies the pending migrations of a database. On a new database, all files run in one transaction. On a database in
-// use, each file has its own transaction, so that no lock lasts longer than its file. A file that begins with `-- Runs
-// outside of a transaction` takes no locks that requests wait for, and can be repeated. Lines `---` separate its
-// statements.
+// use, each file has its own transaction, so that no lock is held longer than its file takes. A file that begins with
+// `-- Runs outside of a transaction` takes no locks that requests wait for, and can be repeated. Lines `---` separate
+// its statements.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -22,12 +22,15 @@ const lockKey = 4_711_026;
 
 /** Longest waits in milliseconds: for another process that migrates, and for the locks of tables. */
 const patience = { other: 600_000, locks: 120_000 };
-/** Milliseconds until the next attempt: while another process migrates, and after a lock was not granted. */
+/** Milliseconds between two attempts: while another process migrates, and after a table's lock was not granted. */
 const pauses = { other: 200, locks: 1_000 };
 
 /** If a file fails, the files before it stay applied. */
 export async function applyPending(options: ApplyOptions): Promise<void> {
-  /** Milliseconds. Each wait is limited separately: another process may have migrated for minutes before. */
+  /**
+   * Milliseconds waited so far. The two waits have separate limits, because another process may have migrated for
+   * minutes.
+   */
   const waited = { other: 0, locks: 0 };
   for (let attempt = 1; ; ) {
     const began = performance.now();
@@ -55,11 +58,14 @@ export async function applyPending(options: ApplyOptions): Promise<void> {
 
 /**
  * Requests queue behind a migration that waits for the lock of a table, so the migration gives up soon. Every fourth
- * attempt waits for more than a second: an autovacuum gives way only then.
+ * attempt waits for more than a second, because an autovacuum releases its lock only then.
  */
 const lockTimeout = (attempt: number) => (attempt % 4 === 0 ? '1200ms' : '300ms');
 
-/** Applies the next file, or all of them on a new database. `busy`: another process is migrating. */
+/**
+ * Applies the next file, or all files on a new database, and returns their names. Returns `done` if no file is pending,
+ * and `busy` if another process is migrating.
+ */
 async function applyNext(options: ApplyOptions, attempt: number): Promise<'done' | 'busy' | string[]> {
   const { client, finish } = options;
   await client.query('BEGIN');
@@ -68,7 +74,8 @@ async function applyNext(options: ApplyOptions, attempt: number): Promise<'done'
       `SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '${lockTimeout(attempt)}';
        SET LOCAL idle_in_transaction_session_timeout = 0`,
     );
-    // Does not wait for the lock: a waiting statement would hold a snapshot, for which CREATE INDEX CONCURRENTLY waits.
+    // Does not wait for the lock. A waiting statement would hold a snapshot, and CREATE INDEX CONCURRENTLY in another
+    // process would wait for that snapshot.
     const sql = 'SELECT pg_try_advisory_xact_lock($1) AS mine';
     const { rows } = await client.query<{ mine: boolean }>(sql, [lockKey]);
     const outcome = rows[0]?.mine ? await runPending(options) : 'busy';
@@ -89,7 +96,7 @@ async function runPending({ client, url, directory, log }: ApplyOptions): Promis
   const present = await checkApplied(client, files);
   const isNew = present.length === 0;
   const last = Math.max(0, ...present);
-  // After a rollback, an older pod works with the newer schema, because migrations only add objects.
+  // After a rollback of the release, an older pod works with the newer schema, because migrations only add objects.
   const pending = files.map(({ version }) => version).filter((version) => version > last);
   if (pending.length === 0) return 'done';
   const postgrator = new Postgrator({
@@ -132,7 +139,7 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
   }
 }
 
-/** Drops the index of an interrupted build, which Postgres would update but never use. */
+/** Drops the index that an interrupted build has left, because Postgres would update but never use it. */
 async function dropUnfinished(client: pg.Client, statement: string): Promise<void> {
   const [, index] = /CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)/.exec(statement) ?? [];
   if (!index) return;

@@ -22,14 +22,14 @@ const reasons: Readonly<Record<string, string>> = {
   '57P03': 'it is starting or stopping',
 };
 
-/** Codes of failures that may be temporary. After any other code, waiting does not help. */
+/** Codes of failures that may be temporary. After any other failure, waiting does not help. */
 const outages = new Set(
   'ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET EHOSTUNREACH ENETUNREACH ETIMEDOUT EPIPE 53300 57P01 57P02 57P03'.split(
     ' ',
   ),
 );
 
-/** True if the database cannot be reached now, but there is no evidence that a setting is wrong. */
+/** True if the database cannot be reached now, but no setting is certainly wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('code' in error && typeof error.code === 'string') return outages.has(error.code);
@@ -38,7 +38,7 @@ export function isOutage(error: unknown): boolean {
 }
 
 const noTls = 'The server does not support SSL connections';
-/** Errors of pg without a code. */
+/** Errors of pg that have no code, by their message. */
 const messages: Readonly<Record<string, string>> = {
   'timeout expired': 'its host does not answer',
   [noTls]: 'it offers no TLS',
@@ -53,16 +53,20 @@ const certificateCodes =
 const tlsCodes = /^(?:EPROTO$|ERR_TLS_|ERR_SSL_)/;
 const tlsMessages = new Set([noTls, 'There was an error establishing an SSL connection']);
 
-/** True if no connection exists because TLS failed: the certificate, the handshake, or a server without TLS. */
+/**
+ * True if TLS failed before the connection was established: the certificate, the handshake, or a server without TLS.
+ */
 export function isTlsFailure(error: Error): boolean {
   if (!('code' in error) || typeof error.code !== 'string') return tlsMessages.has(error.message);
   return certificateCodes.test(error.code) || tlsCodes.test(error.code);
 }
 
-/** Returns a clause with the code of the failure, such as `it refuses the user or the password (28P01)`. */
+/**
+ * Returns a clause with the reason and the code of the failure, such as `it refuses the user or the password (28P01)`.
+ */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
-  // An error of Formgate or of the migration tool, or an error of pg without a code.
+  // Either an error of Formgate or of the migration tool, or an error of pg without a code.
   if (!('code' in error) || typeof error.code !== 'string') return messages[error.message] ?? error.message;
   return `${reasons[error.code] ?? otherReason(error, error.code)} (${error.code})`;
 }

@@ -6,7 +6,7 @@ export async function canConnect(url: string, limit = 2_000): Promise<boolean> {
   return (await ask(url, 'SELECT 1', limit)) !== undefined;
 }
 
-/** A connection as Postgres sees it. */
+/** A connection as Postgres describes it. */
 export interface Backend {
   pid: number;
   /** `active` while it works on a statement. */
@@ -15,8 +15,8 @@ export interface Backend {
 }
 
 /**
- * Returns the connections of this role to this database, without the one that this function opens. Undefined if
- * Postgres does not respond within `limit` milliseconds. Never rejects.
+ * Returns the connections of this role to this database, except the connection that this function opens. Returns
+ * undefined if Postgres does not respond within `limit` milliseconds. Never rejects.
  */
 export function readBackends(url: string, limit = 2_000): Promise<Backend[] | undefined> {
   const sql = `SELECT pid, state, backend_start AS opened FROM pg_stat_activity

@@ -223,14 +223,14 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
     return client;
   }
 
-  /** Migrates a table, and leaves a migration that adds a column to it. */
+  /** Applies a migration that creates a table. Then writes a pending migration that adds a column to the table. */
   async function leaveColumn(): Promise<void> {
     write(names[0], 'CREATE TABLE things (n int);');
     await run();
     write('002.do.column.sql', 'ALTER TABLE things ADD COLUMN m int;');
   }
 
-  /** Lets each reading of the clock return a time that is so many milliseconds after the one before. */
+  /** Makes each reading of the clock return a time `milliseconds` later than the previous reading. */
   function hasten(milliseconds: number): void {
     let now = performance.now();
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += milliseconds));
@@ -309,7 +309,7 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
     const [migrating, reader] = [await connected(), await connected()];
     await migrating.query('BEGIN; SELECT pg_advisory_xact_lock(4711026)');
     await reader.query('BEGIN; SELECT FROM things');
-    // The wait for the other process seems to take five minutes.
+    // By the mocked clock, the wait for the other process takes five minutes.
     const began = performance.now();
     let passed = 0;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => began + passed);

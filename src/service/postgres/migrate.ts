@@ -1,5 +1,5 @@
-// Migrates a database to the schema of this version, from plain SQL files, under an advisory lock. Several pods can
-// therefore start together, and each file is applied once.
+// Migrates a database to the schema of this version, from plain SQL files. It takes an advisory lock, so that several
+// pods can start together and each file is still applied only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from '../operations/log.ts';
@@ -14,8 +14,8 @@ import { hasMd5, inspectSchema, readMigrationFiles } from './schema-state.ts';
  * pods can run side by side. A file that was changed after it ran is an error.
  *
  * The lock is a transaction lock, because session locks do not work behind a transaction-pooling PgBouncer. For the
- * same reason, timeouts are set on the role: 15 s for statements, `lockTimeout` for locks. They apply to connections
- * that are opened afterwards.
+ * same reason, timeouts are settings of the role: 15 s for statements, `lockTimeout` for locks. They apply to
+ * connections that are opened later.
  *
  * Throws StartupError.
  */
@@ -42,7 +42,7 @@ export async function migrate(options: {
 
 /**
  * Checks that another process has created the schema. `owner` is the name of that process, such as `the form service`.
- * Pending migrations are allowed. Does not wait for the database. Throws StartupError.
+ * The schema may lack pending migrations. Does not wait for the database. Throws StartupError.
  */
 export async function requireSchema(options: {
   url: string;
@@ -70,7 +70,7 @@ interface ConnectOptions {
 
 /**
  * Connects, and waits while the database cannot be reached. On a fresh installation, the pods start together with their
- * database. Without the wait they would exit, and Kubernetes would restart them with growing delays.
+ * database. Without the wait, they would exit, and Kubernetes would restart them with growing delays.
  */
 async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise<pg.Client> {
   const deadline = performance.now() + patience;
@@ -96,13 +96,13 @@ async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise
 
 const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
   JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
-/** Settings of the role. They also apply behind a PgBouncer, which ignores the settings that a client asks for. */
+/** Settings of the role. Unlike settings that a client requests, they also apply behind a PgBouncer. */
 const roleLimits = (lockTimeout = '5s') => [
   'statement_timeout=15s',
   `lock_timeout=${lockTimeout}`,
   'idle_in_transaction_session_timeout=60s',
-  // After a minute, Postgres closes a connection whose client cannot be reached. Otherwise, connections that a network
-  // has dropped would count towards max_connections for two hours, the default of Linux.
+  // After a minute, Postgres closes a connection whose client cannot be reached. With the default of Linux, connections
+  // that a network has dropped would count toward max_connections for two hours.
   'tcp_keepalives_idle=30',
   'tcp_keepalives_interval=10',
   'tcp_keepalives_count=3',
@@ -110,8 +110,8 @@ const roleLimits = (lockTimeout = '5s') => [
 const undefinedTable = '42P01';
 
 /**
- * True if no migration is pending and the role has its limits, which is the usual case. This check needs only one
- * query, and neither the lock nor Postgrator.
+ * True if no migration is pending and the role has its limits, which is the usual case. The check needs one query, but
+ * neither the lock nor Postgrator.
  */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const files = await readMigrationFiles(directory);

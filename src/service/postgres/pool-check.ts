@@ -8,8 +8,8 @@ export function isFullNow({ waitingCount, idleCount, totalCount, options }: pg.P
 }
 
 /**
- * True if a free connection responds, or if none became free in time because the pool is now busy. A connection that
- * does not respond is closed, so that no request gets it.
+ * True if a free connection responds. Also true if no connection became free in time because the pool is busy. Closes a
+ * connection that does not respond, so that no request gets it.
  */
 export async function responds(pool: pg.Pool, patience: number): Promise<boolean> {
   const connecting = pool.connect();
@@ -21,7 +21,7 @@ export async function responds(pool: pg.Pool, patience: number): Promise<boolean
   }
   if (!client) {
     connecting.then((late) => late.release()).catch(() => undefined);
-    // If the pool is not full, it is opening a connection, and Postgres does not respond.
+    // A full pool is busy. A pool that is not full was opening a connection, so Postgres does not respond.
     return isFullNow(pool);
   }
   // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the

@@ -1,5 +1,5 @@
-// Tests when a pool counts as broken. A proxy in front of a real Postgres can strand connections, refuse them or
-// freeze.
+// Tests when a pool counts as broken. A proxy in front of a real Postgres can leave connections open but dead, refuse
+// connections, or freeze.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -38,7 +38,7 @@ async function start(options: Partial<PoolWatchOptions> = {}): Promise<void> {
   await Promise.all(Array.from({ length: size }, () => pool.query('SELECT pg_sleep(0.05)')));
 }
 
-/** Returns the distinct results of the watch during this time. */
+/** Returns the distinct results of the watch during `milliseconds`. */
 async function problemsDuring(milliseconds: number): Promise<(string | undefined)[]> {
   const seen = new Set<string | undefined>();
   for (const end = performance.now() + milliseconds; performance.now() < end; await delay(20))

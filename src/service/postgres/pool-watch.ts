@@ -1,5 +1,5 @@
-// Detects that a pool fails while Postgres works, so that this pod performs worse than the other pods. A busy pool and
-// an outage of Postgres do not count. The watch never waits in the pool's queue.
+// Detects that a pool fails while Postgres works, which makes this pod worse than the other pods. A busy pool or an
+// outage of Postgres does not count. The watch never waits in the pool's queue.
 import type pg from 'pg';
 import { canConnect } from './fresh-connection.ts';
 import { closeDeadConnections, isFullNow, responds } from './pool-check.ts';
@@ -17,7 +17,7 @@ export interface PoolWatchOptions {
   interval?: number;
   /** Milliseconds in which a connection must respond. */
   patience?: number;
-  /** Milliseconds without a response after which a pool without a free connection counts as stuck. */
+  /** A pool without a free connection counts as stuck after this many milliseconds without a response. */
   longestSilence?: number;
   /** Called after each check with true, or with false if neither the pool nor a new connection works. */
   onChecked?(isUp: boolean): void;
@@ -25,7 +25,7 @@ export interface PoolWatchOptions {
 
 export function watchPool(options: PoolWatchOptions): PoolWatch {
   const { pool, url, onChecked = () => undefined, interval = 2_000, patience = 2_000 } = options;
-  // Longer than the statement timeout (15 s, see migrate), so that only a lost connection is silent for that long.
+  // Longer than the statement timeout (15 s, see migrate), so that only lost connections are silent for that long.
   const { longestSilence = 17_000 } = options;
   const stuck = watchFullPool(pool, longestSilence);
   let isBroken = false;
@@ -37,7 +37,7 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
     const poolWorks = await works();
     const isUp = poolWorks || (await canConnect(url, patience));
     onChecked(isUp);
-    // Checks the pool again after the new connection, because Postgres may have recovered in the meantime.
+    // Checks the pool again after the new connection was opened, because Postgres may have recovered in the meantime.
     isBroken = isUp && !poolWorks && !(await works());
     // The other free connections may be lost as well. `responds` closes those that do not respond.
     if (isBroken) await closeDeadConnections(pool, patience);

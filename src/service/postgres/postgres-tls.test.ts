@@ -80,7 +80,7 @@ it('verify-full without it does not connect: requests get 503, and operators rea
 it('a certificate for another host is not accepted', async () => {
   const other = createCertificate(mkdtempSync(join(folder, 'other-')), { host: 'db.example.org' });
   const server = createTlsServer({ key: other.key, cert: other.certificate });
-  // A client of Postgres first asks in eight bytes for TLS. This server responds with S, for yes.
+  // A client of Postgres first asks for TLS, in eight bytes. This server responds with S, for yes.
   const port = await listen(
     createTcpServer((socket) => {
       socket.once('data', () => {

@@ -1,5 +1,5 @@
-// Tests broken connections, transactions, and the problems that clients get for database errors, with a real Postgres.
-// The tests terminate its connections, block statements and make it unreachable.
+// Tests broken connections, transactions, and the problems that clients get for database errors. Uses a real Postgres:
+// the tests terminate its connections, block statements and make it unreachable.
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -51,7 +51,7 @@ const pidOf = async (client: pg.PoolClient) =>
   (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0;
 
 describe('a connection that falls silent', () => {
-  /** Longer than a statement takes, even on a busy machine. */
+  /** Milliseconds. Longer than a statement takes, even on a busy machine. */
   const silence = 1_500;
   let gate: TcpGate;
   let gated: pg.Pool;
@@ -157,7 +157,7 @@ describe('an idle connection that breaks', () => {
   });
 });
 
-// Concurrent, because each of the first two tests waits for 5 s.
+// The tests run concurrently, because each of the first two waits for 5 s.
 describe.concurrent('a database error gives the client', () => {
   it('503 if nothing listens', async () => {
     const nowhere = createPool({ url: 'postgres://a@127.0.0.1:1/a', log, metrics });

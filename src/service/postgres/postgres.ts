@@ -16,14 +16,17 @@ import { endSilentConnections, type SilenceLimits, silenceLimits } from './silen
 export type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
- * Creates a pool of at most `size` connections (default 10). A request waits at most 5 s for a connection. Timeouts of
- * statements and locks are settings of the role (see migrate), because a startup parameter or a SET does not survive
+ * Creates a pool of at most `size` connections (default 10). A statement waits at most 5 s for a connection. Timeouts
+ * of statements and locks are settings of the role (see migrate), because startup parameters and SET do not work with
  * transaction pooling.
  */
 export function createPool(options: {
   url: string;
   size?: number | undefined;
-  /** Label of the pool's metrics; without it, the pool has no metrics. `pg_stat_activity` shows it after `formgate`. */
+  /**
+   * Label of the pool's metrics. Without a name, the pool has no metrics. `pg_stat_activity` shows the name after
+   * `formgate`.
+   */
   name?: string;
   silence?: SilenceLimits;
   log: Logger;
@@ -59,14 +62,14 @@ export function createPool(options: {
   // The pool replaces an idle connection that breaks. Without a listener, the event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
-    // The connection keeps the scope of the request that opened it.
+    // Logs outside of requests, because the connection keeps the scope of the request that opened it.
     outsideRequests(() => options.log.warn({ err: error }, 'idle Postgres connection broke'));
   });
   tracePool(pool);
   return pool;
 }
 
-// Form data must be read with the names that were stored (see json-parser.ts).
+// Form data must be read with exactly the names that were stored (see json-parser.ts).
 const jsonTypes = new pg.TypeOverrides();
 for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
 
@@ -102,16 +105,19 @@ async function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promi
 }
 
 const lockNotAvailable = '55P03';
-// PostgreSQL, appendix A. 08: broken connection; 28, 3D: refused (a rotated password, a database that is being
-// restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
+// SQLSTATEs (PostgreSQL, appendix A). 08: broken connection; 28, 3D: refused (a rotated password, a database that is
+// being restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
-// Statement timeout, lock timeout, serialisation failure and deadlock: a retry of the request may succeed.
+// Statement timeout, lock timeout, serialization failure and deadlock: a retry of the request may succeed.
 const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
 // The message of pg-pool for a request that timed out while all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
 /** Codes of open connections that break. */
 const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
-/** System calls of a connection that cannot be opened, for any reason: some network policies cause EPERM. */
+/**
+ * System calls that open a connection. A failure of one of them counts with any code: some network policies cause
+ * EPERM.
+ */
 const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
 // Messages of errors of pg and pg-pool that have no code.
 const unavailableMessages =

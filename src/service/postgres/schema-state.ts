@@ -8,7 +8,7 @@ export interface MigrationFile {
   version: number;
   name: string;
   md5: string;
-  /** Hashes of earlier contents of this file, which had the same result and were never released. */
+  /** Hashes of earlier contents of this file. These contents had the same result and were never released. */
   superseded: readonly string[];
 }
 
@@ -66,8 +66,8 @@ export async function inspectSchema(client: pg.Client, directory: string): Promi
 
 /**
  * Returns the versions that were applied. Throws if an applied migration differs from the file with its number.
- * Postgrator compares them only if the database is not newer, and cannot tell a changed file from the database of
- * another service.
+ * Postgrator makes this comparison only if the database is not newer, and cannot tell a changed file from the database
+ * of another service.
  */
 export async function checkApplied(client: pg.Client, files: readonly MigrationFile[]): Promise<number[]> {
   const { rows: found } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists");

@@ -18,16 +18,19 @@ export interface SharedPoolOptions {
   size: number;
   /** Label of the pool's metrics. */
   name: string;
-  /** Details of the problem `busy`: `busy` if no connection became free in time, `locked` if a row stayed locked. */
+  /**
+   * Details of the problem `busy`. `busy` is used if no connection became free in time, `locked` if a row stayed
+   * locked.
+   */
   details: { busy: string; locked: string };
-  /** Connections that one member may hold; 2 by default, and at most the tenant's share. */
+  /** Number of connections that one member may hold: 2 by default, and never more than the tenant's share. */
   perMember?: number;
   metrics: Metrics;
 }
 
 /** Maximum number of statements that may wait. Each of them holds the body of its request in memory. */
 const waiting = { total: 400, perTenant: 200, perMember: 100 };
-/** Longest wait in the queue, in milliseconds; the same limit as in `createPool`. */
+/** Longest wait in the queue, in milliseconds. `createPool` has the same limit. */
 const longestWait = 5_000;
 
 /** Limits one tenant to half of the connections. */
@@ -66,7 +69,7 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
       postgresPools.waited(name, (performance.now() - begun) / 1_000);
       return release;
     } catch (refusal) {
-      // If Postgres is down, report the outage: the full queue is only a consequence.
+      // If Postgres is down, reports the outage, because the full queue is only a consequence.
       const outage = databaseProblem(lastFailure);
       throw outage?.slug === 'unavailable' ? outage : refusal;
     }
@@ -84,7 +87,7 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
   };
 }
 
-/** Returns the same interface without shares, for a pool with a single user. */
+/** Gives a pool the interface of SharedPool, but without shares and queue. For background work and commands. */
 export function unsharedPool(pool: pg.Pool): SharedPool {
   return {
     query: (_claim, text, values) => pool.query(text, values),

@@ -1,4 +1,4 @@
-// Tests connections that are dead without either end knowing it, behind a proxy that holds them open.
+// Tests dead connections that both ends still consider open. A proxy holds them open.
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/faults/fault-proxy.ts';
@@ -48,9 +48,9 @@ describe('when all connections of a pool are half-open', () => {
     const stopwatch = startStopwatch();
     const failure = await pool.query('SELECT 1').catch((error: unknown) => error);
     expect(databaseProblem(failure)?.status).toBe(503);
-    // If Postgres were not asked over a new connection, the statement would wait for 20 s.
+    // Without the question over a new connection, the statement would wait for 20 s.
     expect(stopwatch.stop()).toBeLessThan(10_000);
-    // The idle connections were checked when the first one was found dead.
+    // The idle connections were checked as soon as the first dead connection was found.
     await expect.poll(() => pool.totalCount).toBeLessThanOrEqual(1);
     const again = startStopwatch();
     await Promise.all(Array.from({ length: size }, () => pool.query('SELECT 1')));
@@ -84,7 +84,7 @@ it('a silent connection is closed at its limit if Postgres does not respond to t
   proxy.set({ lost: 'both' });
   const stopwatch = startStopwatch();
   await expect(other.query('SELECT 1')).rejects.toThrow('does not answer');
-  // Five rounds of silence and an unanswered question would take 12 s.
+  // Five checks, each with 400 ms of silence and an unanswered question of 2 s, would take 12 s.
   expect(stopwatch.stop()).toBeLessThan(8_000);
   await proxy.heal();
   await other.end();

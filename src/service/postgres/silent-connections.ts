@@ -1,6 +1,7 @@
-// Ends connections of a pool that are dead without either end knowing it, because a network drops packets or a node
-// failed. A statement on such a connection would wait for minutes. Silence alone proves nothing, because a statement
-// may run for 15 s (see migrate). So Postgres is asked over a new connection whether it still works on the statement.
+// Ends connections of a pool that are dead although neither end knows it, because a network drops packets or a node
+// failed. A statement on a dead connection would wait for minutes. Silence alone proves nothing, because a statement
+// may run for 15 s (see migrate). So this code asks Postgres, over a new connection, whether it still works on the
+// statement.
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { systemClock } from '../clock.ts';
@@ -8,9 +9,12 @@ import { readBackends } from './fresh-connection.ts';
 import { closeDeadConnections } from './pool-check.ts';
 
 export interface SilenceLimits {
-  /** Milliseconds of silence during a statement after which Postgres is asked. Longer than asking may take (2 s). */
+  /**
+   * Postgres is asked after this many milliseconds of silence during a statement. Longer than the question may take (2
+   * s).
+   */
   suspicious: number;
-  /** Milliseconds of silence after which a connection ends, regardless of what Postgres says. */
+  /** A connection ends after this many milliseconds of silence, regardless of what Postgres says. */
   longest: number;
 }
 
@@ -18,13 +22,13 @@ export interface SilenceLimits {
 export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000 };
 
 /**
- * Maximum difference in milliseconds between the opening times of a connection here and at Postgres. The clocks may
- * differ.
+ * Maximum difference, in milliseconds, between the times at which this process and Postgres opened a connection. Their
+ * clocks may differ.
  */
 const tolerance = 10_000;
-/** Milliseconds in which an idle connection must respond after another one was found dead. */
+/** After a connection was found dead, each idle connection must respond within this many milliseconds. */
 const patience = 1_000;
-/** The pools of this process. A network that has dropped a connection of one of them has dropped others, too. */
+/** The pools of this process. If a network has dropped a connection of one pool, it has probably dropped others too. */
 const pools = new Set<pg.Pool>();
 
 /**

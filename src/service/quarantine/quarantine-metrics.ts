@@ -1,4 +1,4 @@
-// Counts the items in quarantine. Every pod exports the same numbers, so aggregate them with max, not sum.
+// Counts the items in quarantine. Every pod exports the same numbers, so queries must aggregate them with max, not sum.
 import prom from 'prom-client';
 import type { QuarantineCount } from './quarantine-store.ts';
 

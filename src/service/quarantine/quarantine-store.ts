@@ -13,7 +13,7 @@ export interface QuarantinePosition {
 }
 
 export interface QuarantineQuery {
-  /** Undefined for all items, with and without a tenant. */
+  /** If undefined, the page contains all items, with and without a tenant. */
   tenantId?: string | undefined;
   kind?: string | undefined;
   reason?: string | undefined;
@@ -23,7 +23,7 @@ export interface QuarantineQuery {
 
 export interface QuarantinePage {
   items: QuarantineItem[];
-  /** Present if more items follow. */
+  /** Present if more items follow this page. */
   next?: QuarantinePosition;
 }
 
@@ -39,12 +39,12 @@ export interface QuarantineCount {
 export type ReleasedItem = Pick<QuarantineItem, 'id' | 'kind' | 'item' | 'tenantId' | 'about'>;
 
 export interface ReleaseOutcome extends ReleasedItem {
-  /** False if the item was retried immediately and stays in quarantine. */
+  /** False if the item was retried immediately and remains in quarantine. */
   released: boolean;
 }
 
 /**
- * Makes released items due, in the transaction that releases them. Returns the ids of the items that stay in
+ * Makes released items due, in the transaction that releases them. Returns the ids of the items that remain in
  * quarantine.
  */
 export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Promise<readonly string[]>;
@@ -54,7 +54,7 @@ export interface QuarantineStore {
   list(query: QuarantineQuery): Promise<QuarantinePage>;
   /** Makes the chosen items due again and returns them. Their entries stay until the items are processed. */
   release(choice: ReleaseChoice): Promise<ReleaseOutcome[]>;
-  /** Counts the items that are not released. */
+  /** Counts the items that were not released. */
   counts(): Promise<QuarantineCount[]>;
 }
 
@@ -114,7 +114,7 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
   };
 }
 
-/** Queries for all tenants claim their connections for a tenant with an empty name. */
+/** A query for all tenants takes its connection from the share of a tenant with an empty name. */
 const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {

@@ -1,7 +1,8 @@
-// Defines the entries of quarantined items, which cannot be processed because of their own content. An entry contains
-// ids and a reason, never a value, because error messages of Postgres and of services may quote content.
+// Defines the entries of quarantined items, which are items that cannot be processed because of their own content. An
+// entry contains ids and a reason. It contains no values and no error messages, because messages of Postgres and of
+// services may quote content.
 
-/** Reasons are stable, because operators filter and alert on them. */
+/** The reasons must not change, because operators filter and alert on them. */
 export type QuarantineReason =
   /** Postgres rejects a value of the row; the detail is the SQLSTATE. */
   | 'database-refused'
@@ -11,7 +12,7 @@ export type QuarantineReason =
   | 'mail-refused'
   /** The request or the message cannot be created from the stored data; the detail is the class of the error. */
   | 'cannot-render'
-  /** The secret that the item needs is sealed under a key that is no longer in the key ring. */
+  /** The secret that the item needs is sealed with a key that is no longer in the key ring. */
   | 'key-missing';
 
 export interface QuarantineCause {
@@ -43,9 +44,9 @@ export interface QuarantineItem extends NewQuarantineItem {
   firstSeen: Date;
   lastTried: Date;
   attempts: number;
-  /** The version of Formgate that tried the item last. */
+  /** The version of Formgate that made the last attempt. */
   version: string;
-  /** Released items are retried soon. */
+  /** True if the item was released. It is then retried soon. */
   released: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Connects to Redis: to a single server, a Sentinel group or a Cluster. It connects and reconnects in the background,
-// and pings Redis. It queues no commands while disconnected.
+// Connects to Redis: to a single server, a Sentinel group or a Cluster. The connection is opened and reopened in the
+// background, and pings Redis. It queues no commands while it is disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
@@ -36,7 +36,7 @@ type CommonOptions = Pick<
 
 /**
  * `onCertificate` gets the certificate of each server to which a TLS connection was opened. Pass `tracking` for a
- * connection that reads tracked keys. Such a connection needs Redis 6.
+ * connection that reads tracked keys; it needs Redis 6.
  */
 export function createRawClient(
   settings: RedisSettings,
@@ -122,7 +122,7 @@ function reconnectStrategy(retries: number): number {
 export interface ConnectionWatch {
   /** True if Redis responded to the last ping in time. */
   readonly isUp: boolean;
-  /** Time when the last ping with a response was sent, by `performance.now()`. */
+  /** The last ping that got a response was sent at this time, by `performance.now()`. */
   readonly lastResponse: number;
   close(): void;
 }
@@ -150,8 +150,8 @@ export function watchConnection(
     state = next;
     onChange(next, error);
   };
-  // A client that retries on its own reports its failures only here. The pings detect the loss of an established
-  // connection.
+  // A client that reconnects on its own reports failures only here. The pings detect that an established connection is
+  // lost.
   client.on('error', (error: unknown) => {
     if (state !== 'up') set(false, error);
   });
@@ -162,7 +162,7 @@ export function watchConnection(
       (error) => set(false, error),
     );
     while (!isClosed) {
-      // One ping at a time: a second one would count as traffic and keep a dead socket open.
+      // Only one ping runs at a time. A second one would count as traffic and keep a dead socket open.
       const asked = performance.now();
       const answer = ping();
       const late = setTimeout(() => set(false, new Error(`no response in ${socketTimeout} ms`)), socketTimeout);
@@ -194,8 +194,8 @@ export function watchConnection(
 }
 
 /**
- * Connects, and retries until it succeeds. The client of a single server retries on its own; the other clients fail if
- * no node responds.
+ * Connects, and retries until a connection is open. The client of a single server retries on its own; the other clients
+ * fail if no node responds.
  */
 async function connect(client: RawClient, isClosed: () => boolean, onFailure: (error: unknown) => void): Promise<void> {
   while (!isClosed()) {

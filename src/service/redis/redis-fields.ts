@@ -64,7 +64,7 @@ type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
 
 type Credential = 'username' | 'password';
 
-/** The URL wins over a variable, so setting both is a mistake. */
+/** The credential in the URL overrides the variable, so setting both is a mistake. */
 const credentialRule = (name: 'REDIS_USERNAME' | 'REDIS_PASSWORD', part: Credential): SettingsRule => ({
   names: [name, 'REDIS_URL'],
   holds: (values: RedisConfig) =>

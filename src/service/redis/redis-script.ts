@@ -1,5 +1,5 @@
-// Defines scripts that run in Redis. This file does not load the Redis client, because processes without Redis import
-// it too. The client would be a quarter of the modules that these processes load.
+// Defines scripts that run in Redis. This file does not load the Redis client, because processes without Redis also
+// import it. The client would be a quarter of all modules that such a process loads.
 import { hash } from 'node:crypto';
 
 export interface RedisScript {

@@ -1,5 +1,5 @@
-// A node-redis client for a single server, with only the commands that Formgate uses. `createClient` creates a class
-// with all 800 commands for each protocol, which took 10 % of the token handler's startup time.
+// A node-redis client for a single server, with only the commands that Formgate uses. node-redis's `createClient`
+// creates a class with all 800 commands for each protocol, which took 10 % of the token handler's startup time.
 import {
   RedisClient,
   type RedisFunctions,
@@ -35,7 +35,7 @@ export class ServerClient
     return this.#read(['GET', key]);
   }
 
-  /** RESP2 returns names and values alternately. */
+  /** Returns the fields of a hash. RESP2 sends them as a list in which names and values alternate. */
   async hGetAll(key: string): Promise<Record<string, string>> {
     const reply = await this.#read<string[] | Record<string, string>>(['HGETALL', key]);
     if (!Array.isArray(reply)) return reply;
@@ -61,8 +61,8 @@ export class ServerClient
   }
 
   /**
-   * Clears the cache while disconnected: a broken connection loses its tracking, so all values read over it are
-   * invalid.
+   * Sends a read. While disconnected, clears the cache first: a broken connection loses its tracking, so the values
+   * that were read over it may be outdated.
    */
   #read<T>(args: string[]): Promise<T> {
     if (!this.isReady) this.clientSideCache?.clear();

@@ -1,5 +1,5 @@
-// Reports when keys that were read over a connection have changed in Redis (RESP3 client tracking). This code caches no
-// values; the code that uses it does.
+// Reports when keys that were read over a connection have changed in Redis (RESP3 client tracking). This code does not
+// cache values; its callers do.
 import { BasicPooledClientSideCache } from '@redis/client';
 
 type CacheCall = Parameters<BasicPooledClientSideCache['handleCache']>;

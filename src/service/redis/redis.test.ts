@@ -1,5 +1,5 @@
-// Tests Redis under the conditions of clusters: disconnected, restarted, without tracking, behind Sentinel, as a
-// Cluster, with TLS and ACLs.
+// Tests Redis as clusters run it: disconnected, restarted, without tracking, behind Sentinel, as a Cluster, with TLS
+// and ACLs.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -90,7 +90,7 @@ describe('one server', () => {
     const said = () => log.lines().map(({ level, msg, dependency }) => [level, msg, dependency]);
     const refused = ['error', 'Redis refuses the credentials', 'redis'];
     await until(() => said().length > 0);
-    // Leaves time for several attempts to connect.
+    // Gives the client time for several attempts to connect.
     await delay(600);
     expect([said(), await redis.isReachable()]).toEqual([[refused], false]);
     await server.command('CONFIG', 'SET', 'requirepass', 'a later password');
@@ -108,7 +108,7 @@ describe('one server', () => {
     redis.tracked.onInvalid((key) => told.push(key));
     server.pause();
     const stopwatch = startStopwatch();
-    // Commands that get no reply must not make the connection look alive.
+    // Unanswered commands must not make the connection appear alive.
     const traffic = setInterval(() => redis.tracked.reads.get('x').catch(() => undefined), 50);
     await until(() => !redis.tracked.isLive && told.includes(null));
     clearInterval(traffic);
@@ -134,7 +134,7 @@ describe('one server', () => {
     const port = await findFreePort();
     const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${port}` } });
     await until(() => log.lines().length > 0);
-    // Leaves time for several attempts to connect.
+    // Gives the client time for several attempts to connect.
     await delay(300);
     await expect(redis.commands.get('a')).rejects.toMatchObject({ status: 503 });
     const said = () => log.lines();
@@ -249,7 +249,7 @@ describe('behind Sentinel', () => {
     await exercise(redis);
     await sentinel.command('SENTINEL', 'FAILOVER', 'main');
     await until(async () => String(await replica.command('ROLE')).startsWith('master'));
-    // Waits until the former primary is a replica. Before that, it accepts writes that are lost later.
+    // Waits until the former primary is a replica. Until then, it accepts writes that are lost later.
     await until(async () => /^slave/.test(String(await primary.command('ROLE').catch(() => ''))));
     await until(() =>
       put(redis, 'after', '1').then(

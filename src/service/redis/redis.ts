@@ -21,7 +21,10 @@ export interface RedisReads {
   hGetAll(key: string): Promise<Record<string, string>>;
 }
 
-/** Commands with the signatures of node-redis, for libraries. Each throws Problem `unavailable` if Redis is down. */
+/**
+ * Commands with the signatures of node-redis, for libraries. Each command throws Problem `unavailable` if Redis is
+ * down.
+ */
 export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'del' | 'eval'>;
 
 export interface Redis {
@@ -29,13 +32,13 @@ export interface Redis {
   /** Runs a script, which returns numbers, strings, arrays and null (nil). */
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
-   * Reads whose values may be cached. While `isLive` is true, `onInvalid` reports changes of keys that were read this
-   * way. While it is false (Redis before 6, an ACL without CLIENT TRACKING, a broken connection), no value may be
-   * cached.
+   * Reads whose values may be cached. While `isLive` is true, `onInvalid` reports changes of the keys that were read.
+   * While `isLive` is false, no value may be cached. It is false for Redis before 6, if an ACL forbids CLIENT TRACKING,
+   * and while the connection is broken.
    */
   tracked: {
     readonly isLive: boolean;
-    /** All changes before this time, by `performance.now()`, have been reported. */
+    /** All changes up to this time, by `performance.now()`, have been reported. */
     readonly toldUntil: number;
     reads: RedisReads;
     /**
@@ -71,7 +74,8 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const main = createRawClient(settings, onCertificate);
   const isUp = () => watch.isUp;
   const tracking = createTracking({ settings, onCertificate, main, log, recorders, isRedisUp: isUp, tell });
-  // This connection decides whether Redis is up. The connection of tracked reads would log the same outage again.
+  // This connection decides whether Redis is up. The connection of tracked reads does not, because it would log each
+  // outage a second time.
   const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
     if (status !== 'up') state.down(status, { err: error });
     else {
@@ -135,7 +139,7 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
   let opened: { reads: RedisReads; watch: ConnectionWatch } | undefined;
   let isClosed = false;
   return {
-    /** Opens the connection, unless it was opened before or Redis does not allow it. */
+    /** Opens the connection. Does nothing if it was opened before or if Redis does not allow tracking. */
     async begin(): Promise<void> {
       if (opened) return;
       if (!(await canTrack(main))) {
@@ -162,8 +166,8 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
 }
 
 /**
- * Milliseconds before a failure that affects only the tracked reads is logged. After an outage, their connection may
- * come back later than the main one.
+ * A failure that affects only the tracked reads is logged after this many milliseconds. After an outage, the connection
+ * of tracked reads may come back later than the main one.
  */
 const trackingPause = 5_000;
 
@@ -184,7 +188,7 @@ function reportLostTracking(log: Logger, isRedisUp: () => boolean): Report {
   };
 }
 
-/** True if the server supports HELLO and CLIENT TRACKING (Redis 6), and no ACL denies the latter. */
+/** True if the server supports HELLO and CLIENT TRACKING (Redis 6), and no ACL denies CLIENT TRACKING. */
 async function canTrack({ send }: ClientKind): Promise<boolean> {
   try {
     await send(['HELLO']);

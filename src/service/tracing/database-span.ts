@@ -8,14 +8,14 @@ const postgres = { 'db.system.name': 'postgresql' };
 
 export const transactionSpan: SpanOptions = { name: 'transaction', kind: 'client', attributes: postgres };
 
-/** The span of a command or a script. It has no details: scripts have no names, and keys contain ids. */
+/** The span of a command or a script. It has no details, because scripts have no names, and keys contain ids. */
 export const redisSpan: SpanOptions = { name: 'redis', kind: 'client', attributes: { 'db.system.name': 'redis' } };
 
 const words = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 
 /**
- * Returns the span of a statement, named after the first word of the statement or, for `WITH`, after its first INSERT,
- * UPDATE or DELETE.
+ * Returns the span of a statement. Its name is the first word of the statement or, for `WITH`, the first INSERT, UPDATE
+ * or DELETE.
  */
 function statementSpan(text: string): SpanOptions {
   const found = text.match(/\b(?:INSERT|UPDATE|DELETE)\b/g)?.[0] ?? 'SELECT';

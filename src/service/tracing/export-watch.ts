@@ -22,7 +22,7 @@ export function watchExports(exporter: SpanExporter, log: Logger): WatchedExport
     },
     export(spans: ReadableSpan[], done) {
       exporter.export(spans, (result) => {
-        // ExportResultCode.SUCCESS
+        // 0 is ExportResultCode.SUCCESS.
         note(result.error, result.code === 0);
         done(result);
       });
@@ -32,7 +32,7 @@ export function watchExports(exporter: SpanExporter, log: Logger): WatchedExport
   };
 }
 
-/** A status or the code of a network error. */
+/** Returns an HTTP status, or the code of a network error. */
 function reasonOf(error: unknown): string | number {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;

@@ -1,6 +1,6 @@
 // Creates traces with OpenTelemetry's SDK, which sends them to a collector by OTLP over HTTP. No module is patched:
-// every span is started by Formgate's own code. Spans wait in a bounded queue and are sent in the background, so a slow
-// or unreachable collector does not delay requests.
+// Formgate's own code starts every span. Spans wait in a limited queue and are sent in the background, so a slow or
+// unreachable collector does not delay requests.
 import {
   type Context,
   type Link,
@@ -40,7 +40,9 @@ export interface OpenTelemetryOptions {
   log: Logger;
 }
 
-/** Maximum number of concurrent exports, which is reached only if the collector is slow. Each holds up to 512 spans. */
+/**
+ * Maximum number of concurrent exports. It is reached only if the collector is slow. Each export holds up to 512 spans.
+ */
 const mostExports = 4;
 
 export function createTracing({ name, endpoint, config, log }: OpenTelemetryOptions): Tracing {
@@ -89,8 +91,8 @@ function rootSampler(name: string, share: number): Sampler {
 }
 
 /**
- * Samples the delivery of an outbox row if the request that wrote the row was sampled, because a ratio alone would
- * seldom choose both. Samples all children of a sampled span of this process.
+ * Samples all children of a sampled span of this process. Samples the delivery of an outbox row if the request that
+ * wrote the row was sampled. With a ratio alone, both would seldom be sampled.
  */
 function followLinks(sampler: Sampler): Sampler {
   return {
@@ -165,7 +167,7 @@ class RecordedSpan implements Span {
   }
 }
 
-/** Keeps the ids, so that the next service sees the decision not to sample. */
+/** Keeps its ids, so that the next service learns the decision not to sample. */
 class UnrecordedSpan implements Span {
   readonly traceId: string;
   readonly spanId: string;

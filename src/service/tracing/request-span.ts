@@ -7,7 +7,7 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** Replaces unknown methods, because clients can invent any number of them. */
 const methodOf = (method: string | undefined) => (methods.has(method ?? '') ? (method as string) : '_OTHER');
 
-/** Returns the facts with which the span of a served request ends. `route` is a pattern. */
+/** Returns the facts to add when the span of a served request ends. `route` is a pattern. */
 export function requestEnd(request: { method?: string | undefined }, status: number, route: string): SpanEnd {
   const method = methodOf(request.method);
   const attributes: Attributes = { 'http.request.method': method, 'http.response.status_code': status };
@@ -35,7 +35,7 @@ export function callSpan(service: string, method: string, operation?: string): S
   };
 }
 
-/** Returns the facts with which the span of a call ends if the call got a response. */
+/** Returns the facts to add when the span of a call ends with a response. */
 export function responseEnd(status: number): SpanEnd {
   return {
     attributes: { 'http.response.status_code': status },

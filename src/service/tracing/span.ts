@@ -15,12 +15,12 @@ export interface SpanOptions {
 export interface RootOptions extends SpanOptions {
   /** The `traceparent` of the caller. The sampler decides whether its sampled flag counts. */
   parent?: string | undefined;
-  /** The `traceparent` of a span that caused this one earlier. If it is sampled, this span is sampled too. */
+  /** The `traceparent` of an earlier span that caused this one. If that span is sampled, this span is sampled too. */
   link?: string | undefined;
 }
 
 export interface SpanEnd {
-  /** Replaces the name that the span began with. */
+  /** Replaces the name that the span had at its start. */
   name?: string;
   attributes?: Attributes;
   /** The kind of failure, if the work failed: a status or a code, never a message. */

@@ -1,10 +1,12 @@
 // The settings of traces. Their names, units and defaults are those of the OpenTelemetry specification, so that they
-// mean the same here as in every other process of a cluster.
+// have the same meaning as in every other process of a cluster.
 import { z } from 'zod';
 import { httpUrl, integer } from '../operations/config.ts';
 import type { SettingsRule } from '../operations/settings-rules.ts';
 
-/** Parses `name=value,name=value`, with values percent-encoded as in W3C Baggage. Problems never quote a value. */
+/**
+ * Parses `name=value,name=value`, with values percent-encoded as in W3C Baggage. Error messages never quote a value.
+ */
 function pairs(names: RegExp) {
   return z
     .string()
@@ -25,7 +27,7 @@ function pairOf(item: string, names: RegExp): [string, string] | undefined {
   if (rest.length === 0 || !names.test(name.trim())) return undefined;
   try {
     const value = decodeURIComponent(rest.join('=').trim());
-    // A header cannot contain other characters.
+    // The value of a header cannot contain other characters.
     return /^[\t\x20-\x7e\x80-\xff]*$/.test(value) ? [name.trim(), value] : undefined;
   } catch {
     return undefined;
@@ -88,7 +90,7 @@ export const tracingFields = {
 
 export type TracingSettings = z.output<z.ZodObject<typeof tracingFields>>;
 
-/** For `withRules`. */
+/** Pass them to `withRules`. */
 export const tracingRules: SettingsRule[] = [
   {
     names: ['OTEL_TRACES_SAMPLER_ARG', 'OTEL_TRACES_SAMPLER'],

@@ -1,4 +1,4 @@
-// Tests the spans of requests, calls and statements against a collector that decodes what it gets.
+// Tests the spans of requests, calls and statements. A test collector decodes the spans that it receives.
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import type pg from 'pg';
@@ -46,7 +46,7 @@ const work = { name: 'work', kind: 'internal' } as const;
 const sampled = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const unsampled = sampled.replace(/01$/, '00');
 
-/** Starts an app that calls a service for each request. `seen` has each `traceparent` that the service received. */
+/** Starts an app that calls a service for each request. `seen` lists each `traceparent` that the service received. */
 async function appWithCall() {
   const { registry, ...metrics } = createMetrics();
   const seen: (string | undefined)[] = [];

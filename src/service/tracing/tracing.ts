@@ -14,7 +14,8 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-// One per process, like the log's destination: spans begin deep in stores, to which no tracing object is passed.
+// There is one per process, like the log's destination, because spans begin deep in stores, to which no tracing object
+// is passed.
 let installed: Tracing | undefined;
 
 export function installTracing(tracing: Tracing | undefined): void {
@@ -41,7 +42,7 @@ export function startRequest(parent: string | undefined): Span | undefined {
   return installed?.startRoot({ name: 'request', kind: 'server', parent });
 }
 
-/** The span whose work is running. */
+/** Returns the span of the running work. */
 export function currentSpan(): Span | undefined {
   return currentScope()?.span;
 }
@@ -54,7 +55,7 @@ export function storedTraceparent(): string | undefined {
 
 /**
  * Returns facts about the current request, to be stored with work that will be done later: its `traceparent` if it is
- * sampled, and its id. Each is undefined if there is none.
+ * sampled, and its id. Each fact may be undefined.
  */
 export function storedOrigin(): [traceparent: string | undefined, requestId: string | undefined] {
   return [storedTraceparent(), currentScope()?.requestId];

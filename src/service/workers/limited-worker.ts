@@ -1,13 +1,13 @@
-// Runs in the worker processes of limited-workers.ts. A worker runs one job after another and ends when its parent
-// ends. It has no network and no write access, and no environment except the path of the compile cache.
+// The main loop of the worker processes of limited-workers.ts. A worker runs one job after another, and ends when its
+// parent ends. It has no network and no write access, and its environment contains only the path of the compile cache.
 import vm from 'node:vm';
 
 export interface JobTools<A> {
-  /** Sends a partial result, which is used if the job exceeds its limits later. */
+  /** Sends a partial result. It is used if the job later exceeds its limits. */
   report(partial: A): void;
   /**
-   * Runs the work, and interrupts it after this time, even in a loop or a regular expression. Returns undefined if the
-   * work was interrupted.
+   * Runs `work`, and interrupts it after `milliseconds`, even in a loop or a regular expression. Returns undefined if
+   * `work` was interrupted.
    */
   within<T>(milliseconds: number, work: () => T): T | undefined;
 }
@@ -22,7 +22,7 @@ export interface WorkerJob<Q> {
 
 /** Handles jobs until the parent disconnects. */
 export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A): void {
-  // In a process that is not a worker, this module does nothing.
+  // Outside a worker process, this module does nothing.
   if (!process.send) return;
   const send = (message: WorkerMessage<A>) => void process.send?.(message);
   const tools: JobTools<A> = { report: (partial) => send({ partial }), within };
@@ -39,8 +39,8 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
 }
 
 /**
- * Runs the work with a time limit. If the work got less than half of the CPU time, because the machine is busy, it is
- * repeated with four times the limit.
+ * Runs `work` with a time limit. If the machine is so busy that `work` got less than half of the CPU time, repeats it
+ * with four times the limit.
  */
 function within<T>(milliseconds: number, work: () => T): T | undefined {
   const before = process.cpuUsage();

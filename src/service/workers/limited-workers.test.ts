@@ -88,7 +88,7 @@ describe('the workers', () => {
     const hostile = Array.from({ length: 20 }, () => run('loop', 'hostile').catch((error: unknown) => error));
     const stopwatch = startStopwatch();
     for (let nth = 0; nth < 5; nth += 1) expect(await run('count', 'honest')).toHaveProperty('done');
-    // If hostile jobs occupied both workers, each of these five jobs would wait a second.
+    // If the hostile jobs occupied both workers, each of these five jobs would wait for a second.
     expect(stopwatch.stop()).toBeLessThan(4_000);
     const outcomes = await Promise.all(hostile);
     expect(outcomes.filter((one) => typeof one === 'object' && one !== null && 'exceeded' in one).length).toBeLessThan(

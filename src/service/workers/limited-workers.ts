@@ -1,4 +1,4 @@
-// Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory.
+// Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits on time and memory.
 // No tenant can occupy all processes. A job that exceeds its limits can end only its own worker. Workers start on
 // demand and end when idle.
 import { Problem } from '../http/problem.ts';
@@ -52,8 +52,8 @@ export class LimitedWorkers<Q, A> {
   }
 
   /**
-   * Runs a job and returns its outcome. `onStart` is called before the job starts and may refuse it by throwing. Throws
-   * Problem `busy` if the queue is full or the wait too long, and `unavailable` if no worker can be started.
+   * Runs a job and returns its outcome. `onStart` is called before the job starts; it can throw to refuse the job.
+   * Throws Problem `busy` if the queue is full or the wait is too long, and `unavailable` if no worker can be started.
    */
   async run(claim: Claim, question: Q, onStart?: () => void): Promise<JobReply<A>> {
     const { name } = this.#options;
@@ -76,7 +76,10 @@ export class LimitedWorkers<Q, A> {
     await Promise.all([...this.#all].map((worker) => worker.end()));
   }
 
-  /** Retries a job once if its worker ran out of memory after running other jobs, which may have used the memory. */
+  /**
+   * Retries a job once if its worker ran out of memory after running other jobs, because those jobs may have used the
+   * memory.
+   */
   async #runWithRetry(question: Q): Promise<JobReply<A>> {
     const [reply, jobs] = await this.#runOnce(question);
     const mayBeInnocent = 'exceeded' in reply && reply.exceeded === 'memory' && jobs > 1;

@@ -64,9 +64,9 @@ function compiles(source: string, flags: string): boolean {
 }
 
 /**
- * Returns a pattern that has the same meaning, but that V8 14.6 matches in a different way. V8 has errors with
- * characters beyond the basic plane: `/[^b]$/u` does not match `😀`, though `/[^b](?![^])/u` does, and `/\B(?![^])/u`
- * matches `😀a`, though `/\B$/u` does not.
+ * Returns a pattern that has the same meaning but that V8 14.6 matches in a different way. V8 has bugs with characters
+ * beyond the Basic Multilingual Plane: `/[^b]$/u` does not match `😀`, but `/[^b](?![^])/u` does. `/\B(?![^])/u` matches
+ * `😀a`, but `/\B$/u` does not.
  */
 function withoutDollar(source: string): string {
   return source.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\$/gsu, (token) => (token === '$' ? '(?![^])' : token));
@@ -77,7 +77,7 @@ const nativeMatch = new Script(`{ const pattern = new RegExp(source, 'u'); texts
 const nativeContext = createContext(native);
 
 /**
- * Returns which texts the native engine matches. Undefined if that takes too long: generated patterns such as
+ * Returns which texts the native engine matches. Returns undefined if that takes too long: generated patterns such as
  * `((a*)*|b*)+` take exponential time, and the timeout of a test cannot interrupt a computation.
  */
 function matchNatively(source: string, texts: string[]): boolean[] | undefined {
@@ -102,7 +102,7 @@ describe('a pattern in RE2', () => {
       fc.property(pattern, fc.array(text, { minLength: 8, maxLength: 8 }), (source, texts) => {
         fc.pre(compiles(source, 'u'));
         const compiled = compilePattern(source, true);
-        // A pattern that runs in the native engine needs no comparison with it.
+        // A pattern that already runs in the native engine needs no comparison.
         if (compiled.engine === 'native') return;
         translated += 1;
         const [plain, other] = [source, withoutDollar(source)].map((each) => matchNatively(each, texts));

@@ -1,7 +1,7 @@
 // Compiles the regular expressions of JSON Schemas for an engine that cannot backtrack (RE2), so that even a hostile
-// pattern takes time proportional to the text. It translates ECMAScript syntax into RE2's and keeps the meaning. A
-// pattern that RE2 cannot express (look-around, back references) runs in the native engine. Call it in a limited worker
-// only.
+// pattern takes time proportional to the text. It translates ECMAScript syntax into RE2 syntax with the same meaning. A
+// pattern that RE2 cannot express (look-around, back references) runs in the native engine. Call this code only in a
+// limited worker.
 import { RE2JS } from 're2js';
 
 export interface Pattern {
@@ -13,10 +13,11 @@ export interface Pattern {
 }
 
 /**
- * With `isStrict`, accepts only what the `u` flag accepts. Otherwise a pattern may also use the older syntax (Annex B),
- * such as `\_`. RE2 then still matches code points, as JSON Schema requires. The native engine matches UTF-16 code units:
- * in `(?!\_).`, the dot matches half of an emoji. Rewriting such patterns for the `u` flag could change what they match:
- * without it, `\u{2}` is `uu`, and `\ud83d` also matches half of an emoji. Throws SyntaxError.
+ * If `isStrict` is true, accepts only patterns that are valid with the `u` flag. Otherwise also accepts the older
+ * syntax (ECMA-262 Annex B), such as `\_`. RE2 matches older syntax by code points too, as JSON Schema requires. The
+ * native engine matches it by UTF-16 code units: in `(?!\_).`, the dot matches half of an emoji. Older patterns are not
+ * rewritten for the `u` flag, because the flag can change their meaning: without it, `\u{2}` matches `uu`, and `\ud83d`
+ * also matches half of an emoji. Throws SyntaxError.
  */
 export function compilePattern(source: string, isStrict: boolean): Pattern {
   const native = compileNative(source, isStrict);
@@ -50,7 +51,7 @@ function compileLinear(source: string, isUnicode: boolean): RE2JS | undefined {
   try {
     return RE2JS.compile(translated);
   } catch {
-    // RE2 rejects repetitions beyond 1,000 and programs that would be too large.
+    // RE2 rejects repetitions above 1,000 and programs that would be too large.
     return undefined;
   }
 }
@@ -69,15 +70,15 @@ const lineEnds: CodePoints = [
   [0x2028, 0x2029],
 ];
 /**
- * Code points of `\p{…}` by property name, as the native engine defines them. RE2 implements a different version of
+ * Code points of `\p{…}` by property name, as the native engine defines them. RE2 implements another version of
  * Unicode.
  */
 const properties = new Map<string, CodePoints>();
 
 /**
  * Translates the pattern into RE2's syntax. Returns undefined if RE2 has no equivalent. `source` must compile natively.
- * Every set of characters is written as ranges of code points, so that no name or escape can have a different meaning
- * in RE2.
+ * Every set of characters becomes ranges of code points, because a name or an escape could have a different meaning in
+ * RE2.
  */
 export function translatePattern(source: string, isUnicode: boolean): string | undefined {
   let translated = '';
@@ -135,8 +136,8 @@ function readClass(source: string, start: number, isUnicode: boolean): Fragment 
       const last = readAtom(source, at + 1, isUnicode, true);
       const from = only(first.set);
       const to = last && only(last.set);
-      // A range that begins or ends with a set, such as `[\w-x]`, is valid only in the syntax of Annex B. The native
-      // engine runs such a pattern.
+      // A range with a set as an end, such as `[\w-x]`, is valid only in the syntax of Annex B. The native engine runs
+      // a pattern with such a range.
       if (from === undefined || to === undefined) return undefined;
       set.push([from, to]);
       at = last?.end ?? at;
@@ -193,7 +194,10 @@ function setOfLetter(letter: string): CodePoints {
   return lower === letter ? set : complement(set);
 }
 
-/** Tests each code point in the native engine, which takes about 50 ms for each property. */
+/**
+ * Returns the code points that have the property. Tests each code point in the native engine, which takes about 50 ms
+ * for each property.
+ */
 function setOfProperty(name: string): CodePoints {
   const known = properties.get(name);
   if (known) return known;
@@ -221,7 +225,7 @@ function complement(set: CodePoints): CodePoints {
 }
 
 function writeClass(set: CodePoints): string {
-  // RE2 has no syntax for an empty class.
+  // RE2 has no syntax for an empty class, so this one excludes all code points.
   if (set.length === 0) return `[^\\x{0}-\\x{${lastCodePoint.toString(16)}}]`;
   return `[${set.map(([from, to]) => `\\x{${from.toString(16)}}-\\x{${to.toString(16)}}`).join('')}]`;
 }

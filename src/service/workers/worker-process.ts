@@ -1,7 +1,7 @@
-// Starts and controls one child process, which runs jobs with limits of time and memory. It is not a thread, because V8
-// aborts the whole process when an allocation exceeds the limits of a thread. The child has no network, and no
-// environment except the path of the compile cache. It reads only the program, and can neither write files nor start
-// processes.
+// Starts and controls one child process, which runs jobs with limits on time and memory. It is not a thread, because V8
+// aborts the whole process when an allocation exceeds the limits of a thread. The child has no network, and its
+// environment contains only the path of the compile cache. It can read only the program, and can neither write files
+// nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
@@ -24,7 +24,7 @@ export type JobReply<A> = { done: A } | { failed: string } | Exceeded<A>;
 
 /** Milliseconds that a start may take, even on a busy machine. */
 const startMs = 20_000;
-/** Milliseconds that a worker may take to report that a job exceeded its time limit. */
+/** Milliseconds that a worker may take, after the time limit of a job, to report that the job exceeded it. */
 const graceMs = 500;
 
 export class WorkerProcess<Q, A> {
@@ -50,7 +50,7 @@ export class WorkerProcess<Q, A> {
       env: compileCache(),
       cwd: programFolder,
       serialization: 'advanced',
-      // Output is ignored: when V8 runs out of memory it writes a report, which is not a JSON line.
+      // Output is ignored: when V8 runs out of memory, it writes a report that is not a JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     // The child must not keep this process alive.
@@ -65,7 +65,7 @@ export class WorkerProcess<Q, A> {
       resolve();
     };
     this.#child.on('exit', end);
-    // The child could not be started, or a message could not be sent.
+    // Either the child could not be started, or a message could not be sent.
     this.#child.on('error', () => {
       if (this.#child.pid === undefined) end();
       else this.#kill();
@@ -85,11 +85,11 @@ export class WorkerProcess<Q, A> {
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
-    // The event that would end the wait has already occurred.
+    // The worker has already ended, so no event would end a wait.
     if (!this.isAlive) return this.#endReply();
     const { jobMs } = this.#options;
     const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
-    // A worker on a busy machine repeats the job with four times the limit.
+    // On a busy machine, the worker repeats the job with four times the limit.
     const reply = this.#waitFor(promise, resolve, jobMs * 5 + graceMs);
     const job: WorkerJob<Q> = { question, limitMs: jobMs };
     this.#child.send(job, () => undefined);
@@ -134,8 +134,8 @@ export class WorkerProcess<Q, A> {
 }
 
 /**
- * Passes the compile cache on, because compiled code halves the CPU time of a start. Node keeps the cache in a folder
- * for its version, below the configured folder.
+ * Passes the compile cache to the child, because compiled code halves the CPU time of a start. Node keeps the cache in
+ * a folder for its version, below the configured folder, so the child gets the parent of that folder.
  */
 function compileCache(): Record<string, string> {
   const folder = getCompileCacheDir();
@@ -144,7 +144,7 @@ function compileCache(): Record<string, string> {
 
 /**
  * Lowers the priority of tenants' code, so that it gets about a tenth of a busy processor and requests come first. Call
- * it after the start of the child: the start runs only Formgate's own code, and requests wait for it.
+ * it after the child has started: the start runs only Formgate's own code, and requests wait for it.
  */
 function yieldToRequests({ pid }: ChildProcess): void {
   if (pid === undefined) return;
