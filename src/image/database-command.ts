@@ -1,4 +1,4 @@
-// Runs a command of the image that works on the database of one service: parses the command's arguments, opens the
+// Runs a command of the image that works on the database of one service. It parses the command's arguments, opens the
 // database, and closes it afterwards.
 import type pg from 'pg';
 import { parseConfig } from '../service/operations/config.ts';
@@ -14,7 +14,7 @@ type Command = { action: string };
 export interface DatabaseCommand<C extends Command> {
   name: string;
   help: string;
-  /** Throws UsageError. The action `help` prints the help. */
+  /** Throws UsageError. For the action `help`, the help is printed. */
   parse(args: string[]): C;
   /** Returns the exit code. */
   run(

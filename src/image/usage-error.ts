@@ -1,6 +1,6 @@
-// Reads the arguments of the commands of the image.
+// Reads the arguments of the image's commands.
 
-/** Reports invalid arguments. It is printed in one line, without a stack, and the exit code is 2. */
+/** The arguments are invalid. The message is printed in one line, without a stack, and the exit code is 2. */
 export class UsageError extends Error {}
 
 /** Parses the arguments of this process. Prints a UsageError in one line, and exits with 2. */

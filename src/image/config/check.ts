@@ -1,4 +1,4 @@
-// Checks processes: first their settings, then the dependencies whose settings are valid.
+// Checks processes: first their settings, and then those dependencies whose settings are valid.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspectSettings, type ProcessSettings } from '../../service/operations/config.ts';
 import { doubtfulVariables } from '../../service/operations/variable-warnings.ts';
@@ -30,7 +30,10 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
   };
 }
 
-/** Repeats a check until nothing is unreachable, or the time is over. A wrong setting is reported immediately. */
+/**
+ * Repeats a check until no finding is `unreachable`, or until the time is over. A wrong setting is reported
+ * immediately.
+ */
 async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
   const deadline = performance.now() + timeLimit;
   for (;;) {

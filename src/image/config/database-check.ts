@@ -1,5 +1,5 @@
-// Checks the database of a process: whether it can be reached, takes writes, has enough connections, and has either the
-// schema of the process or no schema yet.
+// Checks the database of a process: whether it can be reached, accepts writes, and allows enough connections. It must
+// have either the schema of the process or no schema yet.
 import pg from 'pg';
 import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
 import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';
@@ -9,13 +9,13 @@ export interface DatabaseCheckOptions {
   url: string;
   /** Folder of the migrations of the process that owns the database. */
   directory: string;
-  /** Name of the process that creates the schema, if the checked process does not. */
+  /** Name of the process that creates the schema, if another process than the checked one does so. */
   owner?: string | undefined;
   /** Maximum number of connections that one process opens. */
   connections: number;
-  /** Further checks of the content, which run if the schema exists. */
+  /** Further checks of the database's content. They run only if the schema exists. */
   inspect?: ((client: pg.Client) => Promise<Finding[]>) | undefined;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeLimit: number;
 }
 

@@ -1,9 +1,9 @@
-// Defines the findings of the command `config`, prints them, and derives the exit code. A finding never contains the
+// Defines the findings of the command `config`, prints them, and computes the exit code. A finding never contains the
 // value of a setting.
 
 /**
- * - `error`: a setting is invalid on its own, or the response of a dependency proves it wrong
- * - `unreachable`: a dependency gave no usable response in time, so nothing is proven
+ * - `error`: the value of a setting is invalid, or the response of a dependency shows that the setting is wrong
+ * - `unreachable`: a dependency gave no usable response in time, so the setting may be right or wrong
  * - `warning`: the process starts, but an operator should know
  */
 export type Severity = 'error' | 'unreachable' | 'warning';
@@ -17,12 +17,12 @@ export interface Finding {
 
 export interface Report {
   process: string;
-  /** What was checked: `settings`, and the dependencies. */
+  /** Names of what was checked: `settings`, and the dependencies. */
   checked: string[];
   findings: Finding[];
 }
 
-/** Returns 0 if there are no errors, 1 if a setting is wrong, 3 if a dependency could not be reached. */
+/** Returns 0 if there are no errors, 1 if a setting is wrong, and otherwise 3 if a dependency could not be reached. */
 export function exitCodeOf(reports: readonly Report[]): number {
   const severities = reports.flatMap(({ findings }) => findings.map(({ severity }) => severity));
   if (severities.includes('error')) return 1;

@@ -12,7 +12,7 @@ import type { Finding } from './finding.ts';
 
 export type AccountConfig = PlatformConfig & { URN_PREFIX: string };
 
-/** Checks that the identity provider has the realm core with the configured issuer. */
+/** Checks that the identity provider has the realm core, and that this realm has the configured issuer. */
 export function checkProvider(config: IdentityProviderConfig): Promise<Finding[]> {
   return explained('ACCESS_SERVICE_URL', () => checkIssuer(config));
 }
@@ -27,7 +27,8 @@ export function checkAccount(
 }
 
 /**
- * Checks that the directory knows the platform services that the process calls. `services` are `<service>:<version>`.
+ * Checks that the directory knows the platform services that the process calls. `services` have the form
+ * `<service>:<version>`.
  */
 export async function checkDirectory(
   platform: Platform,
@@ -41,20 +42,20 @@ export async function checkDirectory(
     if (!finding) continue;
     const isUnknown = finding.severity === 'error';
     findings.push(isUnknown ? { ...finding, problem: `the directory has no usable entry for ${urn}` } : finding);
-    // An outage of the directory affects all services, so the other lookups are skipped.
+    // If the directory is down, all other lookups would fail too, so they are skipped.
     if (!isUnknown) break;
   }
   return findings;
 }
 
-/** Creates clients that do not log, because the findings say what failed. */
+/** Creates clients that do not log, because the findings report what failed. */
 export function openPlatform(config: AccountConfig, service: string, env: NodeJS.ProcessEnv): Platform {
   const log = createLogger({ name: 'config', level: 'silent' });
   const urns = createUrns(config.URN_PREFIX);
   return createPlatform({ config, service, urns, metrics: createMetrics(), log, env: withUsableOverrides(env) });
 }
 
-/** Ignores invalid `DIR_…` variables, because the check of the settings has already reported them. */
+/** Leaves out invalid `DIR_…` variables, because the check of the settings has already reported them. */
 function withUsableOverrides(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   try {
     return directoryOverrides(env);

@@ -1,4 +1,4 @@
-// The processes that the command `config` can check: their settings, and how to check their dependencies.
+// The processes that the command `config` can check. For each process: its settings, and how to check its dependencies.
 import type pg from 'pg';
 import { type ReconcilerConfig, settings as reconciler } from '../../../reconciler/config.ts';
 import { type FormsConfig, settings as forms } from '../../forms/config.ts';
@@ -166,7 +166,7 @@ async function withPlatform(
 
 /**
  * Checks that the key ring has every key that encrypts a stored client secret. An encrypted secret begins with the name
- * of its key. Without that key, people cannot sign in to the client.
+ * of its key. If a key is missing, people cannot sign in to the clients whose secrets it encrypts.
  */
 async function checkKeyRing(client: pg.Client, keyRing: string): Promise<Finding[]> {
   const { rows } = await client.query<{ key: string }>(

@@ -1,4 +1,4 @@
-// Tests the command `erasures` on a real database, with deletions by the form service's own statements.
+// Tests the command `erasures` on a real database. The form service's own statements delete the forms.
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
@@ -71,7 +71,7 @@ describe('export', () => {
 
 describe('apply', () => {
   it('deletes the forms again that a restored database has, and gives the event its number', async () => {
-    // The restored database still has the form, and has given a number to one other event.
+    // The restored database still has the form. It has already assigned a sequence number to one other event.
     const restored = await openDatabase();
     await restored.query(
       `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before) VALUES ($1, $2, 'form-created', now(), now())`,
@@ -91,12 +91,12 @@ describe('apply', () => {
     await pool.query("SELECT setval('outbox_sequence_seq', 41)");
     await remove(ids[0]);
     const [numbered = ''] = (await run(pool, ['export'])).lines;
-    // A week later, the row of the event has been purged.
+    // As a week later, when the event's row has been purged.
     await pool.query('DELETE FROM outbox');
     const [without = ''] = (await run(pool, ['export'])).lines;
     expect(JSON.parse(without)).toMatchObject({ formId: ids[0], sequence: null });
     const restored = await openDatabase();
-    // More lines than one transaction deletes.
+    // The list has more lines than one transaction deletes.
     const repeated = Array.from({ length: 600 }, () => without);
     const applied = await run(
       restored,

@@ -14,7 +14,7 @@ import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
 
-/** Returns the exit code. `lines` are the lines of the list to apply. */
+/** Returns the exit code. `lines` are the lines of the exported list, which the action `apply` reads. */
 export async function runErasures(
   command: Exclude<ErasuresCommand, { action: 'help' }>,
   { pool, print, lines }: { pool: pg.Pool; print(line: string): void; lines: AsyncIterable<string> },
@@ -23,7 +23,7 @@ export async function runErasures(
     for await (const erasure of listErasures(pool, command.since)) print(JSON.stringify(erasure));
     return 0;
   }
-  // Reads all lines before anything changes, because an invalid line may mean that the list was cut off.
+  // Reads all lines before anything changes. An invalid line may mean that the list was cut off.
   const list: Erasure[] = [];
   let number = 0;
   for await (const line of lines) {

@@ -4,7 +4,7 @@ import { runDatabaseCommand } from '../database-command.ts';
 import { help, parseErasuresArguments } from './arguments.ts';
 import { runErasures } from './erasures.ts';
 
-/** Opens standard input only when the first line is read, because an open input would keep the process from ending. */
+/** Opens standard input only when the first line is read, because an open input would keep the process alive. */
 async function* readLines(): AsyncGenerator<string> {
   yield* createInterface({ input: process.stdin });
 }

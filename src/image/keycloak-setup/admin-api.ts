@@ -4,7 +4,7 @@
 export class SetupError extends Error {}
 
 export interface AdminApi {
-  /** Returns the parsed body, or undefined for 404. The path is below `/admin/realms`. */
+  /** Returns the parsed body, or undefined for 404. `path` begins below `/admin/realms`. */
   read<T>(path: string): Promise<T | undefined>;
   write<T = undefined>(method: 'POST' | 'PUT', path: string, body: unknown): Promise<T>;
 }
@@ -16,7 +16,7 @@ export interface Administrator {
   password: string;
 }
 
-/** Milliseconds for which a token is used. Tokens of the realm master expire after a minute. */
+/** A token is used for this many milliseconds. Tokens of the realm master expire after a minute. */
 const tokenAge = 30_000;
 
 /** Each call throws SetupError. */
@@ -50,7 +50,7 @@ async function signIn({ url, user, password }: Administrator): Promise<string> {
     method: 'POST',
     body: new URLSearchParams(form),
   });
-  // RFC 6749 section 5.2: a wrong password is invalid_grant with 400; Keycloak has also responded with 401.
+  // RFC 6749 section 5.2: a wrong password gets `invalid_grant` with 400. Keycloak has also responded with 401.
   if ([400, 401].includes(response.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
   const { access_token: token } = await parse<{ access_token: string }>(response, 'signing in');
   return token;

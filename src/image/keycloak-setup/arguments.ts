@@ -10,18 +10,22 @@ export interface SetupCommand {
   urnPrefix: string;
   /** Realms of the tenants. */
   tenants: string[];
-  /** Email of a person who gets all administrator roles in each tenant's realm; undefined creates no such person. */
+  /**
+   * Email of a person who gets all administrator roles in each tenant's realm. If undefined, the person is not created.
+   */
   admin: string | undefined;
-  /** Client id of an intake application in each tenant's realm; undefined creates no such client. */
+  /** Client id of an intake application in each tenant's realm. If undefined, the client is not created. */
   intake: string | undefined;
   /**
-   * Client id of an account for scripts in each tenant's realm, with all administrator roles; undefined creates no such
-   * client.
+   * Client id of an account for scripts in each tenant's realm, with all administrator roles. If undefined, the client
+   * is not created.
    */
   script: string | undefined;
-  /** Email of a person without roles in each tenant's realm, for `helm test`; undefined creates no such person. */
+  /**
+   * Email of a person without roles in each tenant's realm, for `helm test`. If undefined, the person is not created.
+   */
   tester: string | undefined;
-  /** Clients that the initial access token of each tenant's realm can register; 0 creates no token. */
+  /** Number of clients that the initial access token of each tenant's realm can register. If 0, no token is created. */
   registrations: number;
   /** File to which the secrets are written. */
   output: string;

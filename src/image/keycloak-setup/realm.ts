@@ -1,5 +1,5 @@
-// Creates the objects of one realm in Keycloak. Each method adds what is missing. The only change of an existing object
-// makes a client confidential and enables its service account.
+// Creates the objects of one realm in Keycloak. Each method adds what is missing. Existing objects stay as they are,
+// with one exception: a client may be made confidential and get a service account.
 import type { AdminApi } from './admin-api.ts';
 
 /** Roles by client id. */
@@ -28,7 +28,7 @@ export class Realm {
   readonly #name: string;
   readonly #created: (what: string) => void;
 
-  /** `created` is called with each object that was missing. */
+  /** `created` is called once for each object that was missing. */
   constructor(api: AdminApi, name: string, created: (what: string) => void) {
     this.#api = api;
     this.#name = name;
@@ -37,7 +37,7 @@ export class Realm {
 
   async ensure(): Promise<void> {
     if (await this.#api.read(this.#path)) return;
-    // Refuses the second use of a refresh token, because it is a sign of theft (RFC 9700 section 4.14.2).
+    // Keycloak then refuses the second use of a refresh token, which is a sign of theft (RFC 9700 section 4.14.2).
     const settings = { revokeRefreshToken: true, refreshTokenMaxReuse: 0 };
     await this.#api.write('POST', '', { realm: this.#name, enabled: true, ...settings });
     this.#created('the realm');
@@ -49,8 +49,8 @@ export class Realm {
   }
 
   /**
-   * Ensures that a confidential client exists and that its service account has these roles. Returns the client's
-   * secret.
+   * Ensures that a confidential client exists, and that its service account has the roles in `granted`. Returns the
+   * client's secret.
    */
   async serviceAccount(clientId: string, granted: ClientRoles): Promise<string> {
     const account = { serviceAccountsEnabled: true, publicClient: false };
@@ -65,14 +65,14 @@ export class Realm {
   }
 
   /**
-   * Creates a person. The person must change a temporary password at the first sign-in. Returns false if the person
-   * exists already.
+   * Creates a person. A temporary password must be changed at the first sign-in. Returns false if the person already
+   * exists.
    */
   async person({ email, password, isTemporary }: Person, granted: ClientRoles): Promise<boolean> {
     const query = { username: email, exact: 'true' };
     const present = await this.#find<{ id: string }>('users', query);
     if (!present) {
-      // Without a first and a last name, Keycloak asks the person for them at the first sign-in.
+      // If the first or last name were missing, Keycloak would ask the person for it at the first sign-in.
       const names = { firstName: 'Formgate', lastName: isTemporary ? 'Administrator' : 'Tester' };
       const credentials = [{ type: 'password', value: password, temporary: isTemporary }];
       const user = { username: email, email, emailVerified: true, enabled: true, ...names, credentials };
@@ -84,7 +84,10 @@ export class Realm {
     return !present;
   }
 
-  /** Puts the services into the audience of every person's token, even if the person has no role (docs/keycloak.md). */
+  /**
+   * Puts the services into the audience of every person's token, even if the person has no role there
+   * (docs/keycloak.md).
+   */
   async audiences(scope: string, services: readonly string[]): Promise<void> {
     const scopes = async () => (await this.#api.read<Named[]>(`${this.#path}/client-scopes`)) ?? [];
     const isNamed = (one: Named) => one.name === scope;

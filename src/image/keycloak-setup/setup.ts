@@ -10,7 +10,7 @@ export type SetupOptions = Pick<
   'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
 >;
 
-/** The secret values, by their key in the Kubernetes Secret. */
+/** The secret values by their keys in the Kubernetes Secret. */
 export type SetupSecrets = Record<string, string>;
 
 /** `progress` gets a line for each realm and for each object that was missing. Throws SetupError. */

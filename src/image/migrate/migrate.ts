@@ -1,4 +1,4 @@
-// Runs the migrations of one process, including the tables for the jobs of the platform server.
+// Runs the migrations of one process. For the platform server, these include the tables of its jobs.
 import { z } from 'zod';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { migrateJobs } from '../../platform-server/worker.ts';

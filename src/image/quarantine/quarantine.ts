@@ -1,5 +1,5 @@
-// Implements the command `quarantine`: detects which service a database belongs to, and lists or releases quarantined
-// items in the database.
+// Implements the command `quarantine`. It detects to which service a database belongs, and lists or releases the
+// quarantined items in it.
 import type pg from 'pg';
 import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
 import { createNoticeQuarantine } from '../../platform-server/notifications/job-quarantine.ts';
@@ -10,7 +10,7 @@ import type { QuarantinePosition, QuarantineStore } from '../../service/quaranti
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
-/** The quarantine of each service. The key is a table that only this service has. */
+/** The quarantine of each service. Each key is a table that only the database of this service has. */
 const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
   outbox: (pool) => createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock }),
   client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),
@@ -19,7 +19,7 @@ const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
 
 const tablesSql = 'SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NOT NULL';
 
-/** Throws an Error for a database without a quarantine. */
+/** Throws an Error if the database has no quarantine. */
 async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
   const names = ['quarantine', ...Object.keys(services)];
   const { rows } = await pool.query<{ name: string }>(tablesSql, [names]);

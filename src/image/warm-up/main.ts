@@ -1,20 +1,22 @@
-// Runs while the image is built. It loads the bundle (dev/image/bundle.ts), so that Node's compile cache contains it.
+// Runs while the image is built. It loads the bundle (dev/image/bundle.ts), so that Node's compile cache contains the
+// compiled bundle.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { programFile, programModule } from '../../service/program-files.ts';
 
-// Some of these modules are loaded late: to migrate a database, to send a mail, or if a collector is configured.
+// A running process loads some of these modules late: to migrate a database, to send a mail, or if a collector is
+// configured.
 const shared = programFile('src/chunks');
 for (const name of readdirSync(shared)) await import(join(shared, name));
 flushCompileCache();
 
-// Limited workers run with different V8 flags, and the cache keeps compiled code separately for each set of flags.
+// Limited workers run with other V8 flags, and the cache keeps compiled code separately for each set of flags.
 for (const path of ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'])
   spawnSync(process.execPath, [programModule(path)], { timeout: 30_000 });
 
-// Runs the entry point with these commands. Without a configuration, each of them exits.
+// Runs the entry point with these commands. Each of them exits, because it has no configuration.
 const entry = programModule('src/image/main.ts');
 for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'config', 'quarantine'])
   spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });
