@@ -1,5 +1,5 @@
-// The token handler's route table and request listener. Every route is served under /token-handler/v1 and, for
-// frontends whose proxy does not rewrite paths, under /token-handler. Requests for targets bypass Express.
+// The token handler's route table and request listener. Every route is served under /token-handler/v1, and also under
+// /token-handler, for frontends whose proxy does not rewrite paths. Requests for targets bypass Express.
 import type { RequestListener } from 'node:http';
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
@@ -36,7 +36,7 @@ import { isForTargets, targetPatternOf } from './targets/path.ts';
 import { targetRoute } from './targets/routes.ts';
 import type { Targets } from './targets/targets.ts';
 
-/** The running modules of a token handler that does not listen yet. `start.ts` builds them. */
+/** The modules of a token handler, before it listens. `start.ts` builds them. */
 export interface TokenHandler extends Foundation {
   rateLimits: RateLimits;
   relyingParty: RelyingParty;

@@ -200,8 +200,8 @@ const sessionStoreRules: SettingsRule[] = [
 ];
 
 /**
- * Unless the request was sent over https, browsers drop cookies with the prefixes __Host- and __Secure-, and this
- * process does not set them.
+ * Browsers drop cookies with the prefixes __Host- and __Secure- if the request was not sent over https. This process
+ * then does not set them.
  */
 const cookieRule: SettingsRule = {
   names: ['SESSION_COOKIE', 'CONSOLE_URL'],

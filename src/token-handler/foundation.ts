@@ -20,7 +20,7 @@ export interface Foundation {
   urns: Urns;
   platform: Platform;
   addresses: ProviderAddresses;
-  /** The public keys that verify the identity provider's tokens. */
+  /** The public keys that verify tokens of the identity provider. */
   signingKeys: SigningKeys;
   discover: DiscoverProvider;
   keys: KeyRing;

@@ -1,4 +1,4 @@
-// Tests that the platform's services would accept the registration.
+// Tests that the platform's services would accept the registered schema, role and event.
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { registered } from './platform-registration.ts';

@@ -39,8 +39,8 @@ const fields = {
 } as const;
 
 /**
- * Returns a pattern that matches a name in which one letter is missing, wrong or superfluous. The name itself does not
- * match.
+ * Returns a pattern that matches misspellings of the name: one letter is missing, wrong or superfluous. It does not
+ * match the name itself.
  */
 function misspelt(name: string): string {
   const letters = [...name, ''];
@@ -53,13 +53,13 @@ function misspelt(name: string): string {
 
 /**
  * Schema of a client (draft-07). It sets no defaults, because the configuration service would write them into the
- * tenant's document. It allows unknown fields, because clients of the older platform have more fields, and rejects only
- * those whose name looks like a misspelt known name.
+ * tenant's document. It allows unknown fields, because clients of the older platform have more fields. It rejects only
+ * unknown fields that look like a misspelled known name.
  */
 const clientSchema = {
   type: 'object',
   properties: fields,
-  // Short names are not checked for misspellings: too many valid names differ from them by one letter.
+  // Short names are not checked for misspellings, because too many valid names differ from them by only one letter.
   patternProperties: Object.fromEntries(
     Object.keys(fields)
       .filter((name) => name.length > 4)

@@ -1,5 +1,5 @@
-// Tests that URN_PREFIX changes every URN: those of the service, its role, tenants, targets without prefix and the
-// platform's upstreams.
+// Tests that URN_PREFIX changes every URN: those of the service, its role, tenants, targets that are given without a
+// prefix, and the platform's upstreams.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
   const client = {
     targets: ['directory-service', { id: 'configuration', upstream: 'urn:ads:platform:configuration-service:v2' }],
   };
-  // The only allowed host does not exist, so that requests reach only upstreams of the platform.
+  // The only allowed host does not exist. Requests can therefore reach only upstreams of the platform.
   world = await startSessionWorld({ platform, client, env: { UPSTREAM_ALLOWED_DOMAINS: 'nobody.example' } });
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-// Tests that calls go to the configured address of the identity provider, whatever hosts its responses name.
+// Tests that calls go to the configured address of the identity provider, regardless of the hosts in its responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
 import { createTenantIssuers } from '../service/auth/tenant-issuers.ts';

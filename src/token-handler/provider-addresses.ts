@@ -1,6 +1,6 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
-// this process calls. Returns only URLs of the platform's identity provider and of those that the operator has mapped
-// to tenants, because the requests carry secrets.
+// this process calls. Returns only URLs of the platform's identity provider and of mapped issuers (TENANT_ISSUERS),
+// because the requests carry secrets.
 import type { CustomFetchOptions } from 'openid-client';
 import { fetchFromProvider, type ProviderRequest } from '../service/auth/provider-fetch.ts';
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
@@ -11,15 +11,18 @@ export interface ProviderAddresses {
   issuer(realm: string): URL;
   /** Returns the issuer that the operator has mapped to the tenant of this realm, exactly as its tokens state it. */
   mappedIssuer(realm: string): string | undefined;
-  /** Returns the realm whose issuer is exactly `issuer`, or undefined if there is none. */
+  /** Returns the realm whose issuer is exactly `issuer`, or undefined if no realm has it. */
   realmOf(issuer: string): string | undefined;
   /**
-   * Returns the URL of the same resource at the address that this process calls. Compares paths only, because an
+   * Returns the URL of the same resource at the address that this process calls. Compares only paths, because an
    * identity provider may copy the host of a request into its URLs. A mapped identity provider is called at the host of
-   * its issuer. Throws TypeError for a URL outside the identity providers.
+   * its issuer. Throws TypeError for a URL that belongs to no identity provider.
    */
   rebase(url: string): URL;
-  /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
+  /**
+   * The `fetch` function for OpenID libraries. It rebases the URL, which comes from discovery, and follows no
+   * redirects.
+   */
   fetch(url: string, request: CustomFetchOptions, operation: ProviderOperation): Promise<Response>;
   /** True if one of the addresses uses http, as is common on a single machine or inside a cluster. */
   readonly insecure: boolean;
@@ -41,8 +44,7 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
   const rebase = (url: string): URL => {
     const given = new URL(url);
     const isMapped = mappedUrls.some(({ origin }) => origin === given.origin);
-    // A mapped identity provider may have the same paths as the platform's own identity provider, and even the same
-    // host.
+    // A mapped identity provider may have the same paths as the platform's identity provider, and even the same host.
     const isOwnHost = [outer, inner].some(({ origin }) => origin === given.origin);
     for (const base of isMapped && !isOwnHost ? [] : [outer, inner]) {
       const root = `${rootOf(base)}/realms/`;

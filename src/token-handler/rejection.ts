@@ -1,4 +1,5 @@
-// Defines the problem of a request that a check of the token handler rejects, with the reason that the metrics count.
+// Defines the problem of a request that a check of the token handler rejects. It includes the reason that the metrics
+// count.
 import { Problem, type ProblemOptions } from '../service/http/problem.ts';
 import type { ProblemSlug } from '../service/http/problem-types.ts';
 
@@ -8,7 +9,7 @@ export type RejectionReason = (typeof rejectionReasons)[number];
 export class Rejection extends Problem {
   readonly reason: RejectionReason;
 
-  /** `detail` is sent to the client, like that of every problem. */
+  /** `detail` is sent to the client, as for every problem. */
   constructor(reason: RejectionReason, slug: ProblemSlug, detail: string, options: ProblemOptions = {}) {
     super(slug, detail, options);
     this.reason = reason;

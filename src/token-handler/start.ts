@@ -1,5 +1,5 @@
-// Starts a token handler from its configuration: builds its modules and serves requests. When the token handler is
-// closed, it first drains running requests.
+// Starts a token handler from its configuration: builds its modules and serves requests. On closing, running requests
+// are drained first.
 import { HttpAgent } from '../platform/http-agent.ts';
 import { createPlatform } from '../platform/platform.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
@@ -37,7 +37,7 @@ export const migrationsDirectory = programFile('src/token-handler/migrations');
 export interface StartOptions {
   config: TokenHandlerConfig;
   log: Logger;
-  /** Holds the `DIR_…` overrides of the directory. */
+  /** The environment, which may contain `DIR_…` overrides of the directory. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides the intervals of the background work for clients. */

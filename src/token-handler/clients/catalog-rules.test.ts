@@ -1,5 +1,5 @@
-// Tests which clients a tenant has, and how the client documents of the tenant and of core are read. The documents are
-// in memory: the stored ones, and copies in a cache that may be outdated.
+// Tests which clients a tenant has, and how the client documents of the tenant and of core are read. The test keeps the
+// stored documents and the cached copies in memory. A cached copy may be outdated.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import type { Lookup, Owner } from '../../platform/configuration.ts';
@@ -13,9 +13,9 @@ const place = ({ core, tenantId }: Owner) => (core ? 'core' : tenantId);
 
 let stored: Map<string, Revision>;
 let cached: Map<string, Revision>;
-/** The number of calls that return a promise. */
+/** Number of calls of the configuration service that return a promise. */
 let waits: number;
-/** Reads of documents that were not in the cache. */
+/** Documents that were read because the cache did not have them. */
 let reads: string[];
 let asked: unknown[];
 let log: CapturedLog;

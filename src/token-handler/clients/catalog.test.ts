@@ -1,4 +1,4 @@
-// Tests reading clients from the configurations of a tenant and of core, in a real configuration service.
+// Tests reading clients from the configuration documents of a tenant and of core, with a real configuration service.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { testServiceSecret } from '../../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 afterAll(() => platform.close());
 
-/** Replaces the whole document, bypassing the token handler's cache. */
+/** Replaces the whole document directly, so that the token handler's cache does not notice it. */
 async function write(configuration: unknown, tenant?: string): Promise<void> {
   const query = tenant === undefined ? '' : `?tenantId=${encodeURIComponent(tenant)}`;
   const answer = await call(`${test.url}/configuration/v2/configuration/platform/token-handler${query}`, {

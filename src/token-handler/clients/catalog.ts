@@ -17,8 +17,8 @@ export interface ClientCatalog {
   /** Lists core and tenant clients, sorted by id. Throws PlatformError if the configuration service fails. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Returns undefined if the tenant has no such client. Caches reads for at most 5 minutes, because the targets of a
-   * client grant permissions. Throws PlatformError.
+   * Returns undefined if the tenant has no such client. Documents are cached for at most 5 minutes, because the targets
+   * of a client grant permissions. Throws PlatformError.
    */
   find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
@@ -31,7 +31,7 @@ export interface CatalogOptions {
   metrics: Metrics;
 }
 
-/** The clients of one document by id. The value is undefined for an invalid entry. */
+/** The clients of one document by id. An invalid entry has the value undefined. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
 const none: Entries = new Map();
@@ -52,17 +52,20 @@ export async function requireClient(
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const { configuration, urns, redirectUriRules } = options;
   const report = createReport(options);
-  // The platform's cache returns the same object for an unchanged document, so each document is parsed once.
+  // The platform's cache returns the same object for an unchanged document, so each document is parsed only once.
   const parsedDocuments = new WeakMap<Revision, Entries>();
 
   const latest = (place: { core: true } | { tenantId: string }, read: Lookup = permission) =>
     configuration.latest(clientsNamespace, clientsName, place, read);
 
-  /** Returns the document if it is cached. Returns no promise, because every proxied request reads the document. */
+  /**
+   * Returns the document if it is cached. The result is not a promise, because every proxied request calls this
+   * function.
+   */
   const peek = (place: { core: true } | { tenantId: string }) =>
     configuration.peekLatest(clientsNamespace, clientsName, place, permission);
 
-  /** Reads a document again if it lacks the client, so that a new client works immediately. */
+  /** Reads a document again if the cached copy lacks the client, so that a new client works immediately. */
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
       ...permission,
@@ -93,7 +96,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     },
     async find(tenant, clientId) {
       const core = entriesOf(peek(corePlace) ?? (await latest(corePlace)), undefined);
-      // A tenant cannot use an id of a core client, even if the core entry is invalid.
+      // The ids of core clients are reserved: a tenant cannot use one, even if the core entry is invalid.
       if (core.has(clientId)) return core.get(clientId);
       const known = entriesOf(peek({ tenantId: tenant.id }), tenant.id);
       if (known.has(clientId)) return known.get(clientId);

@@ -1,4 +1,4 @@
-// Tests the metadata with which a client is registered, and the paths of its endpoints.
+// Tests the metadata that is sent when a client is registered, and the paths of the client's endpoints.
 import { describe, expect, it } from 'vitest';
 import { clientMetadata } from './client-metadata.ts';
 import { clientPath, logoutUrl } from './client-path.ts';

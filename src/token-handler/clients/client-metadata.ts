@@ -1,4 +1,4 @@
-// Builds the metadata with which a client is registered at the identity provider. Pure functions only.
+// Builds the metadata that is sent to the identity provider when a client is registered. Pure functions only.
 import { rootsOf } from '../../service/clients/redirect-uri.ts';
 import type { Client } from './client.ts';
 

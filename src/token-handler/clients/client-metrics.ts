@@ -1,4 +1,5 @@
-// Defines the metrics of clients and their registrations. Each pod counts the invalid entries that it finds itself.
+// Defines the metrics of clients and their registrations. Each pod counts only the invalid entries that it finds
+// itself.
 import prom from 'prom-client';
 
 export interface CatalogMetrics {

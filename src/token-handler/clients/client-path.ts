@@ -1,9 +1,9 @@
-// Derives from the callbackUrl the paths at which the browser reaches a client's endpoints. Pure functions only.
+// Derives the paths at which the browser reaches a client's endpoints from the callbackUrl. Pure functions only.
 
 /**
- * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. A
- * proxy may serve this service at other paths, so the path is taken from the callbackUrl. Returns undefined for the
- * deprecated `authCallbackUrl`, whose path is arbitrary.
+ * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. It is
+ * taken from the callbackUrl, because a proxy may serve the token handler at other paths. Returns undefined for the
+ * deprecated `authCallbackUrl`, which may have any path.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);
@@ -11,7 +11,7 @@ export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; cli
   return pathname.endsWith(ending) ? pathname.slice(0, pathname.lastIndexOf('/')) : undefined;
 }
 
-/** Returns the URL at which the person's browser logs out of the session that this sign-in opened. */
+/** Returns the URL that ends, in the person's browser, the session that this sign-in opened. */
 export function logoutUrl(signIn: { callbackUrl: string; clientId: string }): string {
   const path = clientPath(signIn) ?? `/token-handler/clients/${encodeURIComponent(signIn.clientId)}`;
   return `${new URL(signIn.callbackUrl).origin}${path}/logout`;

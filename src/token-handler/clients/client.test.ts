@@ -1,4 +1,4 @@
-// Tests parsing a client from its configuration.
+// Tests the parsing of a client's configuration.
 import { describe, expect, it } from 'vitest';
 import { parseClient } from './client.ts';
 

@@ -1,5 +1,5 @@
-// Defines a client and parses it from the configuration. The problems of an invalid entry name fields and never quote
-// values. Pure functions only.
+// Defines a client, and parses it from its configuration entry. The problems of an invalid entry name fields and never
+// quote values. Pure functions only.
 import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
 import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
@@ -19,9 +19,9 @@ export interface Client {
   redirectUris: string[];
   targets: Target[];
   keycloakLogout: boolean;
-  /** Deprecated; only its path is used. */
+  /** Deprecated. Only its path is used. */
   authCallbackUrl?: string | undefined;
-  /** Scope names, of which the first is `openid`. */
+  /** Scope names. The first is `openid`. */
   scope: string[];
   prompt?: string | undefined;
   idpHint?: string | undefined;
@@ -37,7 +37,7 @@ export interface ClientRules {
   core: boolean;
 }
 
-/** `field` has few distinct values, so it can be the label of a metric. */
+/** `field` has few distinct values, so it can be a label of a metric. */
 export interface ClientProblem {
   field: string;
   detail: string;
@@ -84,7 +84,7 @@ function clientSchema({ urnPrefix }: ClientRules, key: string) {
   });
 }
 
-/** Parses the entry that the configuration has under `key`. */
+/** Parses the entry that has the key `key` in the configuration. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
   if (!clientIdPattern.test(key))
     return { problems: [{ field: 'id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }] };
@@ -93,8 +93,8 @@ export function parseClient(key: string, entry: unknown, rules: ClientRules): Pa
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
   const { redirectUris, leftOut } = usableRedirectUris(parsed.data.redirectUris, rules.redirectUriRules);
   const client = { ...parsed.data, redirectUris, name: parsed.data.name ?? key, core: rules.core };
-  // Accepts unknown fields, because clients of the older platform have more fields, but reports them, because one may
-  // be misspelt.
+  // Accepts unknown fields, because clients of the older platform have more fields. Reports them, because one of them
+  // may be misspelled.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
   return { client, unknownFields: [...unknownFields, ...unknownTargetFields(entry as RawEntry)], leftOut };
 }
@@ -113,8 +113,8 @@ function unknownTargetFields({ targets }: RawEntry): string[] {
 }
 
 /**
- * Omits invalid redirect URIs instead of rejecting the client, because redirect URIs are used only for a new
- * registration. A client that was configured before a rule existed must stay usable.
+ * Leaves out invalid redirect URIs instead of rejecting the whole client. Redirect URIs are used only for a new
+ * registration, and a client that was configured before a rule existed must stay usable.
  */
 function usableRedirectUris(uris: readonly string[], rules: RedirectUriRules) {
   const parsed = uris.map((uri) => parseRedirectUri(uri, rules));
@@ -130,8 +130,8 @@ function describe(issue: z.core.$ZodIssue): ClientProblem {
 }
 
 /**
- * Accepts an array of targets, or a map by id. A target may be a string, which names the upstream. In an array, the
- * string is also the target's id.
+ * Accepts an array of targets, or a map by id. A target may be a string that names the upstream. In an array, this
+ * string is also the id of the target.
  */
 function targetsSchema(urnPrefix: string) {
   const upstream = z.string().transform((text, context) => {

@@ -1,4 +1,4 @@
-// Builds the catalogue of clients, their registrations, and the background work for both.
+// Builds the catalog of clients, their registrations, and the background work for both.
 import type pg from 'pg';
 import type { HttpAgent } from '../../platform/http-agent.ts';
 import { maintainedClients } from '../../service/clients/client-rules.ts';
@@ -21,7 +21,7 @@ import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 export interface ClientsOptions extends Foundation {
   /** HTTP agent for calls to the identity provider. */
   agent: HttpAgent;
-  /** Connections for changes of registrations. A change holds one while it calls the identity provider. */
+  /** Connections for changes of registrations. A change holds a connection while it calls the identity provider. */
   changePool: pg.Pool;
   pace: Partial<UpkeepPace> | undefined;
 }
@@ -35,14 +35,15 @@ type Pools = Pick<ClientsOptions, 'pool' | 'changePool' | 'metrics'> & {
   config: Pick<ClientsOptions['config'], 'DATABASE_POOL_SIZE'>;
 };
 
-/** Keeps one tenant from taking all connections (decision 0032). */
+/** Prevents one tenant from taking all connections (decision 0032). */
 export function sharePools({ config, pool, changePool, metrics }: Pools) {
   const busy = 'Too many requests of this tenant are running.';
   const locked = 'The registration is being changed by another request.';
   const common = { details: { busy, locked }, metrics };
   const size = config.DATABASE_POOL_SIZE;
   return {
-    // Sign-ins wait for no lock, so a single client may use the whole share of its tenant.
+    // A sign-in holds its connection only briefly, because it waits for no lock. A single client may therefore use the
+    // whole share of its tenant.
     pool: createSharedPool({ ...common, pool, size, name: 'requests', perMember: size }),
     changePool: createSharedPool({ ...common, pool: changePool, size: changeConnections, name: 'registrations' }),
   };

@@ -1,4 +1,4 @@
-// Kills a token handler process with SIGKILL at each step of a registration and of an update, and checks that another
+// Kills a token handler process with SIGKILL at each step of a registration and of an update. Checks that another
 // replica completes the work.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,9 @@ const keepCompiled = import.meta.resolve('../../../test/support/keep-compiled.ts
 let access: TracedAccess;
 let proxy: FaultProxy;
 let platform: TestPlatform;
-/** A token handler whose upkeep is paused, so that leftovers of the killed process stay until a replica starts. */
+/**
+ * A token handler whose upkeep is paused. What the killed process leaves behind therefore stays until a replica starts.
+ */
 let handler: TestTokenHandler;
 let token: string;
 let victim: { child: ChildProcess; url: string };
@@ -59,7 +61,7 @@ beforeEach(async () => {
   expect((await handler.register('permits-web')).status).toBe(200);
   before = await stored();
   victim = await startVictim();
-  // Fills the caches, so that the next calls to the identity provider belong to the tested step.
+  // Fills the caches. The next calls to the identity provider then belong to the tested step.
   await call(`${victim.url}/token-handler/v1/clients`, { token });
   await proxy.heal();
 });
@@ -99,7 +101,7 @@ async function kill(): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Sends a request to which the killed process cannot respond. */
+/** Sends a request to the process that is going to be killed, and ignores the missing response. */
 function ask(method: string, body: unknown): void {
   call(`${victim.url}/token-handler/v1/clients/permits-web`, { method, token, body }).catch(() => undefined);
 }
@@ -112,7 +114,10 @@ async function stored(): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Starts a replica whose clock is ten minutes ahead, which completes the work. Returns its warnings about clients. */
+/**
+ * Starts a replica whose clock is ten minutes ahead. The replica completes the work. Returns its warnings about
+ * clients.
+ */
 async function recover(): Promise<string[]> {
   const log = captureLog();
   const replica = await handler.startReplica({ clock: () => new Date(Date.now() + 600_000), log });
@@ -125,11 +130,11 @@ async function recover(): Promise<string[]> {
   return log.lines().flatMap(({ level, client, msg }) => (level === 'warn' && client ? [String(msg)] : []));
 }
 
-/** Blocks writes to the registrations, but not reads, until the returned function is called. */
+/** Blocks writes to the registrations until the returned function is called. Reads are not blocked. */
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();
-  // `release` is set first, so that a failed test does not block the next one.
+  // `release` is set first, so that the lock of a failed test does not block the next test.
   release = () => client.end();
   await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
   return release;

@@ -1,5 +1,5 @@
 // Records when each key of the key ring was first seen, and counts the stored secrets that are not encrypted with the
-// current key. Stores the names of keys only.
+// current key. Stores the names of keys, never the keys.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
@@ -12,7 +12,7 @@ export interface KeyRingStoreOptions {
   clock: Clock;
 }
 
-/** Milliseconds for which a reading is cached. */
+/** Milliseconds for which the result of a read is cached. */
 const freshFor = 60_000;
 
 export function createKeyRingStore({ pool, keys, clock }: KeyRingStoreOptions) {
@@ -24,12 +24,12 @@ export function createKeyRingStore({ pool, keys, clock }: KeyRingStoreOptions) {
   };
   const cached = createShortCache({ freshFor, most: 1, clock, read });
   return {
-    /** Records the current key, unless a pod has done so before. */
+    /** Records the current key. Does nothing if a pod has already recorded it. */
     async note(): Promise<void> {
       const sql = 'INSERT INTO key_ring_keys (name, first_seen) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING';
       await pool.query(sql, [currentKey, clock()]);
     },
-    /** Throws if the database cannot be read, or the key was not recorded yet. */
+    /** Throws if the database cannot be read, or if the key was not recorded yet. */
     async read(): Promise<KeyRingReading> {
       const { firstSeen, oldSecrets } = await cached('');
       return { currentKeyAge: Math.max(0, (clock().getTime() - firstSeen.getTime()) / 1_000), oldSecrets };

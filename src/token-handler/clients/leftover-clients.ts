@@ -1,15 +1,15 @@
 // Stores leftovers: clients that an attempt to register may have created at the identity provider, and that nothing
-// manages. An administrator can find and delete them. A row is deleted only when its client has been deleted, or when
-// the retention period of the records is over. A client to delete is identified only by its recorded URI, never by its
-// name.
+// manages. An administrator can find and delete them. A row is deleted when its client has been deleted, when an
+// administrator has registered the client, or when the retention period is over. A client to delete is identified only
+// by its recorded URI, never by its name.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
 /**
- * `response-lost`: a registration whose response did not arrive. `token-lost`: a replaced client whose registration
- * access token was lost. `token-refused`: a replaced client whose token the identity provider refused. `no-token`: a
- * replaced client for which the identity provider issued no token. `deletion-pending`: a replaced client that is still
- * to be deleted.
+ * `response-lost`: the response to a registration did not arrive. `token-lost`: the registration access token of a
+ * replaced client was lost. `token-refused`: the identity provider refused the token of a replaced client. `no-token`:
+ * the identity provider issued no token for a replaced client. `deletion-pending`: a replaced client will still be
+ * deleted.
  */
 export const leftoverReasons = [
   'response-lost',
@@ -31,7 +31,7 @@ export interface LeftoverClient {
   created: Date;
 }
 
-/** A leftover with a recorded URI. The token of an administrator of the identity provider may permit its deletion. */
+/** A leftover with a recorded URI. An identity provider administrator's token may permit its deletion. */
 export interface DeletableClient {
   id: string;
   oidcClientId: string;
@@ -57,10 +57,10 @@ export type RefusedDeletion = Owner & {
 export type LeftoverClients = ReturnType<typeof createLeftoverClients>;
 
 const mostListed = 100;
-/** Largest number of deletions that one registration tries. */
+/** Maximum number of deletions that one registration tries. */
 const mostDeleted = 10;
 
-/** Claim for statements that do not concern a single tenant. */
+/** The claim of statements that do not concern a single tenant. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
@@ -71,8 +71,8 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       return (await pool.query<LeftoverClient>(claim, listSql, [tenantId, clientId, mostListed])).rows;
     },
     /**
-     * Moves failed attempts, and attempts that started before `before`, to the leftovers. Returns each attempt to only
-     * one pod.
+     * Turns failed attempts, and attempts that started before `before`, into leftovers. Each attempt is returned to
+     * only one pod.
      */
     async recordLostAttempts(before: Date): Promise<LostAttempt[]> {
       return (await pool.query<LostAttempt>(background, lostSql, [before])).rows;
@@ -84,7 +84,7 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       const values = [tenantId, clientId, realm, issuer, name, oidcClientId, registrationClientUri, now];
       await pool.query(background, refusedSql, values);
     },
-    /** Returns at most 10 leftovers whose URI is recorded and that are not registered. */
+    /** Returns at most 10 leftovers that have a recorded URI and that are not the registered client. */
     async deletable({ tenantId, clientId, realm, issuer }: Owner): Promise<DeletableClient[]> {
       const parameters = [tenantId, clientId, realm, issuer, mostDeleted];
       return (await pool.query<DeletableClient>({ tenant: tenantId, member: clientId }, deletableSql, parameters)).rows;
@@ -113,8 +113,8 @@ FROM client_deletions d WHERE tenant_id = $1 AND client_id = $2 AND registration
     WHERE r.tenant_id = d.tenant_id AND r.oidc_client_id = d.oidc_client_id)
 ORDER BY created DESC LIMIT $3`;
 
-// Attempts recorded by older versions have no client name. Leftovers of such attempts get the client's id as their
-// name, so leftovers of the same client differ only in their row ids.
+// Older versions recorded attempts without a client name. Leftovers of such attempts get the client's id as their name,
+// so several leftovers of a client may have the same name.
 const lostSql = `
 WITH lost AS (DELETE FROM registration_attempts WHERE started < $1 OR failed RETURNING *),
 recorded AS (

@@ -1,6 +1,7 @@
 // Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
 // key. A claim does not lock a row, but postpones its next attempt. Pods can therefore share the work, a crash loses no
-// row, and no transaction is open during a call. A quarantined row has `not_before` set to infinity.
+// row, and no transaction is open during a call to another service. A quarantined row has the time infinity in
+// `not_before`.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -30,7 +31,7 @@ interface Leftover {
   refusals: number;
 }
 
-/** A client to delete at the identity provider. The registration access token is sealed. */
+/** A client to delete at the identity provider. Its registration access token is sealed. */
 export type Deletion = Leftover &
   Pick<
     Registration,
@@ -51,7 +52,7 @@ export interface PendingEvent extends Leftover {
 
 export interface Claim {
   now: Date;
-  /** Time at which the row may be claimed again, unless it is done or postponed by then. */
+  /** The claimed rows may be claimed again at this time, unless they are done or postponed by then. */
   until: Date;
   limit: number;
 }
@@ -101,7 +102,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
-    /** Postpones the row. `refusals` already includes the last attempt, if it was refused. */
+    /** Postpones the row. If the last attempt was refused, `refusals` already includes it. */
     async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
@@ -116,7 +117,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
         await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
       });
     },
-    /** Returns the numbers of rows that are neither done nor quarantined. */
+    /** Returns how many rows of each kind are neither done nor quarantined. */
     async pending(): Promise<Record<LeftoverKind, number>> {
       const count = (kind: LeftoverKind) =>
         `(SELECT count(*)::int FROM ${tables[kind]} WHERE not_before < 'infinity') AS ${kind}`;
@@ -125,8 +126,8 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return rows[0] ?? { deletion: 0, event: 0 };
     },
     /**
-     * Seals secrets again with the current key if they are sealed with a different key; at most 1,000 rows of each
-     * table. Counts as `unreadable` the rows whose key is not in the ring.
+     * Seals secrets with the current key if they are sealed with another key, for at most 1,000 rows of each table.
+     * Counts rows whose key is not in the ring as `unreadable`.
      */
     reseal: () => reseal(pool, keys),
   };
@@ -144,7 +145,7 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
     current,
   );
   const work = [
-    // Does nothing for a row that has changed since it was read, because the change sealed it with the current key.
+    // Skips a row that has changed since it was read, because that change sealed it with the current key.
     ...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),
     ...deletions.map((row) => async () => {
       const sealed = sealToken(keys, row, openToken(keys, row));
@@ -164,10 +165,10 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
   return result;
 }
 
-/** Greater than any limit of refusals, so that the first refusal after a release quarantines the row again. */
+/** Greater than any limit of refusals. The first refusal after a release therefore quarantines the row again. */
 const spentRefusals = 1_000;
 
-/** Returns the quarantine of the token handler's database. A release makes rows due immediately. */
+/** Returns the quarantine of the token handler's database. A release makes the rows due immediately. */
 export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),

@@ -1,5 +1,5 @@
-// Writes a core client that Formgate itself maintains, such as builder-preview, to the core configuration. Changes no
-// other client.
+// Writes a core client that Formgate itself maintains, such as builder-preview, to the core configuration. It changes
+// no other client.
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
@@ -19,7 +19,7 @@ export async function writeMaintainedClient(wanted: ClientEntry, options: Mainta
   const document = isObject(latest?.configuration) ? latest.configuration : {};
   const present = isObject(document.clients) ? document.clients[wanted.id] : undefined;
   if (isDeepStrictEqual(present, wanted)) return;
-  // Replaces this client only, so the update is idempotent.
+  // Replaces only this client. The update is therefore idempotent.
   const update = { clients: { [wanted.id]: wanted } };
   await configuration.update(clientsNamespace, clientsName, update, { core: true, idempotent: true });
   const audit = serviceEvent({ action: 'client.write', by: 'token-handler', id: wanted.id });

@@ -1,4 +1,4 @@
-// Tests how the credentials of a provided client are verified, for each response of an identity provider.
+// Tests how the credentials of a provided client are verified, for each possible response of an identity provider.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
@@ -17,7 +17,7 @@ const now = new Date('2026-08-20T17:00:00Z');
 const tenant = { id: 'urn:example:tenants/demo', name: 'Demo', realm: 'demo' };
 let provider: ScriptedProvider;
 let metrics: Metrics;
-/** Calls to the store and to `changed`. */
+/** Calls of the store and of `changed`. */
 let stored: unknown[];
 
 beforeAll(async () => {

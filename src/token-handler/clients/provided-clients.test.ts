@@ -1,5 +1,6 @@
-// Tests clients that an administrator provides at the platform's own identity provider, and at one to which the
-// operator has mapped a tenant. The latter has no registration, no end-session endpoint and no back-channel logout.
+// Tests clients that an administrator provides, at the platform's own identity provider and at a mapped one
+// (TENANT_ISSUERS). The mapped identity provider has no registration, no end-session endpoint and no back-channel
+// logout.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PlainProvider, startPlainProvider } from '../../../test/support/plain-provider.ts';
 import { call } from '../../../test/support/platform.ts';
@@ -12,7 +13,9 @@ const secret = 'a-secret:with/special+characters %41';
 let provider: PlainProvider;
 let upstream: Upstream;
 let handler: TestTokenHandler;
-/** A core user's token. Such users administer tenants whose people are at another identity provider. */
+/**
+ * The token of a user of the realm core. Such users administer tenants whose people are at another identity provider.
+ */
 let token: string;
 let callbackUrl: string;
 

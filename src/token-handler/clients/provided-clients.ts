@@ -33,7 +33,7 @@ export interface ProvidedClientsOptions {
   clock: Clock;
   /** Timeout of one call, in milliseconds. */
   timeout: number;
-  /** Called after a commit that left a deletion or an event to be processed. */
+  /** Called after a commit that created a deletion or an event to process. */
   changed(): void;
 }
 
@@ -51,7 +51,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
         management: 'provided' as const,
         registrationAccessToken: '',
         registrationClientUri: '',
-        // Only the identity provider knows the client's redirect URIs.
+        // The redirect URIs of such a client are known only to the identity provider.
         redirectUris: [],
         registeredAt: clock(),
       };
@@ -61,7 +61,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
   };
 }
 
-/** Returns the method with which the identity provider accepts the credentials. Throws Problem. */
+/** Returns the authentication method with which the identity provider accepts the credentials. Throws Problem. */
 async function verify(options: ProvidedClientsOptions, request: ProvideRequest): Promise<ClientAuthentication> {
   const failed = (cause?: unknown) => {
     options.metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind: 'client-verification' });
@@ -70,7 +70,7 @@ async function verify(options: ProvidedClientsOptions, request: ProvideRequest):
   const metadata = await options.discover(request.tenant.realm).catch((cause: unknown) => {
     throw failed(cause);
   });
-  // RFC 8414 section 2: without the list, only client_secret_basic is known to be supported.
+  // RFC 8414 section 2: if the list is missing, the default is client_secret_basic.
   const offered = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   const methods = clientAuthentications.filter((method) => offered.includes(method));
   let code: string | undefined;
@@ -93,9 +93,10 @@ type Judgement =
   | { kind: 'failed'; cause: unknown };
 
 /**
- * Presents an authorization code that does not exist. The identity provider authenticates the client first (RFC 6749
- * section 4.1.3), so `invalid_grant` proves that it accepts the credentials. The request has no side effect. A client
- * credentials grant would issue a token, and a client for sign-in may not be allowed to use that grant.
+ * Presents a nonexistent authorization code. The identity provider authenticates the client before it checks the code
+ * (RFC 6749 section 4.1.3), so `invalid_grant` proves that the credentials are accepted. The request has no side
+ * effect. A client credentials grant would be worse: it would issue a token, and a client for sign-in may not be
+ * allowed to use it.
  */
 async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,
@@ -120,8 +121,8 @@ async function attempt(
   }
 }
 
-// Keycloak sends unauthorized_client for a wrong secret, and Auth0 access_denied. An authenticated client that gets
-// unauthorized_client is not allowed to use authorization codes, so people could not sign in with it.
+// For a wrong secret, Keycloak sends unauthorized_client, and Auth0 access_denied. An authenticated client can also get
+// unauthorized_client: it may not use authorization codes, so people could not sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

@@ -1,5 +1,4 @@
-// Tests the outcomes of a registration, a change and a deletion at the identity provider, for each of its responses and
-// faults.
+// Tests the outcomes of a registration, a change and a deletion, for each response and fault of the identity provider.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import {
@@ -57,7 +56,7 @@ describe('a registration', () => {
     registration_access_token: 'the token',
     registration_client_uri: `${provider.url}/realms/demo/clients/oidc-1`,
   });
-  /** The members that a response must have. */
+  /** All members that a response must have. */
   const complete = { client_id: 'oidc-1', client_secret: 'x', client_secret_expires_at: 0 };
   const register = () => registration.register('demo', metadata, 'initial');
   const replyWith = (reply: ProviderReply) => {
@@ -254,7 +253,7 @@ describe('a registered client', () => {
     expect(call?.headers).toMatchObject({
       accept: 'application/json',
       authorization: 'Bearer old token',
-      // The connection is not kept alive, because it could be half-open at the next call.
+      // The connection is not kept alive, because it could be half-open when the next call uses it.
       connection: 'close',
       'content-type': 'application/json',
     });

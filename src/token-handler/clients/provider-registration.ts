@@ -1,5 +1,6 @@
 // Registers clients at the identity provider (RFC 7591, with openid-client), and changes and deletes them (RFC 7592,
-// with plain requests). Distinguishes calls that failed from calls whose outcome is unknown. Never repeats a change.
+// with plain requests). It distinguishes calls that failed from calls whose outcome is unknown, and never repeats a
+// change.
 import * as oidc from 'openid-client';
 import { z } from 'zod';
 import type { HttpAgent } from '../../platform/http-agent.ts';
@@ -21,15 +22,17 @@ export type IssuedClient = Pick<
 /** `code` is the identity provider's error code, such as `invalid_redirect_uri`. */
 export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
-  /** The identity provider rejected the initial access token (`token-refused`) or the request (`refused`). */
+  /**
+   * The identity provider rejected the initial access token (`token-refused`) or the rest of the request (`refused`).
+   */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
   /** The identity provider has no dynamic registration. */
   | { kind: 'unsupported' }
-  /** No response, an error, or an invalid response. `mayExist` is true if a client may have been created. */
+  /** No response, an error, or an invalid response. If `mayExist` is true, a client may have been created. */
   | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
 export type ChangeOutcome =
-  /** `client` has the latest credentials that the identity provider issued, if they are known. */
+  /** `client` has the latest credentials that the identity provider issued. It is absent if they are unknown. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
   /** The identity provider no longer accepts the registration access token. */
@@ -44,7 +47,7 @@ export interface ProviderRegistration {
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
   /**
    * Returns `refused` if the token was rejected, or if the client is at an identity provider that is no longer
-   * configured. In both cases, the client may still exist. Throws PlatformError.
+   * configured. The client may then still exist. Throws PlatformError.
    */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
 }
@@ -73,7 +76,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
     async remove(client) {
       if (!isReachable(options.addresses, client.registrationClientUri)) return 'refused';
       const { status } = await manage('DELETE', client);
-      // For a client that does not exist, RFC 7592 section 2.3 specifies 401; some identity providers send 404.
+      // For a nonexistent client, RFC 7592 section 2.3 specifies 401. Some identity providers send 404.
       if (status === 401) return 'refused';
       if (status === 404 || isSuccess(status)) return 'removed';
       const kind = definiteRefusals.has(status) ? 'rejected' : 'failed';
@@ -89,7 +92,7 @@ const text = z.string().min(1);
 const issuedSchema = z.object({
   client_id: text,
   client_secret: text,
-  // RFC 7592 is optional. Unless both members are present, the client cannot be changed.
+  // RFC 7592 is optional. The client can be changed only if both members are present.
   registration_access_token: text.optional(),
   registration_client_uri: text.optional(),
 });
@@ -101,7 +104,8 @@ async function register(
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
     if (init.method !== 'POST') return addresses.fetch(url, init, 'discovery');
-    // Rebases the URL before `sent` is set, because `rebase` throws for a URL outside the identity provider.
+    // `rebase` throws for a URL outside the identity provider. It is called before `sent` is set, because the request
+    // is then not sent.
     const target = addresses.rebase(url).href;
     post.sent = true;
     const response = await addresses.fetch(target, init, 'registration');
@@ -109,7 +113,7 @@ async function register(
     return response;
   };
   try {
-    // `discover` requires an exact match of a mapped issuer; openid-client does not.
+    // For a mapped issuer, `discover` requires that the issuer matches exactly. openid-client does not.
     if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,
@@ -161,8 +165,8 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
 }
 
 /**
- * Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3), not the description, which may quote the
- * request.
+ * Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3). The description is not returned, because it may
+ * quote the request.
  */
 function errorCode(error: unknown): string | undefined {
   const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
@@ -198,13 +202,13 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
   if (isGone(status)) return { kind: status === 401 ? 'lost' : 'gone' };
-  // The change may have happened, and may have replaced the token. Reads the client to find out.
+  // The change may have happened, and may have replaced the token. Reading the client shows whether it did.
   const read = await attempt(manage, 'GET', client);
   if (isGone(read.status)) return { kind: read.status === 401 ? 'lost' : 'gone' };
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
-  // A read may replace the token as well, because Keycloak's tokens can be used only once.
+  // The read may have replaced the token too, because Keycloak's tokens can be used only once.
   if (!isChanged) return { kind: 'failed', client: present.client };
   return { kind: 'changed', client: { ...present.client, redirectUris } };
 }
@@ -234,7 +238,10 @@ const changedSchema = issuedSchema
   .partial()
   .extend({ client_id: text, redirect_uris: z.array(z.string()).default([]) });
 
-/** Returns the client with the response's credentials and redirect URIs; undefined if the response has no client. */
+/**
+ * Returns the client with the credentials and redirect URIs of the response, or undefined if the response has no
+ * client.
+ */
 function readClient(client: StoredRegistration, status: number, body: unknown) {
   const { data } = changedSchema.safeParse(body);
   if (!isSuccess(status) || !data) return undefined;

@@ -1,5 +1,5 @@
-// Tests the order of the steps of a registration and of an update, and what remains to be done if one of them fails.
-// The steps are recorded in memory. The test decides which of them fail.
+// Tests the order of the steps of a registration and of an update, and what remains to be done if a step fails. The
+// test records the steps in memory and decides which of them fail.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -27,7 +27,7 @@ const issued = {
 };
 const name = 'permits-web (registration 1)';
 
-/** The steps in order, with their arguments. */
+/** The steps that ran, in order, with their arguments. */
 let steps: [string, ...unknown[]][];
 /** Steps that fail. */
 let failing: Set<string>;

@@ -1,6 +1,6 @@
-// Tests faults at every step of a registration and of an update: the old or the new registration works, the response is
-// correct, and no unused client remains. Uses a real identity provider behind a proxy that breaks calls, and a real
-// Postgres that fails.
+// Tests faults at every step of a registration and of an update. Afterwards, the old or the new registration works, the
+// response is correct, and no unused client remains. Uses a real identity provider behind a proxy that breaks calls,
+// and a real Postgres that fails.
 import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -28,15 +28,15 @@ beforeAll(async () => {
   access = await startTracedAccess();
   proxy = await startFaultProxy(access.url.replace('/auth', ''), {
     scripted: deleteAsAdministrator,
-    // Does not count reads of the keys that verify bearer tokens, because they can happen at any time.
+    // Reads of the keys that verify bearer tokens are not counted, because they can happen at any time.
     uncounted: (path) => path.includes('/realms/core/'),
   });
   platform = await startTestPlatform({ access });
   handler = await startTestTokenHandler({
     platform,
     accessUrl: `${proxy.url}/auth`,
-    // Tests of hanging calls wait for this timeout. It must not be shorter, because other calls may take a second on a
-    // busy machine.
+    // Tests of hanging calls wait for this timeout. A shorter timeout would also end ordinary calls, which may take a
+    // second on a busy machine.
     env: { PLATFORM_TIMEOUT: 'PT4S' },
   });
   token = await handler.adminToken();
@@ -55,7 +55,7 @@ beforeEach(async () => {
   await settled();
   expect((await handler.register('permits-web')).status).toBe(200);
   await settled();
-  // The background work of the previous test may have recorded a leftover in the meantime.
+  // In the meantime, the background work of the previous test may have recorded a leftover.
   await handler.rows('TRUNCATE client_leftovers');
   const { oidcClientId } = await stored();
   // A test that failed may have left other clients.
@@ -69,7 +69,7 @@ afterEach(async () => {
   await repairDatabase();
 });
 
-/** In Keycloak, the token of an account with the role manage-clients may create clients and delete them. */
+/** Imitates Keycloak, in which the token of an account with the role manage-clients may create and delete clients. */
 async function deleteAsAdministrator({ method, url, headers }: IncomingMessage): Promise<number | undefined> {
   if (!tokenMayDelete || method !== 'DELETE' || headers.authorization !== `Bearer ${registrationToken}`)
     return undefined;
@@ -77,7 +77,7 @@ async function deleteAsAdministrator({ method, url, headers }: IncomingMessage):
   return 204;
 }
 
-/** Breaks `times` calls to the identity provider, beginning with the `at`-th call from now. */
+/** Breaks the `at`-th call to the identity provider from now, or `times` calls that begin with it. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
   await proxy.break(fault, { at, times });
 }
@@ -88,7 +88,10 @@ async function stored() {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Expects that the stored client works, is the only one at the identity provider, and can be managed. */
+/**
+ * Expects that the stored client works, that no other client is at the identity provider, and that the client can be
+ * managed.
+ */
 async function expectWhole(redirectUris: string[]) {
   const { oidcClientId, clientSecret } = await stored();
   expect(await access.accepts(oidcClientId, clientSecret)).toBe(true);
@@ -104,7 +107,7 @@ const leftovers = async () =>
 const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
 
-/** Waits until no background work is left. No request may be running. */
+/** Waits until no background work is left. Call it only while no request is running. */
 async function settled(): Promise<void> {
   await loseAttempts();
   const rest =
@@ -112,7 +115,7 @@ async function settled(): Promise<void> {
   await expect.poll(() => handler.rows(rest)).toEqual([]);
 }
 
-/** Makes all attempts so old that their requests must have ended, so that the lost ones are recorded now. */
+/** Makes all attempts so old that their requests must have ended. Upkeep then records the lost attempts. */
 const loseAttempts = () => handler.rows("UPDATE registration_attempts SET started = started - interval '1 day'");
 
 const problems = (after: number) =>
@@ -279,7 +282,7 @@ describe('an update', () => {
       expect(proxy.calls.map((call) => call.split(' ')[0])).toEqual(['PUT', 'GET']);
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       await proxy.heal();
-      // The loss is stored, so the identity provider is not called again.
+      // The lost token is recorded, so the identity provider is not called again.
       expect(await update(other)).toMatchObject({
         status: 409,
         body: { detail: expect.stringMatching(/token .* lost/) },
@@ -289,7 +292,7 @@ describe('an update', () => {
       const clientName = await access.clientName(before.oidcClientId);
       expect((await handler.register('permits-web')).status).toBe(200);
       await settled();
-      // The old client cannot be deleted through RFC 7592 any more, so the test deletes it directly.
+      // Without its token, the old client cannot be deleted through RFC 7592, so the test deletes it directly.
       expect(access.registeredClients()).toContain(before.oidcClientId);
       expect(await leftovers()).toMatchObject([{ clientName, clientId: before.oidcClientId, reason: 'token-lost' }]);
       await removeAtAccess(before.oidcClientId);
@@ -339,7 +342,7 @@ describe('a leftover', () => {
     expect(await leftovers()).toMatchObject([{ clientId: oidcClientId, reason: 'token-lost' }]);
     const refused = `DELETE /auth/realms/demo/clients-registrations/openid-connect/${oidcClientId}`;
     expect(proxy.calls).toContain(refused);
-    // In Keycloak, the token of an administrator of clients may create and delete clients.
+    // In Keycloak, an administrator's token may create and delete clients.
     tokenMayDelete = true;
     expect((await handler.register('permits-web')).status).toBe(200);
     await expect.poll(leftovers).toEqual([]);
@@ -375,7 +378,7 @@ describe('a leftover', () => {
   });
 });
 
-/** Undoes a test's changes of the database. Also runs after each test, so that a failed one does not break others. */
+/** Undoes a test's changes of the database. Runs after each test too, so that a failed test does not break others. */
 async function repairDatabase(): Promise<void> {
   await handler.rows('DROP TRIGGER IF EXISTS refuse ON client_registrations');
   for (const table of ['registration_attempts', 'client_deletions'])

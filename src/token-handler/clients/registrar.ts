@@ -1,5 +1,5 @@
 // Registers clients and changes their redirect URIs, at the identity provider and in the store. If a step fails, either
-// the old or the new registration works, and anything that may remain at the identity provider is recorded.
+// the old or the new registration still works. Any client that may remain at the identity provider is recorded.
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -33,13 +33,13 @@ export interface RegistrarOptions {
   leftovers: LeftoverClients;
   provider: ProviderRegistration;
   background: BackgroundTasks;
-  /** Base URL at which the identity provider reaches this service. */
+  /** Base URL at which the identity provider reaches the token handler. */
   publicUrl: string | undefined;
-  /** Returns the issuer that the operator has mapped to the tenant of this realm. */
+  /** Returns the issuer that the operator has mapped to the tenant of this realm, if there is one. */
   mappedIssuer(realm: string): string | undefined;
   clock: Clock;
   log: Logger;
-  /** Called after a commit that left a deletion or an event to be processed. */
+  /** Called after a commit that created a deletion or an event to process. */
   changed(): void;
 }
 
@@ -51,8 +51,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const redirectUris = [...new Set([...client.redirectUris, ...(authCallbackUrl ? [authCallbackUrl] : [])])];
       const issuer = options.mappedIssuer(tenant.realm) ?? null;
       const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm, issuer };
-      // Recording the attempt first also proves that the database accepts writes. A new client that cannot be stored
-      // would be lost.
+      // The attempt is recorded first, which also proves that the database accepts writes. Without this proof, a new
+      // client might be created and then not be stored.
       const { id, clientName } = await store.begin({ ...owner, started: clock() });
       const metadata = clientMetadata(client, { name: clientName, redirectUris }, publicUrl);
       const outcome = await provider.register(tenant.realm, metadata, registrationToken);
@@ -82,7 +82,7 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       } catch (error) {
         const lost = unsaved;
         const about = { task: 'store registration access token', client: client.id, tenant: tenant.id };
-        // The identity provider has replaced the token. Unless the new token is stored, the client cannot be managed.
+        // The identity provider has replaced the token. The client can be managed only if the new token is stored.
         if (lost) background.untilDone(about, () => store.save(lost));
         throw error;
       }
@@ -91,8 +91,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
 }
 
 /**
- * Ignores errors: an attempt that is not settled stays stored, and upkeep later records it as a leftover, even if it
- * created no client.
+ * Removes the attempt, or records that it failed. Ignores errors: the attempt then stays stored, and upkeep later
+ * records it as a leftover, even if it created no client.
  */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
@@ -102,8 +102,8 @@ async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId:
 }
 
 /**
- * Deletes leftovers of earlier attempts, if the token permits it. In Keycloak, an administrator's token permits it, and
- * an initial access token does not. A refusal is therefore expected; the leftover then stays recorded. Never throws.
+ * Deletes leftovers of earlier attempts if the token permits it. In Keycloak, an administrator's token permits it, and
+ * an initial access token does not. A refusal is therefore usual, and the leftover stays recorded. Never throws.
  */
 async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
   const { leftovers, provider, log } = options;
@@ -130,7 +130,8 @@ const unmanaged: Record<Exclude<Management, 'kept'>, string> = {
 };
 
 /**
- * Throws Problem `registration-required`, or `conflict` for a client that can be changed only at the identity provider.
+ * Throws Problem `registration-required` if the client is not registered or its token is missing. Throws `conflict` for
+ * a provided client, which can be changed only at the identity provider.
  */
 function requireManaged(present: StoredRegistration | undefined): StoredRegistration {
   if (!present) throw new Problem('registration-required', 'The client is not registered.');
@@ -150,7 +151,7 @@ async function keep(
   try {
     await store.replace(registration, attemptId, event);
   } catch (error) {
-    // The earlier registration remains in use, unless the commit succeeded and only its result was lost.
+    // The earlier registration remains in use. If only the result of the commit was lost, the new one is in use.
     background.untilDone(
       { task: 'discard unused client', client: clientId, tenant: tenantId, oidcClientId },
       async () => {

@@ -1,5 +1,5 @@
-// Stores registrations in Postgres. Caches nothing, so every pod uses the latest registration. Replaces a registration
-// and schedules the work that follows in one transaction.
+// Stores registrations in Postgres. It caches nothing, so every pod uses the latest registration. One transaction
+// replaces a registration and schedules the work that follows.
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../service/http/problem.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -17,16 +17,16 @@ import {
   sealRegistration,
 } from './registration.ts';
 
-/** `find` and `change` throw Problem `unavailable` if no key of the ring opens the registration. */
+/** `find` and `change` throw Problem `unavailable` if the key that sealed the registration is not in the key ring. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
   /** Returns the public fields of a tenant's registrations, by id of the configured client. */
   summaries(tenantId: string): Promise<Map<string, RegistrationSummary>>;
   /** Records the start of an attempt to register. */
   begin(attempt: Owner & { started: Date }): Promise<Attempt>;
-  /** Removes an attempt that created no client at the identity provider. */
+  /** Removes an attempt that has created no client at the identity provider. */
   forget(attemptId: string, owner: ClientKey): Promise<void>;
-  /** Records that an attempt failed, and may have created a client. */
+  /** Records that an attempt failed but may have created a client. */
   giveUp(attemptId: string, owner: ClientKey): Promise<void>;
   /** Stores a registration and its event, and schedules the deletion of the registration that it replaces. */
   replace(
@@ -35,13 +35,15 @@ export interface RegistrationStore {
     event: { name: string; payload: object },
   ): Promise<void>;
   /**
-   * Schedules the deletion of a client that could not be stored, or records the client if it has no token. Does nothing
-   * if the client is stored after all.
+   * Schedules the deletion of a client that could not be stored. If the client has no token, only records it as a
+   * leftover. Does nothing if the client was stored after all.
    */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
-  /** Locks the registration while `work` runs, and stores the registration that `work` returns as `changed`. */
+  /**
+   * Locks the registration while `work` runs. Then stores the registration that `work` returns as `changed`, if any.
+   */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
-  /** Stores a change that `change` could not commit, unless the registration has changed since. */
+  /** Stores a change that `change` could not commit. Does nothing if the registration has changed in the meantime. */
   save(registration: StoredRegistration): Promise<void>;
 }
 
@@ -51,7 +53,9 @@ type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
 
 export interface Attempt {
   id: string;
-  /** Name for the client at the identity provider. It contains the attempt's id, so it differs between attempts. */
+  /**
+   * Name of the client at the identity provider. It contains the attempt's id, so each attempt has a different name.
+   */
   clientName: string;
 }
 
@@ -69,18 +73,21 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /** For changes, and for work that waits for them. A change holds its connection while it calls the provider. */
+  /**
+   * Connections for changes, and for work that waits for changes. A change holds its connection while it calls the
+   * identity provider.
+   */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
-  /** Returns the issuer that the operator has mapped to the tenant of this realm. */
+  /** Returns the issuer that the operator has mapped to the tenant of this realm, if there is one. */
   mappedIssuer(realm: string): string | undefined;
 }
 
 export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
   const { pool, changePool, keys, mappedIssuer } = options;
-  // Ignores a registration at another identity provider, so that its secret is not sent to the current one.
+  // Ignores a registration at another identity provider, because its secret must not be sent to the current one.
   const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
     issuer === (mappedIssuer(realm) ?? null);
   const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);
@@ -120,7 +127,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // `replace` holds this lock until its commit ends, which may be after the result of the commit was lost.
+        // `replace` holds this lock until its commit ends. If the result of the commit was lost, that may be later.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
@@ -142,7 +149,10 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
-/** Stores a registration if its revision is current, and adds `step` to the revision (0 if only the key changes). */
+/**
+ * Stores a registration if its revision is still current. Adds `step` to the revision; `step` is 0 if only the key
+ * changes.
+ */
 export async function saveRegistration(
   client: Queryable,
   keys: KeyRing,
@@ -189,7 +199,10 @@ SELECT tenant_id, client_id, realm, issuer, coalesce(client_name, client_id), oi
   nullif(registration_client_uri, ''), CASE management WHEN 'lost' THEN 'token-lost' ELSE 'no-token' END, $3
 FROM old WHERE management IN ('lost', 'unsupported') AND oidc_client_id <> $4`;
 
-/** A client that an administrator provides is never deleted, even if an earlier attempt of Formgate created it. */
+/**
+ * Cancels the deletion of a client that an administrator now provides, and its entries as a leftover and in the
+ * quarantine. A provided client is never deleted, even if an earlier attempt of Formgate created it.
+ */
 const adoptSql = `
 WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_client_id = $2 RETURNING id),
 quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)
@@ -234,12 +247,15 @@ WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
 
-/** Raises the timeouts, because the holder of the lock may be calling the identity provider. */
+/** Raises the timeouts, because the request that holds the lock may be calling the identity provider. */
 async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }
 
-/** Serializes registrations of one client. Uses an advisory lock, because the first registration has no row to lock. */
+/**
+ * Serializes registrations of one client. It takes an advisory lock, because before the first registration there is no
+ * row to lock.
+ */
 async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
   await waitLonger(client);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";

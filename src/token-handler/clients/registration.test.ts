@@ -1,4 +1,4 @@
-// Tests that the secrets of a registration can be opened only in their own row, and tests the event of a registration.
+// Tests the event of a registration, and that the secrets of a registration can be opened only in their own row.
 import { describe, expect, it } from 'vitest';
 import { createKeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import {
@@ -56,7 +56,7 @@ describe('a sealed registration', () => {
   ])('cannot be opened in a row %s', (_, changes) => {
     const row = { ...sealed, ...changes };
     expect(() => openRegistration(keys, row)).toThrow(KeyRingError);
-    // The registration cannot be opened even if only the secret does not belong to the row.
+    // A registration cannot be opened if its secret belongs to another row, even if its token belongs to this row.
     const registrationAccessToken = sealToken(keys, row, 'the token');
     expect(() => openRegistration(keys, { ...row, registrationAccessToken })).toThrow(KeyRingError);
   });

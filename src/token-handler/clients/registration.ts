@@ -6,10 +6,11 @@ import type { KeyRing } from '../../service/keys/key-ring.ts';
 import type { Client } from './client.ts';
 
 /**
- * How the client can be changed and deleted at the identity provider. `kept`: with the registration access token.
- * `lost`: no longer, because the identity provider has replaced the token. `unsupported`: not at all, because the
- * identity provider issued no token (RFC 7592 is optional). `provided`: never, because an administrator created the
- * client.
+ * How the client can be changed and deleted at the identity provider.
+ * - `kept`: with the registration access token
+ * - `lost`: not any more, because the identity provider replaced the token and the new token was lost
+ * - `unsupported`: not at all, because the identity provider issued no token (RFC 7592 is optional)
+ * - `provided`: never, because an administrator created the client
  */
 export const managements = ['kept', 'lost', 'unsupported', 'provided'] as const;
 export type Management = (typeof managements)[number];
@@ -26,25 +27,26 @@ export interface Registration {
   realm: string;
   /** Id of the client at the identity provider. */
   oidcClientId: string;
-  /** Name of the client at the identity provider. Null for clients of older versions and for provided ones. */
-  clientName: string | null;
   /**
-   * The issuer that the operator has mapped to the tenant. Null for a realm of the platform's own identity provider.
+   * Name of the client at the identity provider. Null for provided clients, and for clients that an older version
+   * registered.
    */
+  clientName: string | null;
+  /** The issuer that the operator has mapped to the tenant. Null for a realm of the platform's identity provider. */
   issuer: string | null;
   authentication: ClientAuthentication;
   management: Management;
   clientSecret: string;
   /** Empty unless `management` is `kept` or `lost`. */
   registrationAccessToken: string;
-  /** The URI as returned by the identity provider, not rebased. Empty if it returned none. */
+  /** The URI as the identity provider returned it, not rebased. Empty if it returned none. */
   registrationClientUri: string;
   redirectUris: string[];
   registeredAt: Date;
 }
 
 export interface StoredRegistration extends Registration {
-  /** Counts changes of the row. */
+  /** Number that each change of the row increases. */
   revision: number;
 }
 
@@ -60,7 +62,7 @@ export function registeredEvent(
   return { name: clientRegistered, payload: { client, registeredBy: { id: by.subject, name: by.name } } };
 }
 
-/** Columns for SELECT from `client_registrations`. The rows contain sealed secrets and tokens. */
+/** Columns for a SELECT from `client_registrations`. Secrets and tokens in the rows are sealed. */
 export const registrationColumns = `tenant_id AS "tenantId", client_id AS "clientId", realm,
   oidc_client_id AS "oidcClientId", client_secret AS "clientSecret",
   registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
@@ -76,7 +78,10 @@ export function openToken(keys: KeyRing, row: Owner & Pick<Registration, 'regist
   return keys.open(row.registrationAccessToken, tokenContext(row));
 }
 
-/** Opens the secret and the token of a row. Throws KeyRingError, for example if the ring lacks the row's key. */
+/**
+ * Opens the secret and the token of a row. Throws KeyRingError, for example if the key that sealed them is not in the
+ * ring.
+ */
 export function openRegistration<T extends Registration>(keys: KeyRing, row: T): T {
   const clientSecret = keys.open(row.clientSecret, secretContext(row));
   return { ...row, clientSecret, registrationAccessToken: openToken(keys, row) };

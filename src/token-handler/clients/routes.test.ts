@@ -45,7 +45,7 @@ const update = (id: string, body: unknown, bearer = token) =>
 const register = (id: string, body: unknown, bearer = token) =>
   handler.api(`/clients/${encodeURIComponent(id)}`, { method: 'POST', token: bearer, body });
 
-/** Reads a client at the identity provider, with the management token that only the token handler has. */
+/** Reads a client at the identity provider. Uses the registration access token, which only the token handler has. */
 async function atProvider(clientId: string) {
   const realm = handler.platform.access.issuer('demo');
   const { oidcClientId, registrationAccessToken: management } = await stored(clientId);
@@ -60,7 +60,10 @@ async function stored(clientId: string): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** True if the identity provider sends 400 for the invalid token. For an invalid client, it sends 401. */
+/**
+ * True if the client can authenticate. For an invalid refresh token, the identity provider then sends 400; for an
+ * invalid client, it sends 401.
+ */
 async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',
@@ -254,7 +257,7 @@ describe('POST /clients/{clientId}', () => {
 
   it('registers no address for logout if keycloakLogout is false', async () => {
     await handler.register('permits-web');
-    // If no logout URI is registered, Keycloak uses the redirect URIs.
+    // Without registered logout URIs, Keycloak uses the redirect URIs.
     const { post_logout_redirect_uris: uris = [] } = (await atProvider('permits-web')).metadata;
     expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
@@ -521,7 +524,7 @@ it('no log line and no row of the database contains a secret, a token or the reg
   }
 });
 
-/** Makes a trigger copy each event, because events are deleted after they are routed. */
+/** Makes a trigger copy each event, because an event is deleted when it has been routed. */
 async function keepEvents(): Promise<void> {
   await platformRows(`
     CREATE TABLE seen_events (LIKE events);

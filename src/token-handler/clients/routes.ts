@@ -21,7 +21,7 @@ import {
 } from './schema.ts';
 
 export interface ClientRouteOptions {
-  /** Requires a bearer token that was issued to this service. */
+  /** Requires a bearer token whose audience is this service. */
   bearer: Guard;
   tenant: Guard;
   catalog: ClientCatalog;

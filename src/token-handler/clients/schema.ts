@@ -30,7 +30,7 @@ const identityProviderText = (longest: number) =>
     // RFC 6749, appendices A.1 and A.2.
     .regex(/^[\x20-\x7e]*$/, 'must contain printable ASCII characters only');
 
-/** A request either registers a new client with a token, or takes over an existing client with its credentials. */
+/** A request registers a new client with a token, or takes over an existing client with its credentials. */
 function registerBody(redirectUri: z.ZodType<string, string>) {
   return z
     .strictObject({
@@ -38,7 +38,8 @@ function registerBody(redirectUri: z.ZodType<string, string>) {
         .string()
         .min(1, 'must not be empty')
         .max(8_192, 'must have at most 8192 characters')
-        // The token is sent in a header. These characters include all that RFC 6750 section 2.1 allows.
+        // The token is sent in a header. The pattern accepts all characters that RFC 6750 section 2.1 allows, and some
+        // more.
         .regex(/^[\x21-\x7e]*$/, 'must be a token')
         .optional()
         .meta({ description: "An initial access token of the tenant's realm; not stored" }),

@@ -1,5 +1,5 @@
-// Tests how upkeep processes each row, and what it does if the work fails. The rows are in Postgres. Calls to the
-// identity provider and the event service are recorded in memory, and fail as the test decides.
+// Tests how upkeep processes each row, and what it does if the work fails. The rows are in Postgres. The test records
+// the calls to the identity provider and the event service in memory, and decides which of them fail.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -31,7 +31,7 @@ let now: number;
 let log: CapturedLog;
 let metrics: Metrics;
 let upkeep: ReturnType<typeof startUpkeep> | undefined;
-/** The deletions and events that were sent, and the functions that decide their outcomes. */
+/** The deletions and events that were sent, and functions that decide the outcomes. */
 let removed: unknown[];
 let sent: unknown[];
 let remove: () => Promise<'removed' | 'refused'>;
@@ -180,7 +180,7 @@ describe('an event', () => {
     await hasLogged('event failed, retrying', 2);
     const second = linesWith('event failed, retrying')[1];
     expect(second).toMatchObject({ ...about, attempts: 2 });
-    // The second wait is between half of the cap and the cap, because twice `firstRetry` would exceed the cap.
+    // The second wait is between half of the cap and the cap, because twice `firstRetry` exceeds the cap.
     expect(second?.retryInMs).toBeGreaterThanOrEqual(750);
     expect(second?.retryInMs).toBeLessThanOrEqual(1_500);
     accept = async () => undefined;

@@ -1,4 +1,4 @@
-// Tests background work by several replicas, and during outages of other services.
+// Tests the background work of several replicas, and during outages of other services.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await proxy.heal();
-  // Waits until the events of the previous test are sent, because they would be counted, too.
+  // Waits until the events of the previous test are sent. Otherwise this test would count them too.
   await expect.poll(pending('client_events')).toEqual([]);
   await events.query('TRUNCATE seen_events');
 });

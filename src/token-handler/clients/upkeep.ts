@@ -1,6 +1,7 @@
 // Completes the work that registrations leave behind. Every pod deletes replaced clients at the identity provider,
 // sends events, records interrupted registrations, and encrypts secrets again after a key rotation. A row stays until
-// its work is done or the identity provider has rejected the client's token. Repeated refusals quarantine a row.
+// its work is done, or until the identity provider has rejected the client's token. A row is quarantined after repeated
+// refusals.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Events } from '../../platform/events.ts';
@@ -31,10 +32,12 @@ import { openToken } from './registration.ts';
 /** Times in milliseconds. */
 export interface UpkeepPace {
   poll: number;
-  /** Longest wait after the first failure of a row. Doubles with each further failure, up to `longestRetry`. */
+  /**
+   * Longest wait after the first failure of a row. The wait doubles with each further failure, up to `longestRetry`.
+   */
   firstRetry: number;
   longestRetry: number;
-  /** Time during which no other pod claims a claimed row. Must be longer than a call takes. */
+  /** A claimed row is claimed by no other pod for this time. It must be longer than a call takes. */
   lease: number;
   /** Age at which an unfinished attempt to register counts as interrupted. */
   attempt: number;
@@ -132,7 +135,7 @@ async function processBatch<Kind extends LeftoverKind>(
 }
 
 function causeOf(error: unknown): QuarantineCause | undefined {
-  // The key may be restored, so the row is quarantined and not deleted.
+  // Operators may restore the key, so the row is quarantined, not deleted.
   if (error instanceof KeyRingError) return { reason: 'key-missing', detail: '' };
   return serviceRefusal(error) ?? databaseRefusal(error);
 }
@@ -162,8 +165,8 @@ function describe(row: Deletion | PendingEvent): object {
 }
 
 async function removeClient({ provider, keys, leftovers, clock, log }: Context, deletion: Deletion): Promise<void> {
-  // A client without a URI was provided by an administrator and must not be deleted. An older version may have
-  // scheduled its deletion.
+  // A client without a URI was provided by an administrator, and must not be deleted. An older version may have
+  // scheduled its deletion by mistake.
   if (deletion.registrationClientUri === '') return;
   const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
   if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');
@@ -187,7 +190,10 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
   });
 }
 
-/** Asks operators in the log to find clients whose registration response was lost: RFC 7591 has no call for that. */
+/**
+ * Logs clients whose registration response was lost, so that operators look for them: RFC 7591 has no call that lists
+ * clients.
+ */
 async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
   for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))
     log.warn(
@@ -196,9 +202,9 @@ async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Pro
     );
 }
 
-/** Milliseconds for which leftovers are listed: 90 days. */
+/** Leftovers are listed for this many milliseconds: 90 days. */
 const leftoverAge = 90 * 86_400_000;
-/** Milliseconds between two runs of the housekeeping. */
+/** Milliseconds between two runs of housekeeping. */
 const housekeepingInterval = 3_600_000;
 
 function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {

@@ -1,5 +1,5 @@
-// Tests back-channel logout with tokens of a real identity provider and with forged tokens: each rule of OpenID Connect
-// Back-Channel Logout 1.0, section 2.6, with both session stores.
+// Tests back-channel logout with tokens of a real identity provider and with forged tokens. Tests each rule of OpenID
+// Connect Back-Channel Logout 1.0, section 2.6, with both session stores.
 
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
@@ -13,7 +13,7 @@ import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-/** Removes the claims that access tokens have and logout tokens lack. */
+/** Removes claims that access tokens have but logout tokens do not. */
 const unsaid: Record<string, undefined> = { azp: undefined, sub: undefined };
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   let world: SessionWorld;
   let oidcClientId: string;
   let door: TokenDoor;
-  /** The claims of the last sign-in's ID token. */
+  /** The claims of the ID token of the last sign-in. */
   let idToken: JWTPayload;
   const remember = async (answer: string) => {
     const { id_token: token = '' }: { id_token?: string } = JSON.parse(answer);
@@ -78,7 +78,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   it('by the identity provider ends the sessions of all clients of the person’s session there', async () => {
     const browser = createSiteBrowser();
     const two = await world.signIn(browser);
-    // The two browsers share the session at the identity provider, but have different sessions at the token handler.
+    // The two browsers share the session at the identity provider, but each has its own session at the token handler.
     const there = createSiteBrowser();
     there.setCookie(world.site, cookieName, browser.cookie(world.site, cookieName));
     browser.setCookie(world.site, cookieName, undefined);
@@ -143,7 +143,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   });
 
   describe('responds with 400 and ends no session for a token', () => {
-    /** The session that each of the forged tokens names. */
+    /** The session that all forged tokens name. */
     let one: Awaited<ReturnType<typeof signIn>>;
     beforeAll(async () => {
       one = await signIn();

@@ -2,9 +2,10 @@
 import prom from 'prom-client';
 
 /**
- * - `person`: by the logout link, or in the list of the person's own sessions
- * - `back-channel`: by the identity provider
- * - `administrator`: by an administrator of the tenant
+ * Who ended the sessions:
+ * - `person`: the person, by the logout link or in the list of their own sessions
+ * - `back-channel`: the identity provider
+ * - `administrator`: an administrator of the tenant
  */
 export type LogoutKind = 'person' | 'back-channel' | 'administrator';
 

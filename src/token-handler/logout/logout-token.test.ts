@@ -24,7 +24,7 @@ beforeAll(async () => {
   ]);
 });
 
-/** Finds the right key for the realm `demo`, and a foreign key for every other realm. */
+/** Returns the right key for the realm `demo`, and a foreign key for every other realm. */
 const realmKeys = (find: JWTVerifyGetKey = async () => own.publicKey) => ({
   ofRealm: (realm: string) => (realm === 'demo' ? find : async () => foreign.publicKey),
 });

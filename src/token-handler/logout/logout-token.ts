@@ -12,7 +12,10 @@ import type { ProviderLogout } from './provider-logouts.ts';
 /** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the signing keys cannot be fetched. */
 export type VerifyLogoutToken = (token: string, clientId: string) => Promise<ProviderLogout>;
 
-/** The logout token is invalid. Not a Problem, because the protocol defines the body of the response (section 2.8). */
+/**
+ * The logout token is invalid. This is not a Problem, because the protocol defines the body of the response (section
+ * 2.8).
+ */
 export class LogoutRefusal extends Error {
   override name = 'LogoutRefusal';
 }
@@ -26,9 +29,9 @@ export interface LogoutTokenOptions {
 }
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-/** Seconds by which clocks may differ. */
+/** Tolerated difference between clocks, in seconds. */
 const leeway = 5;
-/** Maximum age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
+/** Maximum age of a token in seconds, even if `exp` is later. A `jti` is remembered for longer than that. */
 const oldest = 300;
 
 const claimsSchema = z
@@ -40,7 +43,7 @@ const claimsSchema = z
       const event = events[eventName];
       return typeof event === 'object' && event !== null && !Array.isArray(event);
     }),
-    // Section 2.4 forbids a nonce, so that an ID token is not accepted as a logout token.
+    // Section 2.4 forbids a nonce. An ID token therefore cannot be used as a logout token.
     nonce: z.undefined().optional(),
   })
   .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
@@ -62,7 +65,7 @@ export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutT
   };
 }
 
-/** Returns the unverified issuer, and its tenant. The caller checks the signature with that tenant's keys. */
+/** Returns the unverified issuer and its tenant. The caller must check the signature with the keys of that tenant. */
 async function issuerOf(token: string, { addresses, tenants }: LogoutTokenOptions) {
   const issuer = unverifiedIssuer(token);
   const realm = addresses.realmOf(issuer);
@@ -100,8 +103,7 @@ async function checkSignature(token: string, { tenant, issuer, audience }: Expec
       // Section 2.4 requires these claims.
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
-    // Section 2.4 recommends the type logout+jwt, which Keycloak sends. Other identity providers send the type JWT or
-    // no type.
+    // Section 2.4 recommends the type logout+jwt, which Keycloak sends. Other identity providers send JWT or no type.
     const type = verified.protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
     if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
     return verified;

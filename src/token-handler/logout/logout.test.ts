@@ -1,4 +1,4 @@
-// Tests the five rules of logout by the person, with a real identity provider and both session stores.
+// Tests the five rules of a logout by the person, with a real identity provider and both session stores.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
@@ -34,7 +34,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   });
 
   const through = { clientId: 'through' };
-  /** True if the browser is still signed in at the identity provider, which then shows no form. */
+  /** True if the browser is still signed in at the identity provider, which then shows no sign-in form. */
   const isKnown = async (browser: ReturnType<typeof createSiteBrowser>) => {
     const begun = await browser.request(world.authUrl());
     return (await browser.follow(begun, (url) => url.pathname.endsWith('/callback'))).location !== undefined;
@@ -81,7 +81,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   it('with keycloakLogout ends the session of the identity provider also if the client was registered again', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     await world.handler.register('through');
-    // Waits until the former OAuth client is deleted, which happens in the background.
+    // The former OAuth client is deleted in the background. Waits for that.
     await expect.poll(() => world.handler.rows('SELECT FROM client_deletions')).toEqual([]);
     const { location } = await browser.request(world.clientUrl('logout', {}, through));
     const done = await confirmLogout(browser, location);
@@ -98,7 +98,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
-    // Restores the clients that the other world has replaced.
+    // The tests with the other session store have replaced the clients. Restores them.
     await world.handler.configure(clients);
   });
 
@@ -142,7 +142,7 @@ it('a logout ends the session of the token handler even if the identity provider
   const client = { keycloakLogout: true };
   const world = await startSessionWorld({ store: 'redis', platform, accessUrl, client });
   onTestFinished(() => world.close());
-  // A new replica has not cached discovery yet.
+  // A new replica has not yet cached the discovery document.
   const replica = await world.handler.startReplica();
   onTestFinished(() => replica.close());
   const { browser } = await world.signIn();

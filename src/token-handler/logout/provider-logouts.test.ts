@@ -1,4 +1,5 @@
-// Tests which sessions a logout at the identity provider ends, and that it also ends a sign-in that is still running.
+// Tests which sessions a logout at the identity provider ends, and that it also ends a sign-in that is still in
+// progress.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createMemorySessions, type MemorySessions, type Visitor } from '../../../test/support/memory-sessions.ts';
 import { createProviderLogouts, type ProviderLogout, type ProviderLogouts } from './provider-logouts.ts';
@@ -12,7 +13,7 @@ beforeEach(() => {
   logouts = createProviderLogouts({ sessions: world.sessions, clock: () => new Date(world.now) });
 });
 
-/** A logout with a new token. */
+/** Returns a logout with a new token. */
 const logout = (changes: Partial<ProviderLogout>): ProviderLogout => {
   serial += 1;
   return { jti: `token ${serial}`, tenantId, clientId: 'web', algorithm: 'ES256', ...changes };
@@ -133,7 +134,7 @@ describe('a sign-in that is running', () => {
     expect(await logouts.hasEnded(session, began)).toBe(false);
     await logouts.end(logout(changes));
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);
-    // If redeeming the code began after the logout, the logout ended an earlier session.
+    // The code was redeemed after the logout, so the logout ended an earlier session.
     expect(await logouts.hasEnded(session, began + 1)).toBe(false);
     world.now += 600_000;
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);

@@ -1,5 +1,6 @@
-// Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Remembers each logout
-// for ten minutes, so that a sign-in that is still running opens no session. Does not verify logout tokens.
+// Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Each logout is
+// remembered for ten minutes, so that a sign-in that is still in progress opens no session. This code does not verify
+// logout tokens.
 import { hash } from 'node:crypto';
 import { signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -22,8 +23,8 @@ export interface ProviderLogout {
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
 /**
- * Milliseconds for which a logout is remembered: longer than it takes to open a session, and longer than a logout token
- * is valid.
+ * A logout is remembered for this many milliseconds. That is longer than it takes to open a session, and longer than a
+ * logout token is valid.
  */
 const memory = 600_000;
 
@@ -32,8 +33,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   const { marks } = sessions;
   /**
    * True if the client's ID tokens are signed with the algorithm of this logout token, as section 2.4 requires. Also
-   * true if no algorithm of the client's ID tokens is known. If the identity provider changes the algorithm, logouts
-   * are refused until the next sign-in, but the sessions end at their next token refresh.
+   * true if the algorithm of the client's ID tokens is not known yet. After a change of the algorithm at the identity
+   * provider, logouts are refused until the next sign-in. Even then, the sessions end at their next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
@@ -42,29 +43,29 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   };
   return {
     /**
-     * Ends the sessions that the logout names. Returns how many were live, `used` if the token was used before, or
-     * `other algorithm` if the identity provider signs the ID tokens of this client with another algorithm.
+     * Ends the sessions that the logout names. Returns how many of them were live. Returns `used` if the token was used
+     * before, and `other algorithm` if the identity provider signs this client's ID tokens with another algorithm.
      */
     async end(logout: ProviderLogout): Promise<number | 'used' | 'other algorithm'> {
       // Section 2.6, step 9: a token with a recently used `jti` is rejected.
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       if (!(await isUsual(logout))) return 'other algorithm';
-      // This mark is set before the search, so a concurrent sign-in either sees the mark or has already stored a
-      // session that the search finds.
+      // This mark is set before the search. A concurrent sign-in therefore either sees the mark, or has already stored
+      // a session that the search finds.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
-      // This mark is set last, so that the identity provider can repeat a logout that failed.
+      // This mark is set last, so that the identity provider can repeat a logout that has failed.
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
-    /** Records the algorithm of an ID token for as long as the session may last. */
+    /** Remembers the algorithm of an ID token for as long as the session may last. */
     keepAlgorithm: (session: Session, algorithm: string) =>
       marks.raise(algorithmMark(session, algorithm), clock().getTime(), sessions.limits.maxAge),
     /**
-     * True if a logout after `since` named this session. `since` is the time at which redeeming the code began, in
-     * milliseconds since 1970. An earlier logout named another session, because the identity provider redeems no code
-     * of a session that it has ended.
+     * True if a logout after `since` named this session. `since` is the time at which the token handler began to redeem
+     * the code, in milliseconds since 1970. An earlier logout must have named another session, because the identity
+     * provider redeems no code of a session that it has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;
@@ -84,7 +85,7 @@ async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise
   return found.filter(({ session }) => session.clientId === clientId && (sub === undefined || session.user.id === sub));
 }
 
-/** A logout with `sid` ends only that session, even if it also has `sub` (section 2.4). */
+/** A logout with a `sid` ends only the session with that `sid`, even if it also has a `sub` (section 2.4). */
 function endMark({ tenantId, clientId, sid, sub = '' }: Omit<ProviderLogout, 'jti' | 'algorithm'>): string {
   return `ended:${digest(tenantId, clientId, ...(sid === undefined ? ['sub', sub] : ['sid', sid]))}`;
 }

@@ -1,7 +1,6 @@
 // Routes for logout by the person (a link that may redirect to the identity provider) and by the identity provider
-// (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens but does not revoke them, because Keycloak
-// ends the single sign-on session when a refresh token is revoked. That session may end only if the client's
-// `keycloakLogout` is true.
+// (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens without revoking them. If a refresh token is
+// revoked, Keycloak ends the single sign-on session, which may end only if the client's `keycloakLogout` is true.
 import type { Request } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
@@ -70,11 +69,11 @@ export function logoutRoute(options: LogoutOptions): Route {
 }
 
 /**
- * Returns the URL that logs the person out at the identity provider, or undefined if the session there is to continue.
- * Never throws, because the session of the token handler has ended already.
+ * Returns the URL that logs the person out at the identity provider. Returns undefined if the session at the identity
+ * provider should continue. Never throws, because the session of the token handler has already ended.
  */
 async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
-  // A link or image of another site must not end the single sign-on session.
+  // A link or an image on another site must not end the single sign-on session.
   if (request.headers['sec-fetch-site'] === 'cross-site') return undefined;
   const { idToken } = tokens;
   if (idToken === undefined || !session.site) return undefined;
@@ -84,8 +83,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
-    // After a new registration, the identity provider no longer knows the ID token's audience, so the token is left
-    // out. The identity provider then asks the person to confirm the logout.
+    // After a new registration, the identity provider no longer knows the audience of the ID token. Without the ID
+    // token, it asks the person to confirm the logout.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
     return (await options.relyingParty.endSessionUrl(registration, hint))?.href;
@@ -130,7 +129,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
         options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
-        // Section 2.8 of the protocol defines this response.
+        // Section 2.8 of the protocol defines the form of this response.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },

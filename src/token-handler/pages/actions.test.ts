@@ -1,4 +1,4 @@
-// Tests the links of the pages.
+// Tests which link each page has.
 import { describe, expect, it } from 'vitest';
 import { actionFor } from './actions.ts';
 import { pageNames, type StartedSignIn } from './catalogue.ts';

@@ -1,5 +1,6 @@
-// Chooses the link of a failure page. A link copies nothing from the address of the request. It is built from the
-// attempt that this browser started, or leads to the page's own address or to the start page of the site.
+// Chooses the link of a failure page. The link leads to a new sign-in, to the page's own address, or to the start page
+// of the site. It copies nothing from the address of the request: a new sign-in is built from the attempt that this
+// browser started.
 import { callbackUrlProblem } from '../sign-in/sign-in.ts';
 import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
 
@@ -14,7 +15,7 @@ export interface Failed {
   page: PageName;
   /** Status of the problem. */
   status: number;
-  /** The attempt of this browser, if the request is its callback. */
+  /** The attempt that this browser started, if the request is its callback. */
   attempt?: StartedSignIn | undefined;
 }
 
@@ -39,13 +40,12 @@ export function actionFor({ endpoint, page, status, attempt }: Failed): Action {
 
 /**
  * Returns the address that starts the sign-in again, relative to the address of the callback. Returns undefined if the
- * deprecated `authCallbackUrl` was called, because its path does not show where the frontend's proxy serves the
- * sign-in.
+ * callback used the deprecated `authCallbackUrl`: its path does not show where the frontend's proxy serves the sign-in.
  */
 function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
   if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;
-  // Drops prompt=none, because the person is present and may be asked to sign in. Drops login_hint, because it may be
-  // an email address, which must not be in the page.
+  // Leaves out prompt=none, because the person is present and may be asked to sign in. Leaves out login_hint, because
+  // it may be an email address, which must not be in the page.
   const { prompt, login_hint: _, ...others } = asked;
   const parameters = { tenant: tenantId, callbackUrl, returnTo, ...others, ...(prompt !== 'none' && { prompt }) };
   const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);

@@ -1,5 +1,4 @@
-// Tests that the pages cover all problem types: each problem that a sign-in or logout can cause has a page with plain
-// texts in both languages.
+// Tests that each problem that a sign-in or a logout can cause has a page, with plain texts in both languages.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +15,7 @@ const pathOf = (endpoint: Endpoint) => `/token-handler/v1/clients/:clientId/${en
 const routes = tokenHandlerApiRoutes();
 
 /**
- * Returns the statuses that a route documents, and those of every route: 405 for another method, and 500 for an
+ * Returns the statuses that a route documents, and two that every route has: 405 for another method, and 500 for an
  * unexpected error.
  */
 function statusesOf(endpoint: Endpoint): number[] {
@@ -24,7 +23,7 @@ function statusesOf(endpoint: Endpoint): number[] {
   return [...Object.keys(found?.answers ?? {}).map(Number), 405, 500];
 }
 
-/** Slugs of docs/errors.md by status. */
+/** The slugs and statuses in docs/errors.md. */
 const documented = [...read('docs/errors.md').matchAll(/^\| `([a-z-]+)` \| (\d{3}) \|/gm)].map(
   ([, slug = '', status]) => ({ slug: slug as ProblemSlug, status: Number(status) }),
 );
@@ -40,8 +39,8 @@ const thrown = new Set(
 );
 
 /**
- * Problems of proxied requests, request bodies, forms and changes of clients. The routes of sign-in and logout do not
- * cause them.
+ * Problems that the routes of sign-in and logout do not cause. They belong to proxied requests, request bodies, forms
+ * and changes of clients.
  */
 const elsewhere: ProblemSlug[] = [
   'malformed-json',

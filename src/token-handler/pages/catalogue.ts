@@ -5,19 +5,19 @@ import type { ProblemSlug } from '../../service/http/problem-types.ts';
 /** The routes that a browser navigates to. */
 export type Endpoint = 'auth' | 'callback' | 'logout';
 
-/** The facts about a sign-in that have been checked so far. The request handler adds facts as it proceeds. */
+/** The facts about a sign-in that have been checked so far. The request handler adds a fact after each check. */
 export interface SignInFacts {
   /** Name of the tenant. */
   tenant?: string;
-  /** Name of the client; set after `tenant`. */
+  /** Name of the client. Set after `tenant`. */
   client?: string;
-  /** The ids of tenant and client; set with `client`. */
+  /** The ids of the tenant and the client. Set together with `client`. */
   checked?: { tenantId: string; clientId: string };
-  /** The sign-in that this browser started, from the stored attempt. */
+  /** The sign-in that this browser started, read from the stored attempt. */
   attempt?: StartedSignIn;
 }
 
-/** The part of a stored attempt with which the sign-in can start again. */
+/** The part of a stored attempt that is needed to start the sign-in again. */
 export interface StartedSignIn {
   /** URN */
   tenantId: string;
@@ -51,7 +51,7 @@ export const pageNames = [
 
 export type PageName = (typeof pageNames)[number];
 
-/** The pages of problem types; all other types have the page `general`. */
+/** The pages of problem types. A type that is not listed has the page `general`. */
 const pages: Partial<Record<ProblemSlug, PageName>> = {
   'invalid-request': 'invalid-link',
   'method-not-allowed': 'invalid-link',
@@ -65,11 +65,11 @@ const pages: Partial<Record<ProblemSlug, PageName>> = {
 };
 
 export function pageFor(endpoint: Endpoint, slug: ProblemSlug, facts: SignInFacts): PageName {
-  // Regardless of what failed, the person may still be signed in.
+  // Whatever has failed, the person may still be signed in.
   if (endpoint === 'logout') return 'sign-out-failed';
   if (endpoint === 'callback' && slug === 'invalid-request') return 'sign-in-expired';
   if (slug === 'not-found' && facts.tenant === undefined) return 'unknown-tenant';
-  // Once the client is known, the identity provider is the only service that the sign-in still has to call.
+  // When the client is known, the sign-in calls no other service than the identity provider.
   if (slug.startsWith('dependency-') && facts.client !== undefined) return 'identity-provider-down';
   return pages[slug] ?? 'general';
 }

@@ -1,18 +1,17 @@
-// The colours of the pages, for light and dark screens. Colours whose contrast is below level AA of WCAG 2.2 are
-// refused.
+// The colors of the pages, for light and dark screens. Rejects colors whose contrast is below level AA of WCAG 2.2.
 
 export const schemes = ['light', 'dark'] as const;
 
 export type Scheme = (typeof schemes)[number];
 
-/** Each colour is #rrggbb in lower case. */
+/** Each color has the form #rrggbb in lower case. */
 export interface Palette {
-  /** The colour behind the panel that holds the message. */
+  /** The color behind the panel that holds the message. */
   background: string;
-  /** The colour of the panel. */
+  /** The color of the panel. */
   surface: string;
   text: string;
-  /** The colour of the button, of links, and of the line above the panel. */
+  /** The color of the button, of links, and of the line above the panel. */
   accent: string;
 }
 
@@ -24,7 +23,7 @@ export const defaultPalettes: Record<Scheme, Palette> = {
 /** Minimum contrast ratios by WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (parts of controls). */
 const [ofText, ofControls] = [4.5, 3];
 
-/** Returns the problems of a palette, each as the pair of colours and their contrast. */
+/** Returns the problems of a palette. Each problem names a pair of colors and their contrast. */
 export function contrastProblems(palette: Palette): string[] {
   const pairs: [foreground: keyof Palette, behind: keyof Palette, least: number][] = [
     ['text', 'background', ofText],
@@ -46,18 +45,18 @@ export function contrastProblems(palette: Palette): string[] {
     );
 }
 
-/** Returns white or black, whichever contrasts more with the colour. That contrast is always at least 4.58:1. */
+/** Returns white or black, whichever has more contrast with the color. The contrast is always at least 4.58:1. */
 export function labelOn(colour: string): string {
   return contrast('#ffffff', colour) >= contrast('#000000', colour) ? '#ffffff' : '#000000';
 }
 
-/** WCAG 2.2, definition of contrast ratio. */
+/** Returns the contrast ratio as WCAG 2.2 defines it. */
 export function contrast(one: string, other: string): number {
   const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (lighter + 0.05) / (darker + 0.05);
 }
 
-/** WCAG 2.2, definition of relative luminance. */
+/** Returns the relative luminance as WCAG 2.2 defines it. */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255;

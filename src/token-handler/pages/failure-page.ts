@@ -1,5 +1,5 @@
 // Renders the page of a failed sign-in or logout, without scripts. Names that tenants choose are escaped and shortened,
-// and cannot change the direction of other text (<bdi>). The only part of the request on the page is the request id.
+// and cannot change the direction of other text (<bdi>). Of the request, the page shows only the request id.
 import { html, type Markup, page } from '../../service/openapi/html.ts';
 import type { Action } from './actions.ts';
 import type { PageName } from './catalogue.ts';
@@ -11,7 +11,7 @@ export interface FailurePage {
   language: Language;
   action: Action;
   requestId: string;
-  /** Seconds until the next attempt may succeed; undefined if the page should not mention them. */
+  /** Seconds until the next attempt may succeed. If undefined, the page does not mention a wait. */
   wait?: number | undefined;
   /** Names of the client and the tenant, if they are known. */
   client?: string | undefined;

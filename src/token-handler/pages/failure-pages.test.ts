@@ -18,7 +18,7 @@ const navigation = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=
 const open = (url: string | URL, headers: Record<string, string> = {}, browser: SiteBrowser = signedIn(url)) =>
   browser.request(url, { headers: { accept: navigation, ...headers } });
 
-/** A browser with the cookie that makes the token handler read the session store. */
+/** Returns a browser with a session cookie, so that the token handler reads the session store. */
 function signedIn(url: string | URL): SiteBrowser {
   const browser = createSiteBrowser();
   browser.setCookie(url, cookieName, failed.cookie);
@@ -252,7 +252,7 @@ describe('the link of the page', () => {
         { state: hostile, error: hostile, error_description: hostile, returnTo: '//evil.example' },
       ]) {
         const visit = await open(world.clientUrl(endpoint, query as Record<string, string>), {}, createSiteBrowser());
-        // An unknown state or a valid logout may redirect, but never to another origin.
+        // A request with an unknown state, or a valid logout, may redirect, but never to another origin.
         if (visit.location) expect(visit.location.origin).toBe(world.site);
         expect(visit.text).not.toMatch(/alert|evil|javascript/);
         expect(linkOf(visit)?.[0] ?? '/').toBe('/');

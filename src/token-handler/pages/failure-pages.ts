@@ -1,5 +1,6 @@
-// Shows a failed sign-in or logout as a page to browsers that ask for HTML. The status and headers remain those of the
-// problem; other clients get problem+json. A page contains nothing from the request except the request id.
+// Shows a failed sign-in or logout as a page to browsers that ask for HTML. The response keeps the status and the
+// headers of the problem. Other clients get problem+json. A page contains nothing from the request except the request
+// id.
 import type { Request, Response } from 'express';
 import type { Problem } from '../../service/http/problem.ts';
 import type { PresentProblem } from '../../service/http/problem-handler.ts';
@@ -19,24 +20,24 @@ declare global {
   }
 }
 
-/** Describes the header that chooses the language of a page, for the API description of the routes. */
+/** Describes, in the API description of the routes, the header that chooses the language of a page. */
 export const pageLanguage = {
   'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
 };
 
-/** Records checked facts about a sign-in, so that a failure page can name the client and link to a new sign-in. */
+/** Adds checked facts about a sign-in. They let a failure page name the client and link to a new sign-in. */
 export function noteSignIn({ locals }: Response, facts: SignInFacts): void {
   locals.signInFacts = { ...locals.signInFacts, ...facts };
 }
 
-// Matches paths as the router does. Also matches requests that fail before their route is found.
+// Matches paths as the router does. It also matches a request that fails before its route is found.
 const pattern = /^\/token-handler(?:\/v1)?\/clients\/[^/]+\/(auth|callback|logout)\/?$/i;
 
 export function presentFailures(settings: PageSettings): PresentProblem {
   const styles = stylesheetOf(settings.palettes);
   const headers = {
     'Content-Security-Policy': policyOf(styles, settings.logo),
-    // The address of a callback contains an authorization code.
+    // The address of a callback contains an authorization code, which must not reach other sites.
     'Referrer-Policy': 'no-referrer',
   };
   return (problem, request, response) => {
@@ -64,8 +65,8 @@ function secondsOf({ headers }: Problem): number | undefined {
 }
 
 /**
- * Returns a language that the sign-in asks for (OpenID Connect Core 3.1.2.1), else a language that the browser prefers,
- * else English.
+ * Returns the first available of: a language that the sign-in asks for (OpenID Connect Core 3.1.2.1), a language that
+ * the browser prefers, English.
  */
 function languageOf(request: Request, attempt: StartedSignIn | undefined): Language {
   const asked = attempt?.asked?.ui_locales ?? queryOf(request).ui_locales;

@@ -1,4 +1,4 @@
-// Reads what operators set for the pages: texts, a name, a line about support, a logo and colours (SIGN_IN_PAGES).
+// Reads the operator's settings of the pages: texts, a name, a line about support, a logo and colors (SIGN_IN_PAGES).
 // Reports all problems together, each with its path in the JSON, and never quotes a value.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
@@ -26,7 +26,7 @@ export interface Logo {
   alt: Record<Language, string>;
 }
 
-/** Largest size of the setting in bytes. Linux limits an environment variable to 128 KiB. */
+/** Maximum size of the setting in bytes. Linux limits an environment variable to 128 KiB. */
 const largest = 65_536;
 
 const text = (most: number) =>
@@ -68,7 +68,7 @@ const image = z
     'must be an https URL without credentials, query and fragment, or a data: URL of an image in base64',
   );
 
-/** The JSON of SIGN_IN_PAGES, and of the chart’s value tokenHandler.signInPages. */
+/** The schema of the JSON in SIGN_IN_PAGES and in the chart’s value tokenHandler.signInPages. */
 export const pageSettingsSchema = z.strictObject({
   texts: texts.optional(),
   name: inLanguages(text(80)).optional(),
@@ -81,17 +81,19 @@ export const pageSettingsSchema = z.strictObject({
 
 type Given = z.output<typeof pageSettingsSchema>;
 
-// SVG in <img> runs no scripts and loads nothing (HTML standard, section 4.8.4.4).
+// An SVG image in <img> runs no scripts and loads nothing (HTML standard, section 4.8.4.4).
 const dataImage =
   /^data:image\/(?:png|jpeg|gif|webp|svg\+xml);base64,(?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
-/** Allows no characters that separate sources in a Content-Security-Policy. */
+/** Excludes the characters that separate sources in a Content-Security-Policy. */
 const httpsImage = /^https:\/\/[a-z\d.-]+(?::\d{1,5})?\/[\w./~%+=@-]*$/i;
 
 function isImage(source: string): boolean {
   return dataImage.test(source) || (httpsImage.test(source) && URL.canParse(source));
 }
 
-/** Returns the settings in a JSON text, or the problems of the text. Without a text, returns the default settings. */
+/**
+ * Returns the settings in a JSON text, or the problems of the text. If there is no text, returns the default settings.
+ */
 export function parsePageSettings(json: string | undefined): { settings: PageSettings } | { problems: string[] } {
   if (json === undefined) return { settings: settingsOf({}) };
   if (Buffer.byteLength(json) > largest) return { problems: [`must have at most ${largest} bytes`] };

@@ -1,4 +1,4 @@
-// The stylesheet of the pages, with the operator's colours, and the Content-Security-Policy that allows only this
+// The stylesheet of the pages with the operator's colors, and the Content-Security-Policy, which allows only this
 // stylesheet and the logo.
 import { pagePolicy } from '../../service/openapi/page-stylesheet.ts';
 import { labelOn, type Palette } from './colours.ts';
@@ -54,7 +54,7 @@ footer { margin: 1.25rem 0 0; font-size: 1rem; }
 }
 `;
 
-/** Returns the text of the stylesheet. The colours have the form #rrggbb. */
+/** Returns the text of the stylesheet. The colors have the form #rrggbb. */
 export function stylesheetOf({ light, dark }: PageSettings['palettes']): string {
   return `:root { color-scheme: light dark; ${variables(light)} }
 @media (prefers-color-scheme: dark) { :root { ${variables(dark)} } }${rules}`;

@@ -144,7 +144,7 @@ export const defaultTexts: PageTexts = {
 
 /** The words that all pages share. */
 export interface SharedWords {
-  /** "In", and the name of this language in the language itself, such as "En français". */
+  /** "In" and the name of the language, in that language, such as "En français". */
   inThisLanguage: string;
   signInAgain: string;
   tryAgain: string;
@@ -152,7 +152,7 @@ export interface SharedWords {
   site: string;
   organization: string;
   reference: string;
-  /** When the next attempt may succeed. */
+  /** Says when the next attempt may succeed. */
   wait(minutes: number): string;
 }
 
