@@ -1,5 +1,5 @@
-// Tests reading cookies: checks the values found in generated Cookie headers against the pairs of those headers, and
-// tests which session cookie counts if other hosts of the domain have set cookies of the same name.
+// Tests how cookies are read. Compares the values that are found in generated Cookie headers with the pairs of those
+// headers. Also tests which session cookie counts if other hosts of the domain have set cookies of the same name.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import fc from 'fast-check';

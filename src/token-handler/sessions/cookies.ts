@@ -1,6 +1,6 @@
-// Reads and writes the cookies of a session. The session cookie holds an id that express-session has signed. Other
-// files see only the handle, which is a digest of the id. The CSRF cookie holds a token of the session, which scripts
-// send back in a header.
+// Reads and writes the cookies of a session. The session cookie contains an id that express-session has signed. All
+// other code gets only the handle, which is a digest of the id. The CSRF cookie contains a token of the session, which
+// scripts send back in a header.
 
 import { createHmac, hash } from 'node:crypto';
 import type { Response } from 'express';
@@ -15,12 +15,12 @@ import type { Session } from './session.ts';
 
 export interface SessionCookie {
   name: string;
-  /** Secrets for express-session, which signs with the first and accepts all. */
+  /** Secrets for express-session. It signs with the first, and accepts signatures of all. */
   secrets: string[];
   /**
-   * Returns the value of the session cookie in a Cookie header. Returns undefined if no value is validly signed, or if
-   * several are. In the latter case, another host of the domain set one of them, and the header does not show which
-   * (RFC 6265 section 8.6).
+   * Returns the value of the session cookie in a Cookie header. Returns undefined if no value has a valid signature, or
+   * if several do. Of several such values, all but one come from another host of the domain, and the header does not
+   * show which (RFC 6265 section 8.6).
    */
   valueIn(cookieHeader: string | undefined): string | undefined;
   /** Returns the handle of the session whose cookie `valueIn` returns. */
@@ -33,8 +33,8 @@ interface VerifiedCookie {
 }
 
 /**
- * Maximum number of values of one cookie name. A header with more values is treated as one without a session. Another
- * host of the domain can set any number of values.
+ * Maximum number of values of one cookie name. Another host of the domain can set any number of values. A header with
+ * more than this maximum counts as a header without a session.
  */
 const mostValues = 4;
 
@@ -70,8 +70,8 @@ export function createSessionCookie(name: string, keys: KeyRing): SessionCookie 
 }
 
 /**
- * Throws Problem `invalid-request` if the browser would refuse the session cookie because the request was sent over
- * http.
+ * Throws Problem `invalid-request` if the request was sent over http and the browser would therefore refuse the session
+ * cookie.
  */
 export function checkCookieScheme(name: string, request: { secure: boolean }): void {
   if (!requiresHttps(name) || request.secure) return;
@@ -92,7 +92,8 @@ export function clearSessionCookie(response: Response, name: string, secure: boo
   response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure });
 }
 
-// Reads the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.
+// Checks the signature of a cookie in the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without
+// padding>`, percent-encoded.
 function unsign(value: string, secrets: string[]): string | undefined {
   const text = decode(value);
   const dot = text.lastIndexOf('.');
@@ -117,12 +118,14 @@ export const csrfCookie = 'XSRF-TOKEN';
 
 type CsrfSession = Pick<Session, 'handle' | 'csrfSecret'>;
 
-/** Returns the session's CSRF token: an HMAC of its handle, with a key that no other session has. */
+/** Returns the session's CSRF token: an HMAC of its handle. Each session has its own key for this HMAC. */
 export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
   return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
 }
 
-/** Scripts read this cookie and send its value back. `secure` is true if the request was sent over https. */
+/**
+ * Sets the CSRF cookie. Scripts read it and send its value back. `secure` is true if the request was sent over https.
+ */
 export function issueCsrfCookie(response: Response, session: CsrfSession, secure: boolean): void {
   response.cookie(csrfCookie, csrfToken(session), { path: '/', sameSite: 'strict', secure, httpOnly: false });
 }

@@ -1,5 +1,6 @@
 // Tests when listeners are called after a session has ended: within half a second if the store reports the end, and
-// within four seconds if it reports nothing. Time is faked. The test decides what the store and the cache contain.
+// within four seconds if the store reports nothing. The clock is a fake. The test decides what the store and the cache
+// contain.
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EndWatch } from './end-watch.ts';
@@ -42,7 +43,7 @@ async function pass(milliseconds: number): Promise<void> {
     await turn();
   }
 }
-/** From now on, the store confirms no session, although it still claims to track changes. */
+/** From now on, the store no longer confirms sessions, although it still claims to track changes. */
 const silence = () => {
   store.trackedUntil = performance.now();
 };

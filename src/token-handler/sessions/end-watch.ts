@@ -1,5 +1,6 @@
-// Calls listeners when their session has ended, for any reason and on any replica. Also treats a session as ended if
-// the store has not confirmed it for four seconds, because another replica may have revoked it. Ends no session itself.
+// Calls listeners when their session has ended, for any reason and on any replica. If the store has not confirmed a
+// session for four seconds, the session counts as ended, because another replica may have revoked it. This class itself
+// ends no session.
 import type { FoundSession } from './session.ts';
 import type { TokenStore } from './store.ts';
 
@@ -11,7 +12,7 @@ export interface WatchedSessions {
 
 interface Watched {
   listeners: Set<() => void>;
-  /** The last time, as `performance.now()`, at which the session is known to have existed. */
+  /** The last time at which the session is known to have existed, by `performance.now()`. */
   confirmed: number;
   isReading: boolean;
 }
@@ -20,7 +21,9 @@ interface Watched {
 const interval = 500;
 /** Milliseconds between reads of a session while the store does not track changes. */
 const readInterval = 1_000;
-/** Milliseconds without confirmation after which the next check treats the session as ended, so after 4 s at most. */
+/**
+ * A session counts as ended at the first check after this many milliseconds without confirmation: after 4 s at most.
+ */
 const longestSilence = 3_500;
 
 export class EndWatch {
@@ -76,7 +79,7 @@ export class EndWatch {
       if (await this.#sessions.read(handle)) entry.confirmed = started;
       else this.#end(handle, entry);
     } catch {
-      // The store is unavailable: the session remains unconfirmed.
+      // The store is unavailable, so the session remains unconfirmed.
     }
     entry.isReading = false;
   }

@@ -1,5 +1,5 @@
 // Tests that refreshed tokens are accepted only if they belong to the person and the client of the session (OpenID
-// Connect Core 1.0 section 12.2). A proxy in front of a real identity provider replaces tokens in its responses.
+// Connect Core 1.0 section 12.2). A proxy in front of a real identity provider replaces the tokens in its responses.
 import { createHash } from 'node:crypto';
 import type { JWTPayload } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -34,13 +34,13 @@ afterAll(async () => {
   await Promise.all([access.close(), redis.close(), door.close()]);
 });
 
-/** Makes a valid ID token of the session's person, except for the given claims. */
+/** Returns an ID token of the session's person. It is valid, except for the given claims and options. */
 function idToken(claims: JWTPayload = {}, options: ForeignToken = {}): Promise<string> {
   const own = { sub: session.session.user.id, aud: audience, azp: audience, typ: 'ID' };
   return access.foreignToken({ ...own, ...claims }, options);
 }
 
-/** Opens a session of Alice with an ID token that has the nonce `the nonce`, and an expired access token. */
+/** Opens a session of Alice. Its ID token has the nonce `the nonce`, and its access token has expired. */
 beforeEach(async () => {
   offset = 0;
   session = await replica.open();
@@ -51,7 +51,10 @@ beforeEach(async () => {
   replica.outcomes.length = 0;
 });
 
-/** Sends a request whose refresh gets these tokens in the response. Returns the forwarded access token. */
+/**
+ * Sends a request that causes a refresh. The response to the refresh contains the given tokens. Returns the forwarded
+ * access token.
+ */
 function refreshWith(tokens: Record<string, unknown>): Promise<string> {
   door.set({ edit: (members) => ({ ...members, ...tokens }) });
   return replica.call(session.cookie);
@@ -92,7 +95,9 @@ describe('refreshed tokens are accepted', () => {
   });
 });
 
-/** Expects that the request was refused, the session has ended, and the audit event does not name the person. */
+/**
+ * Expects that the request was refused, that the session has ended, and that the audit event does not name the person.
+ */
 async function expectEnd(received: string, check: string): Promise<void> {
   expect(received).toBe('refused');
   expect(await replica.read(session.cookie)).toBeUndefined();
@@ -103,7 +108,7 @@ async function expectEnd(received: string, check: string): Promise<void> {
   const object = { type: 'session', id: handle };
   const audit = { action: 'session.foreign-tokens', tenant, object, outcome: 'succeeded' };
   expect(line).toMatchObject({ outcome: 'foreign', check, client: 'web', tenant, audit });
-  // The handle is random, and may contain any three letters.
+  // The handle is left out, because it is random and may contain any three letters.
   expect(JSON.stringify(line).replaceAll(handle, '')).not.toMatch(/eyJ|example\.com|Alice|Bob|Ada/);
   expect(replica.outcomes).toEqual(['foreign']);
 }

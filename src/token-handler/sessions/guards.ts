@@ -1,5 +1,5 @@
-// Guards for routes that a browser calls with its session. They check the session, its tenant and the protection from
-// cross-site request forgery.
+// Guards for routes that a browser calls with its session. They check the session, its tenant and the CSRF token, which
+// protects from cross-site request forgery.
 import type { IncomingMessage } from 'node:http';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
@@ -26,8 +26,8 @@ export interface SessionGuards {
 export type TenantLookup = Pick<Tenants, 'byId' | 'byName'>;
 
 /**
- * Requires a live session and stores it in `locals.session`. Throws Problem `unauthenticated` without a session, and
- * `unavailable` if the session store cannot be reached.
+ * Requires a live session and stores it in `locals.session`. Throws Problem `unauthenticated` if there is no session,
+ * and `unavailable` if the session store cannot be reached.
  */
 export function liveSession(sessions: Pick<Sessions, 'ofRequest'>): PlainGuard {
   return sessionGuard('liveSession', (request) => sessions.ofRequest(request));
@@ -56,7 +56,7 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 
 /**
  * Rejects a request whose tenant header names a tenant other than the session's. A proxy sets this header to restrict a
- * domain to one tenant; `header` is its name. Works only behind `liveSession` or `seenSession`. Throws Problem
+ * domain to one tenant; `header` is its name. Works only after `liveSession` or `seenSession`. Throws Problem
  * `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
@@ -75,8 +75,8 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
 }
 
 /**
- * Works only behind `liveSession` or `seenSession`. Throws Problem `forbidden` for a request that the session's site
- * did not send.
+ * Throws Problem `forbidden` for a request that the session's site did not send. Works only after `liveSession` or
+ * `seenSession`.
  */
 export const csrf: SyncGuard = {
   name: 'csrf',
@@ -86,8 +86,8 @@ export const csrf: SyncGuard = {
 };
 
 /**
- * Requires the CSRF token, which only scripts of the session's site can read, for every method but GET. Also rejects
- * non-GET requests and upgrades that another site or origin sent. Throws Problem `forbidden`.
+ * Requires the CSRF token for every method except GET. Only scripts of the session's site can read the token. Also
+ * rejects non-GET requests and upgrades that another site or origin sent. Throws Problem `forbidden`.
  */
 export function checkCsrf(
   { method, headers }: IncomingMessage,
@@ -110,12 +110,15 @@ export function sessionOf({ locals }: HttpResponse): LiveSession {
   return locals.session;
 }
 
-/** Finds a tenant by its URN, or by its name in any case or in kebab-case. */
+/** Finds a tenant by its URN, or by its name. The name may be in any case, or in kebab-case. */
 export function findTenant(tenants: TenantLookup, text: string): Promise<Tenant | undefined> {
   return text.startsWith('urn:') ? tenants.byId(text) : tenants.byName(text);
 }
 
-/** Returns the value of the tenant header, whose name is `header`; undefined if the request does not have it. */
+/**
+ * Returns the value of the tenant header, or undefined if the request does not have it. `header` is the name of the
+ * header.
+ */
 export function tenantHeader({ headers }: IncomingMessage, header: string): string | undefined {
   const value = headers[header.toLowerCase()];
   return (Array.isArray(value) ? value.join(', ') : value)?.trim() || undefined;

@@ -1,5 +1,5 @@
-// Tests the limits of the store in memory with a clock that the test sets: expiry, claims of refreshes, the order of
-// lists, and marks. store.test.ts tests the behaviour that both stores share.
+// Tests the limits of the store in memory: expiry, claims of refreshes, the order of lists, and marks. The test sets
+// the clock. store.test.ts tests the behavior that both stores share.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from './memory-store.ts';
 import { recordKey } from './session.ts';

@@ -1,17 +1,17 @@
 // Stores sessions in the memory of one process, for `npm start` and for trials without Redis. The sessions end with the
-// process, and other replicas do not know them.
+// process, and other replicas do not have them.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import { expiryOf, recordKey, type SessionLimits } from './session.ts';
 import type { Marks, RecordClient, SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** Values that each have an expiry. Timers remove expired values even if nothing reads them. */
+/** Values with individual expiry times. Timers remove expired values even if nothing reads them. */
 class Expiring<T extends NonNullable<unknown>> extends LRUCache<string, T> {
   constructor(now: () => number) {
     super({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });
   }
 
-  /** `until` is in milliseconds since 1970. */
+  /** Keeps a value until `until`, in milliseconds since 1970. */
   keep(key: string, value: T, until: number): void {
     this.set(key, value, { ttl: Math.max(1, until - this.perf.now()) });
   }
@@ -76,7 +76,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       write(handle, { ...tokens, intent });
       return 'claimed';
     },
-    // An intent is lost with the process that wrote it, so it needs no heartbeat.
+    // The intent is lost together with the process that wrote it, so heartbeats are not needed.
     showLife: async () => undefined,
     abandon: async () => false,
     async conclude(handle, intentId, _now, next) {
@@ -94,7 +94,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       return wasLive;
     },
     async count() {
-      // Timers remove expired sets soon, but not immediately.
+      // Timers remove expired token sets soon, but not immediately.
       sets.purgeStale();
       return sets.size;
     },

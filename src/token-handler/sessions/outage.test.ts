@@ -1,5 +1,5 @@
-// Tests over HTTP that sessions work while the tenant service does not respond, and that two replicas with one Redis
-// share them. Checks that neither Redis nor the log contains secrets.
+// Tests over HTTP that sessions work while the tenant service does not respond, and that two replicas with the same
+// Redis share sessions. Also checks that neither Redis nor the log contains secrets.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listen } from '../../../dev/listen.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';

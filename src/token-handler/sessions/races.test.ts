@@ -1,5 +1,5 @@
-// Tests races between the end of a session and all other changes of sessions, on a real Redis and in memory. The test
-// decides when refreshes end.
+// Tests races between the end of a session and all other changes of the session, on a real Redis and in memory. The
+// test decides when refreshes end.
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -30,7 +30,7 @@ const refresh = (): Refresh => async () => {
   return { kind: 'refreshed', response };
 };
 
-/** Tokens whose refresh is due, so that each request begins a refresh. */
+/** Returns tokens whose refresh is due. Each request of such a session begins a refresh. */
 const due = () => ({
   accessToken: 'access',
   accessIssued: Date.now() - 290_000,
@@ -89,7 +89,7 @@ describe('a session that ends during refreshes, touches and requests', () => {
     await raceMany(all, races);
     expect(refreshes).toBeGreaterThan(races / 10);
     const left = String(await redis.command('KEYS', '{sess:*'));
-    // Only the two keys of the sample session remain.
+    // Only the sample session, which has two keys, remains.
     expect(left.split(',').filter((key) => key !== '')).toHaveLength(2);
     await Promise.all(all.map((replica) => replica.close()));
   });

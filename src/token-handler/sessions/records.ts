@@ -1,5 +1,5 @@
-// The store of express-session: connect-redis with a client that encrypts records. The key of a record contains a
-// digest of the id in the cookie, so that nobody can sign in with a copy of the store. A record contains no tokens.
+// The store of express-session: connect-redis with a client that encrypts records. The key of a record contains only a
+// digest of the id in the cookie. A copy of the store therefore lets nobody use a session. A record contains no tokens.
 import { RedisStore } from 'connect-redis';
 import type { Store } from 'express-session';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
@@ -9,9 +9,9 @@ import type { RecordClient } from './store.ts';
 
 declare module 'express-session' {
   interface SessionData {
-    /** Set by a sign-in. The session is live only while its tokens exist in the store. */
+    /** Set at sign-in. The session is live only while its tokens exist in the store. */
     signedIn?: SignedInSession;
-    /** The last sign-ins of this browser, for callbacks that the browser reloads. */
+    /** The last sign-ins of this browser. They are needed if the browser reloads a callback. */
     landings?: Landing[];
   }
 }
@@ -19,11 +19,11 @@ declare module 'express-session' {
 export interface Landing {
   /** Id of the attempt to sign in. */
   attempt: string;
-  /** The URL to which the callback of that attempt redirected. */
+  /** The URL to which the callback of the attempt redirected. */
   url: string;
 }
 
-/** `maxAge` is in milliseconds. The record usually expires earlier, together with the token set. */
+/** `maxAge` is in milliseconds. The record usually expires earlier, at the same time as the token set. */
 export function createRecords(client: RecordClient, keys: KeyRing, maxAge: number): Store {
   const encrypted: RecordClient = {
     async get(id) {
@@ -32,7 +32,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
       try {
         return sealed && keys.open(sealed, recordContext(handle));
       } catch {
-        // If the key was removed from the ring, the session has ended.
+        // A session has ended if the key that encrypted its record was removed from the ring.
         return null;
       }
     },
@@ -46,7 +46,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
     client: encrypted,
     prefix: '',
     ttl: Math.ceil(maxAge / 1_000),
-    // Only the token store extends a session.
+    // Only the token store extends sessions.
     disableTouch: true,
   });
 }

@@ -1,6 +1,6 @@
 // Indexes of sessions in Redis: sorted sets of handles by expiry. The indexes of `SessionIndex` list the sessions of a
-// tenant, of a person or of a session at the identity provider; a session without an entry could not be revoked. One
-// more index contains all sessions and is only used to count them.
+// tenant, of a person, or of a session at the identity provider. A session that is in no such index could not be
+// revoked. One more index contains all sessions and is only used to count them.
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import type { SessionIndex } from './store.ts';
@@ -20,17 +20,20 @@ export function createIndex(redis: Redis): SessionIndex {
   };
 }
 
-/** Parts of the index of all sessions. In a Cluster they are on different nodes, so that no node gets all writes. */
+/**
+ * The parts of the index of all sessions. In a Cluster, they are on different nodes, so that no single node gets all
+ * writes.
+ */
 const openIndexes = Array.from({ length: 16 }, (_, part) => `{sessions:open:${part}}`);
 const openIndexOf = (handle: string) => openIndexes[handle.charCodeAt(0) % openIndexes.length] as string;
 
 /**
- * Counts the sessions. The entries are written after the session's own keys and may be lost, because a sign-in must not
- * fail or wait for them. The next recorded request of the session writes its entry again.
+ * Counts the sessions. Entries are written after the session's own keys, and a write may be lost: a sign-in must
+ * neither wait for it nor fail. The next recorded request of the session writes the entry again.
  */
 export function createOpenSessions(redis: Redis) {
   return {
-    /** `expiry`: milliseconds since 1970; 0 if the session has ended. */
+    /** `expiry` is in milliseconds since 1970, or 0 if the session has ended. */
     note(handle: string, expiry: unknown, now: number): void {
       if (typeof expiry !== 'number' || expiry === 0) return;
       redis.run(enterScript, [openIndexOf(handle)], [handle, expiry, now]).catch(() => undefined);
@@ -66,7 +69,7 @@ if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
 if not rank then return {} end
 return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
 
-/** KEYS: index. ARGV: handle, until. Keeps an entry that expires after `until`. */
+/** KEYS: index. ARGV: handle, until. Removes an entry, unless it expires after `until`. */
 const removeScript = defineScript(`
 local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end

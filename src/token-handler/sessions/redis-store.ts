@@ -1,6 +1,6 @@
-// Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
-// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. The key
-// `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while the key exists, the attempt is
+// Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes.
+// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does.
+// `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while this key exists, the attempt is
 // running. The scripts change a session atomically. Times are in milliseconds. They come from the caller's clock,
 // except for the time of a refresh intent, which comes from Redis. The indexes `{sessions:open:<n>}` contain all
 // sessions with their expiry, so that they can be counted (decision 0060).
@@ -10,7 +10,7 @@ import { createIndex, createOpenSessions } from './redis-indexes.ts';
 import { recordKey } from './session.ts';
 import type { SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** `idle`: milliseconds after the last recorded request at which a session ends. */
+/** `idle` is the time in milliseconds from the last recorded request to the end of a session. */
 export function createRedisStore(redis: Redis, { idle }: { idle: number }): SessionStore {
   const markKey = (name: string) => `{mark:${name}}`;
   return {
@@ -36,7 +36,7 @@ const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}
 
 /** Milliseconds for which a heartbeat is kept. */
 const lifeTime = 5_000;
-/** Milliseconds after a lost connection during which heartbeats of other replicas may still be missing. */
+/** For this many milliseconds after a lost connection, heartbeats of other replicas may still be missing. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -117,8 +117,8 @@ local function time()
 end
 `;
 
-// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. Uses the time of Redis if the pod's
-// clock is ahead of Redis. With its own clock, such a pod could end a session early while another pod refreshes it.
+// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. If the pod's clock is ahead of
+// Redis, uses the time of Redis. Such a pod could otherwise end a session early while another pod refreshes it.
 const expire = `${time}
 local function expire(asked, idle)
   local now = math.min(asked, time())
@@ -137,7 +137,7 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'version', 1, 'sealed', ARGV[1], 'limit', ARGV[2], 'touched', ARGV[3])
 return expire(ARGV[3], ARGV[4])`);
 
-/** Result of the touch script if a request was recorded less than an interval ago. */
+/** Result of the touch script if the previous request was recorded less than an interval ago. */
 const recently = 1;
 
 /** ARGV: now, idle, interval. Returns the expiry, `recently`, or 0 if the session has ended. */
@@ -164,7 +164,7 @@ if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
 return 1`);
 
-// Replicas of version 0.2 write no heartbeats, so an attempt with a young intent counts as running.
+// Replicas of version 0.2 write no heartbeats. An attempt whose intent is recent therefore counts as running.
 /** ARGV: intent, milliseconds for which a heartbeat is kept. Ends the session and returns 1 if the attempt has died. */
 const abandonScript = defineScript(`${time}
 local intent, since = unpack(redis.call('HMGET', KEYS[1], 'intent', 'since'))
@@ -174,7 +174,8 @@ redis.call('DEL', KEYS[1], KEYS[2])
 return 1`);
 
 /**
- * ARGV: intent, sealed or '', limit, now, idle. Returns the expiry; 0 if the session has ended or has another intent.
+ * ARGV: intent, sealed or '', limit, now, idle. Returns the expiry, or 0 if the session has ended or has another
+ * intent.
  */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
@@ -186,7 +187,7 @@ if ARGV[2] ~= '' then
 end
 return expire(ARGV[4], ARGV[5])`);
 
-/** Returns 0 if the session had ended already. */
+/** Returns 0 if the session had already ended. */
 const endScript = defineScript(`
 local live = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])

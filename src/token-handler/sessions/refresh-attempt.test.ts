@@ -1,5 +1,5 @@
-// Tests one attempt to refresh tokens: that the refresh token is sent at most once, and only after the store has
-// confirmed an intent, and how each outcome is stored. The store is in memory. The tests make the store and the
+// Tests one attempt to refresh tokens. The refresh token must be sent at most once, and only after the store has
+// confirmed an intent. Also tests how each outcome is stored. The store is in memory. The tests make the store and the
 // identity provider fail.
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
@@ -13,7 +13,7 @@ let world: MemorySessions;
 let queue: FairQueue;
 let attempts: RefreshAttempts;
 let counted: string[];
-/** Lets the identity provider respond. */
+/** Makes the identity provider respond. */
 let respond: (outcome: RefreshOutcome) => void;
 
 beforeEach(() => {
@@ -62,12 +62,15 @@ const stored = ({ session }: FoundSession) => world.sessions.read(session.handle
 
 interface Disturbance {
   times: number;
-  /** True if the store has done its work before the call fails. */
+  /** True if the store does its work before the call fails. */
   isDone: boolean;
   error?: Error;
 }
 
-/** Makes a function of the token store fail for some calls, before or after its work. Returns a call counter. */
+/**
+ * Makes a function of the token store fail for some calls, before or after its work. Returns a function that counts the
+ * calls.
+ */
 function disturb(name: 'claim' | 'conclude' | 'showLife', options: Disturbance): () => number {
   const { tokens } = world.store;
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;

@@ -1,7 +1,7 @@
 // Runs one attempt to refresh the tokens of a session: waits for a slot, writes the intent, sends the refresh token
-// once, and stores the outcome. The intent stays if the process dies, so no replica sends the token again. Each write
-// names its intent. If a process was paused and another attempt has begun since, the late writes of the paused process
-// therefore change nothing.
+// once, and stores the outcome. If the process dies, the intent stays, so no replica sends the token again. Each write
+// names its intent. If a process was paused and another attempt has begun in the meantime, late writes of the paused
+// process therefore change nothing.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -39,23 +39,23 @@ export interface AttemptOptions {
   metrics: Pick<RefreshMetrics, 'outcomes'>;
 }
 
-/** Milliseconds between two heartbeats. The store keeps each for five seconds. */
+/** Milliseconds between two heartbeats. The store keeps each heartbeat for five seconds. */
 const signInterval = 1_000;
 const backoff = { first: 100, cap: 1_000 };
 
 export class RefreshAttempts {
   readonly #options: AttemptOptions;
   readonly #stop = new AbortController();
-  /** Sessions for which the store did not confirm an intent that this replica wrote. No refresh token was sent. */
+  /**
+   * Sessions for which this replica wrote an intent that the store did not confirm. Their refresh tokens were not sent.
+   */
   readonly #unconfirmed = new Set<string>();
 
   constructor(options: AttemptOptions) {
     this.#options = options;
   }
 
-  /**
-   * True while an intent of this replica is being withdrawn, because it is unknown whether the store has written it.
-   */
+  /** True while this replica withdraws an intent because it does not know whether the store has written the intent. */
   isWithdrawing(handle: string): boolean {
     return this.#unconfirmed.has(handle);
   }
@@ -65,9 +65,9 @@ export class RefreshAttempts {
   }
 
   /**
-   * Returns the outcome after it was stored; undefined if another attempt has begun or the session has ended. Throws
-   * Problem `busy` if too many refreshes wait, and `unavailable` if the store cannot be reached before the refresh
-   * token is sent.
+   * Returns the outcome after it was stored. Returns undefined if another attempt has begun or the session has ended.
+   * Throws Problem `busy` if too many refreshes wait. Throws `unavailable` if the store cannot be reached before the
+   * refresh token is sent.
    */
   async run(found: FoundSession): Promise<RefreshOutcome | undefined> {
     const { session, tokens, state } = found;
@@ -91,12 +91,12 @@ export class RefreshAttempts {
     }
   }
 
-  /** Prevents further attempts from beginning. Running attempts continue. */
+  /** Prevents new attempts. Running attempts continue. */
   close(): void {
     this.#stop.abort(new Problem('unavailable', 'The service is stopping.', { headers: { 'Retry-After': '1' } }));
   }
 
-  /** Returns the id of the intent; undefined if another attempt has begun or the session has ended. */
+  /** Returns the id of the intent, or undefined if another attempt has begun or the session has ended. */
   async #claim(handle: string, { version, limit }: FoundSession['state']): Promise<string | undefined> {
     const id = randomUUID();
     try {
@@ -107,7 +107,7 @@ export class RefreshAttempts {
     }
   }
 
-  /** Removes an intent that the store may have written although its response was lost. */
+  /** Removes an intent that the store may have written although its response did not arrive. */
   async #withdraw(handle: string, id: string, limit: number): Promise<void> {
     this.#unconfirmed.add(handle);
     const { tokens, log } = this.#options;
@@ -119,7 +119,7 @@ export class RefreshAttempts {
 
   /** Writes heartbeats until the returned function is called. */
   #showLife(handle: string, id: string): () => void {
-    // A failed heartbeat is not retried, because the next one follows in a second.
+    // A failed heartbeat is not retried, because the next one follows after a second.
     const show = () => void this.#options.tokens.showLife(handle, id).catch(() => undefined);
     const timer = setInterval(show, signInterval);
     timer.unref();
@@ -127,7 +127,7 @@ export class RefreshAttempts {
   }
 
   /**
-   * Sends the token only if the client was not registered again: a new registration cannot use tokens of the old one.
+   * Sends the token, except if the client was registered again. A new registration cannot use tokens of the old one.
    */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
@@ -171,7 +171,8 @@ export class RefreshAttempts {
   }
 
   /**
-   * Retries a write while the store is unavailable, at most until the time `until`, at which the session ends anyway.
+   * Retries a write while the store is unavailable, until the time `until` at most. The session ends at that time
+   * anyway.
    */
   async #write(until: number, work: () => Promise<unknown>): Promise<void> {
     const onFailure = (error: unknown) => {

@@ -1,5 +1,5 @@
-// Log lines about token refreshes that failed. They contain the session's handle, but name no person and contain no
-// token. Lines about sessions that end are audit events.
+// Log lines about failed token refreshes. They contain the session's handle, but no person and no token. Lines about
+// sessions that end are audit events.
 import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { RefreshOutcome, Session } from './session.ts';

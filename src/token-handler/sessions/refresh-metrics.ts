@@ -3,7 +3,7 @@ import prom from 'prom-client';
 
 /**
  * The kinds of RefreshOutcome, and two more. `abandoned`: the replica died during the attempt. `late`: the outcome was
- * not stored, because the session had ended or had other tokens.
+ * not stored, because the session had already ended or had other tokens.
  */
 export const refreshOutcomes = [
   ...(['refreshed', 'refused', 'unused', 'client-refused', 'unknown', 'foreign'] as const),

@@ -1,6 +1,6 @@
-// Tests every outcome of a token request on two replicas with one Redis: whether the refresh token is presented again,
-// and whether the session ends. A proxy in front of a real identity provider produces the outcomes, and counts the
-// requests.
+// Tests every outcome of a token request, on two replicas with the same Redis: whether the refresh token is presented
+// again, and whether the session ends. A proxy in front of a real identity provider produces the outcomes and counts
+// the requests.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';

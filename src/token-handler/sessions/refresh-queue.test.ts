@@ -1,5 +1,5 @@
-// Tests that refreshes are spread over time, that a realm and a person have a bounded number of refreshes in flight,
-// and what happens to further ones. The test decides when token requests end.
+// Tests that refreshes are spread over time, and that the number of running refreshes of a realm and of a person is
+// limited. Also tests what happens to refreshes beyond the limit. The test decides when token requests end.
 import { setImmediate as turn } from 'node:timers/promises';
 import prom from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -21,10 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => access.close());
 
-/** Token requests in flight: the person, and a function that ends the request. */
+/** Running token requests: the person, and a function that ends the request. */
 type Running = { person: string; end(): void }[];
 
-/** Starts a replica whose token requests end when the test says so. */
+/** Starts a replica. The test ends its token requests with `end`. */
 async function startReplica(): Promise<{ replica: SessionReplica; running: Running }> {
   const running: Running = [];
   let count = 0;
@@ -121,13 +121,13 @@ describe('the refreshes of a realm', () => {
     const busy = { status: 503, slug: 'busy', headers: { 'Retry-After': '5' } };
     await expect(replica.call(late?.cookie ?? '')).rejects.toMatchObject(busy);
     expect(await metricOf(replica, 'formgate_token_refresh_refusals_total{reason="full"}')).toBeGreaterThanOrEqual(2);
-    // A refresh of another person still gets a slot.
+    // Another person's refresh still gets a slot.
     const [other] = await openMany(replica, 'another person', 1);
     const sent = replica.call(other?.cookie ?? '');
     await expect.poll(() => running.some(({ person }) => person === 'another person')).toBe(true);
     running.find(({ person }) => person === 'another person')?.end();
     expect(await sent).toMatch(/^new/);
-    // The replica stops without waiting for the queue.
+    // The replica stops without waiting for the queued refreshes.
     for (const { end } of running) end();
     await replica.close();
     expect(running.length).toBeLessThan(20);

@@ -1,17 +1,19 @@
-// Bounds the token requests that this process has in flight. Keycloak responds with 500 if many sessions of one person
-// are refreshed together, but still uses up their refresh tokens. Waiting refreshes share the slots fairly between
-// realms, and within a realm between persons.
+// Limits the number of token requests that this process sends concurrently. If many sessions of one person are
+// refreshed at the same time, Keycloak responds with 500 but still uses up their refresh tokens. Waiting refreshes
+// share the slots fairly between realms, and within a realm between persons.
 import { type Claim, createFairQueue, type FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
 import type { RefreshMetrics } from './refresh-metrics.ts';
 import type { Session } from './session.ts';
 
-/** Number of realms that may use all of their slots at the same time. */
+/** Number of realms that may use all of their slots concurrently. */
 const busyRealms = 16;
 const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
-/** Milliseconds that a refresh may wait for a slot. A later one would not help the request that waits for it. */
+/** Milliseconds that a refresh may wait for a slot. A longer wait would not help the request that needs the token. */
 const longestWait = 15_000;
 
-/** `concurrency`: token requests to one realm at the same time. One person has at most half of them. */
+/**
+ * `concurrency` is the maximum number of concurrent token requests to one realm. One person has at most half of them.
+ */
 export function createRefreshQueue(concurrency: number, { refusals }: Pick<RefreshMetrics, 'refusals'>): FairQueue {
   return createFairQueue({
     slots: { total: concurrency * busyRealms, perTenant: concurrency, perMember: Math.ceil(concurrency / 2) },

@@ -1,6 +1,6 @@
-// Tests when refreshes begin, how long requests wait for them, and which responses they get while there is no new
-// access token. The store is in memory, and a script stands for the identity provider. Time is faked where a test has
-// to wait.
+// Tests when refreshes begin, how long requests wait for them, and which responses requests get while there is no new
+// access token. The store is in memory, and a script replaces the identity provider. Tests that would have to wait use
+// a fake clock.
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -11,7 +11,7 @@ import type { FoundSession, RefreshOutcome, TokenSet } from './session.ts';
 let world: MemorySessions;
 let metrics: Metrics;
 let refresher: Refresher;
-/** Lets the identity provider respond to the oldest request. */
+/** Makes the identity provider respond to the oldest request. */
 let respond: (outcome?: RefreshOutcome) => void;
 
 beforeEach(() => {

@@ -1,5 +1,6 @@
-// Tests token refresh on one and several replicas, with a real Redis and a real identity provider whose refresh tokens
-// can be used once. A proxy in front of the identity provider makes refreshes fail. Only the clock is simulated.
+// Tests token refresh on one replica and on several, with a real Redis and a real identity provider whose refresh
+// tokens can be used only once. A proxy in front of the identity provider makes refreshes fail. Only the clock is
+// simulated.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
@@ -204,7 +205,7 @@ describe('on several replicas', () => {
     for (let round = 0; round < 20; round += 1) expect(await other.call(cookie)).toBe(tokens.accessToken);
     pass(20);
     expect(await other.call(cookie)).toBe(tokens.accessToken);
-    // The attempt never ends in this process, but its heartbeats no longer arrive.
+    // In this process, the attempt never ends, but its heartbeats no longer arrive.
     dying.redis?.close();
     pass(10);
     await until(async () => (await other.see(cookie)) === undefined);

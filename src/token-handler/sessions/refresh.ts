@@ -1,6 +1,6 @@
-// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterwards. Across
-// all replicas, only one attempt presents a refresh token. A token that may have been used is never presented again,
-// because the identity provider may treat a reused token as stolen (RFC 9700 section 4.14.2).
+// Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterward. Across
+// all replicas, only one attempt presents a given refresh token. A token that may have been used is never presented
+// again, because the identity provider may treat its reuse as a theft (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Problem } from '../../service/http/problem.ts';
@@ -17,7 +17,7 @@ import { type FoundSession, isUsable } from './session.ts';
 export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'queue' | 'metrics'> {
   metrics: Pick<Metrics, 'registry'>;
   sessions: AttemptOptions['sessions'] & { read(handle: string): Promise<FoundSession | undefined> };
-  /** Token requests to one realm at the same time. */
+  /** Maximum number of concurrent token requests to one realm. */
   refreshConcurrency: number;
 }
 
@@ -31,7 +31,9 @@ interface Pause {
 const longestWait = 5_000;
 /** Milliseconds between reads of a session that another replica refreshes. */
 const pollInterval = 200;
-/** Milliseconds to wait before the next attempt if the refresh token was not used, unless Retry-After asks for more. */
+/**
+ * Milliseconds before the next attempt if the refresh token was not used. A Retry-After header may lengthen the wait.
+ */
 const pauseTime = 5_000;
 const most = 10_000;
 
@@ -59,7 +61,7 @@ export class Refresher {
     if (found.tokens.refreshToken === undefined || found.state.intent !== undefined) return;
     if (this.#running.has(handle) || this.#attempts.isWithdrawing(handle) || this.#pauseOf(handle)) return;
     this.#run(found).catch((error: unknown) => {
-      // The queue counts the refreshes that it refuses. The next request of the session tries again.
+      // The queue has already counted the refusal. The next request of the session tries again.
       if (error instanceof Problem && error.slug === 'busy') return;
       this.#pause(handle, 'unused');
       this.#options.log.warn({ err: error, session: handle }, 'token refresh could not start');
@@ -67,7 +69,7 @@ export class Refresher {
   }
 
   /**
-   * Waits at most 5 s for a new access token after the old one has expired. Throws Problem `unauthenticated` if the
+   * Waits at most 5 s for a new access token, once the old one has expired. Throws Problem `unauthenticated` if the
    * session has ended, and `unavailable` or `busy` if there is no new token yet.
    */
   accessToken({ session: { handle } }: FoundSession): Promise<string> {
@@ -75,8 +77,8 @@ export class Refresher {
   }
 
   /**
-   * True if the access token has expired and the replica that may have presented the refresh token writes no
-   * heartbeats. Ends such a session.
+   * Ends the session and returns true if its access token has expired and the replica that may have presented the
+   * refresh token writes no heartbeats.
    */
   async endIfAbandoned({ session, tokens, state: { intent } }: FoundSession): Promise<boolean> {
     const { handle } = session;
@@ -91,12 +93,12 @@ export class Refresher {
       { session: handle, audit },
       'session ended: the replica that refreshed its tokens has died',
     );
-    // This call removes the index entries, which `abandon` keeps.
+    // Removes the index entries too, which `abandon` leaves.
     await this.#options.sessions.end(session);
     return true;
   }
 
-  /** Waits for running attempts, at most 4 s. */
+  /** Waits for running attempts, for 4 s at most. */
   async close(): Promise<void> {
     this.#attempts.close();
     await Promise.race([Promise.allSettled(this.#running.values()), delay(4_000, undefined, { ref: false })]);
@@ -130,7 +132,7 @@ export class Refresher {
     }
   }
 
-  /** `milliseconds`: the pause that the identity provider asked for. */
+  /** `milliseconds` is the pause that the identity provider asked for. */
   #pause(handle: string, reason: Pause['reason'], milliseconds = 0): void {
     this.#pauses.set(handle, { reason, until: this.#now() + Math.max(pauseTime, milliseconds) });
   }
@@ -141,8 +143,8 @@ export class Refresher {
   }
 
   /**
-   * Returns the problem to report while refreshes are paused. Does not end the session: it works again when the
-   * identity provider responds again, or when an administrator has corrected the client.
+   * Returns the problem to report while refreshes are paused. Does not end the session. The session works again when
+   * the identity provider responds again, or when an administrator has corrected the client.
    */
   #noNewToken({ reason, until }: Pause): Problem {
     const detail =
@@ -153,7 +155,7 @@ export class Refresher {
   }
 }
 
-/** Returns the running work of this key, or starts new work. */
+/** Returns the work that is already running for this key, or starts it. */
 function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
   const present = running.get(key);
   if (present) return present;

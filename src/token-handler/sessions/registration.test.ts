@@ -1,4 +1,4 @@
-// Tests sessions whose client is registered again, or whose client's redirect URIs change.
+// Tests sessions whose client is registered again, or whose client gets other redirect URIs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -18,7 +18,7 @@ afterAll(async () => {
   await platform.close();
 });
 
-/** Sends a request to a target, which refreshes the tokens when they are due. */
+/** Sends a request to a target. If a refresh is due, the request begins it. */
 const ask = async (browser: SiteBrowser) =>
   (await browser.request(`${world.site}/token-handler/targets/directory/namespaces/platform/entries`)).status;
 

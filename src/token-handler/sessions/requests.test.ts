@@ -41,7 +41,7 @@ async function start(options: Partial<SessionReplicaOptions> = {}): Promise<Sess
   return replica;
 }
 
-/** Returns the number of commands that Redis has run, without pings and the commands of the test's connection. */
+/** Returns the number of commands that Redis has run, not counting pings and the commands of the test itself. */
 async function commands(): Promise<number> {
   const stats = String(await redis.command('INFO', 'commandstats'));
   const counts = [...stats.matchAll(/cmdstat_(\S+?):calls=(\d+)/g)];
@@ -50,7 +50,7 @@ async function commands(): Promise<number> {
     .reduce((sum, [, , calls]) => sum + Number(calls), 0);
 }
 const until = (holds: () => boolean | Promise<boolean>) => untilTrue(`${holds}`, holds, { interval: 10 });
-/** Waits until the condition holds, and expects that this takes less than `most` milliseconds. */
+/** Waits until the condition is met, and expects that this takes less than `most` milliseconds. */
 async function untilWithin(most: number, holds: () => boolean): Promise<void> {
   const stopwatch = startStopwatch();
   await until(holds);

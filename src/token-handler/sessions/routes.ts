@@ -60,7 +60,7 @@ const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
   seenSession: PlainGuard;
-  /** Requires a bearer token that was issued to this service. */
+  /** Requires a bearer token whose audience is this service. */
   bearer: Guard;
   tenant: Guard;
   tenants: Pick<Tenants, 'byId'>;
@@ -80,7 +80,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     method: 'get',
     path: '/token-handler/v1/sessions',
     audit: { unaudited: 'It only sets the CSRF cookie again.' },
-    // Reading the list sets the CSRF cookie again.
+    // A read of the list sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:
@@ -105,7 +105,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       const all = await sessions.ofUser(session.tenantId, session.user.id);
       const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
       if (!own) throw new Problem('unauthenticated', 'The session has ended.');
-      // Restores the CSRF cookie, which scripts need, in case the browser has lost it.
+      // Sets the CSRF cookie again, because scripts need it and the browser may have lost it.
       issueCsrfCookie(response, session, request.secure);
       const others = all.filter((one) => one.session.handle !== session.handle);
       const first = {
@@ -146,7 +146,7 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
   });
 }
 
-/** Milliseconds to wait for the tenant service. The list of sessions must not depend on that service. */
+/** Maximum wait for the tenant service in milliseconds. The list of sessions must not depend on that service. */
 const longestLookup = 1_000;
 
 async function shownTenant(tenants: Pick<Tenants, 'byId'>, id: string) {

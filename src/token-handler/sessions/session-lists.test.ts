@@ -1,12 +1,14 @@
-// Tests the lists of sessions by person, tenant and session at the identity provider: which sessions they name, in
-// which order, and when an entry is removed.
+// Tests the lists of sessions by person, by tenant, and by session at the identity provider: which sessions they
+// contain, in which order, and when an entry is removed.
 import { expect, it } from 'vitest';
 import { createMemorySessions, hour, type MemorySessions, tenantId } from '../../../test/support/memory-sessions.ts';
 import { tenantIndex, userIndex } from './session-indexes.ts';
 
 const handlesOf = (found: { session: { handle: string } }[]) => found.map(({ session }) => session.handle);
 
-/** Opens sessions at intervals of one second, so that the latest expires last. */
+/**
+ * Opens sessions at intervals of one second, so that the last one expires last. Returns their handles, latest first.
+ */
 async function openMany(world: MemorySessions, count: number, changes: Parameters<MemorySessions['open']>[0] = {}) {
   const handles: string[] = [];
   for (let opened = 0; opened < count; opened += 1) {
@@ -76,7 +78,7 @@ it('an entry whose session has ended is removed, unless its sign-in may be incom
   expect(await entries()).toEqual([[session.handle], [session.handle]]);
   world.now += 1;
   expect(await world.sessions.ofTenant(tenantId, 10)).toEqual([]);
-  // Only the list that was read is corrected.
+  // Only the list that was read loses its outdated entry.
   expect(await entries()).toEqual([[], [session.handle]]);
 });
 

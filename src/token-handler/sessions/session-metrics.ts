@@ -13,7 +13,10 @@ export interface SessionMetricsOptions {
 /** Milliseconds for which a count is cached. */
 const freshFor = 15_000;
 
-/** Every pod exports the same number, so queries must aggregate it with max. It is absent while the store is down. */
+/**
+ * Every pod exports the same number, so queries must aggregate it with max. The gauge is absent while the store is
+ * down.
+ */
 export function createSessionMetrics({ registry, clock, count }: SessionMetricsOptions): void {
   const cached = createShortCache({ freshFor, most: 1, clock, read: count });
   new prom.Gauge({

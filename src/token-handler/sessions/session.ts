@@ -14,7 +14,10 @@ export interface SessionUser {
 }
 
 export interface Session {
-  /** Identifies the session in lists, logs, limits and the store. Not secret: a digest of the id in the cookie. */
+  /**
+   * Identifies the session in lists, logs, limits and the store. It is a digest of the id in the cookie, and not
+   * secret.
+   */
   handle: string;
   /** URN */
   tenantId: string;
@@ -23,10 +26,12 @@ export interface Session {
   clientId: string;
   /** True if the client comes from the core configuration. */
   core: boolean;
-  /** Id of the OAuth client to which the tokens were issued. They cannot be refreshed after a new registration. */
+  /**
+   * Id of the OAuth client to which the tokens were issued. After a new registration, the tokens cannot be refreshed.
+   */
   oidcClientId: string;
   user: SessionUser;
-  /** Origin of the callbackUrl, which is the site on which the person signed in. */
+  /** Origin of the callbackUrl: the site on which the person signed in. */
   site: string;
   callbackUrl: string;
   /** Milliseconds since 1970, like every time in this file. */
@@ -43,26 +48,30 @@ export interface TokenSet {
   /** Time at which the access token was received. */
   accessIssued: number;
   accessExpiry: number;
-  /** Absent if no refresh token was issued, or if the last one may have been used and must not be sent again. */
+  /**
+   * Absent if no refresh token was issued, or if the last refresh token may have been used and must not be sent again.
+   */
   refreshToken?: string;
-  /** Absent if the refresh token has no expiry. */
+  /** Absent if the refresh token does not expire. */
   refreshExpiry?: number;
   idToken?: string;
-  /** The nonce of the first ID token, with which refreshed ID tokens are compared. */
+  /** The nonce of the first ID token. Refreshed ID tokens are compared with it. */
   nonce?: string;
-  /** Roles in the access token. */
+  /** The roles that the access token contains. */
   roles: string[];
 }
 
 /** The unencrypted fields of a session in the store. */
 export interface SessionState {
-  /** Counts the changes of the token set. */
+  /** The number that each change of the token set increases. */
   version: number;
-  /** Time at which the session ends even if requests keep coming. A refresh may postpone it. */
+  /** Time at which the session ends even if requests continue. A refresh may postpone it. */
   limit: number;
   /** Time of the last recorded request. */
   touched: number;
-  /** Id of the only attempt that may send the refresh token. The attempt is running, or its replica has died. */
+  /**
+   * Id of the only attempt that may send the refresh token. Either this attempt is running, or its replica has died.
+   */
   intent?: string;
 }
 
@@ -72,20 +81,20 @@ export interface SessionLimits {
   maxAge: number;
   /** Time from the last request to the end of the session. */
   idle: number;
-  /** Milliseconds since 1970. Sessions that began before have ended. */
+  /** Milliseconds since 1970. Sessions that began before this time have ended. */
   validFrom?: number | undefined;
 }
 
-/** The session of a request. It was live when it was read. */
+/** The session of a request. It was live when the store or the cache was read. */
 export interface LiveSession {
   readonly session: Session;
   /**
-   * Returns a valid access token, after a refresh if the old one has expired. Throws Problem `unauthenticated` if the
-   * session has ended, and `unavailable` if the refresh is currently impossible.
+   * Returns a valid access token. If the old one has expired, refreshes it first. Throws Problem `unauthenticated` if
+   * the session has ended, and `unavailable` if a refresh is currently impossible.
    */
   accessToken(): Promise<string>;
   /**
-   * Calls `listener` once, when the session has ended by logout, revocation, expiry or a rejected refresh on any
+   * Calls `listener` once, when the session has ended: by logout, revocation, expiry or a rejected refresh, on any
    * replica. The returned function removes the listener.
    */
   onEnd(listener: () => void): () => void;
@@ -103,17 +112,18 @@ export interface TokenResponse {
   /** Seconds */
   expires_in?: number | undefined;
   refresh_token?: string | undefined;
-  /** Seconds; 0 if the refresh token has no expiry. */
+  /** Seconds. 0 if the refresh token does not expire. */
   refresh_expires_in?: unknown;
   id_token?: string | undefined;
 }
 
 /**
+ * How an attempt to refresh ended:
  * - `refused`: the identity provider no longer accepts the refresh token
- * - `unused`: the identity provider has certainly not processed the request. `retryAfter`: milliseconds that it asked
- *   to wait
+ * - `unused`: the identity provider has certainly not processed the request. `retryAfter` is the wait that it asked
+ *   for, in milliseconds
  * - `client-refused`: the token was not used, because the identity provider rejected the client's credentials
- * - `foreign`: the response contains tokens of another person or client. `check`: name of the check that failed
+ * - `foreign`: the response contains tokens of another person or client. `check` is the name of the check that failed
  * - `unknown`: the token may have been used
  */
 export type RefreshOutcome =
@@ -122,19 +132,22 @@ export type RefreshOutcome =
   | { kind: 'foreign'; check: string }
   | { kind: 'refused' | 'client-refused' | 'unknown' };
 
-/** What refreshed tokens are compared with (OpenID Connect Core 1.0, section 12.2). */
+/** The tokens of the sign-in, with which refreshed tokens are compared (OpenID Connect Core 1.0, section 12.2). */
 export interface OriginalTokens {
   /** Subject of the session. */
   subject: string;
   tokens: Pick<TokenSet, 'accessToken' | 'idToken' | 'nonce'>;
 }
 
-/** Returns the key of a session's record. The braces keep all keys of a session in one slot of a Redis Cluster. */
+/**
+ * Returns the key of a session's record. Because of the braces, all keys of a session are in one slot of a Redis
+ * Cluster.
+ */
 export const recordKey = (handle: string) => `{sess:${handle}}`;
 /** Returns the encryption context of a session's record. */
 export const recordContext = (handle: string) => `record of session ${handle}`;
 
-/** Returns the time at which the session ends if requests keep coming but no refresh succeeds. */
+/** Returns the time at which the session ends if requests continue but no refresh succeeds. */
 export function hardLimit(session: Pick<Session, 'absoluteExpiry'>, tokens: TokenSet): number {
   const ofTokens = tokens.refreshToken === undefined ? tokens.accessExpiry : tokens.refreshExpiry;
   return Math.min(session.absoluteExpiry, ofTokens ?? Number.POSITIVE_INFINITY);
@@ -145,10 +158,13 @@ export function expiryOf({ limit, touched }: Pick<SessionState, 'limit' | 'touch
   return Math.min(limit, touched + idle);
 }
 
-/** Milliseconds that an access token is assumed to be valid if the response has no `expires_in`. */
+/** Assumed lifetime of an access token in milliseconds, if the response has no `expires_in`. */
 const assumedLifetime = 60_000;
 
-/** `previous` is the set that was refreshed. Its refresh and ID token are kept if the response contains no new ones. */
+/**
+ * `previous` is the token set before the refresh. Its refresh token and its ID token are kept if the response has no
+ * new ones.
+ */
 export function tokenSetOf(response: TokenResponse, now: number, previous?: TokenSet): TokenSet {
   const refreshToken = response.refresh_token ?? previous?.refreshToken;
   const refreshExpiry = refreshToken === undefined ? undefined : refreshExpiryOf(response, now, previous);
@@ -166,7 +182,7 @@ export function tokenSetOf(response: TokenResponse, now: number, previous?: Toke
   };
 }
 
-/** Returns the nonce of the sign-in. Token sets of older versions have it in their ID token only. */
+/** Returns the nonce of the sign-in. Older versions stored it only within the ID token. */
 export function nonceOf({ nonce, idToken }: { nonce?: string; idToken?: string | undefined }): string | undefined {
   const claimed = nonce ?? claimsOf(idToken ?? '').nonce;
   return typeof claimed === 'string' ? claimed : undefined;
@@ -187,19 +203,19 @@ export function withoutRefreshToken(set: TokenSet): TokenSet {
 }
 
 /**
- * True if the rest of the access token's lifetime is below a threshold. The threshold is a minute or a quarter of the
+ * True if the access token's remaining lifetime is below a threshold. The threshold is a minute or a quarter of the
  * lifetime, whichever is less, multiplied by a factor between 0.5 and 1. Each session has its own factor, so that
- * sessions that began together are not refreshed together.
+ * sessions that began together are not refreshed at the same time.
  */
 export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: string, now: number): boolean {
   const longest = Math.min(60_000, (accessExpiry - accessIssued) / 4);
   const left = accessExpiry - now;
-  // Most calls end here, without computing a digest.
+  // Most calls return here, without computing a digest.
   if (left >= longest) return false;
   return left < longest / 2 || left < longest * (1 - fractionOf(handle) / 2);
 }
 
-/** Returns a number from 0 to 1 that is the same for the same text. */
+/** Returns a number from 0 to 1. The same text always gets the same number. */
 function fractionOf(text: string): number {
   return hash('sha256', text, 'buffer').readUInt32BE() / 2 ** 32;
 }
@@ -210,8 +226,8 @@ export function isUsable({ accessIssued, accessExpiry }: TokenSet, now: number):
 }
 
 /**
- * Returns the claims of a JWT; empty for an opaque token. Does not verify the signature, because the identity provider
- * sent the token directly.
+ * Returns the claims of a JWT, or no claims for an opaque token. Does not verify the signature, because the token came
+ * directly from the identity provider.
  */
 export function claimsOf(token: string): Record<string, unknown> {
   try {
@@ -222,7 +238,7 @@ export function claimsOf(token: string): Record<string, unknown> {
   }
 }
 
-/** Returns realm roles by name, client roles as `<client>:<role>`. */
+/** Returns realm roles by name, and client roles as `<client>:<role>`. */
 function rolesOf(claims: Record<string, unknown>): string[] {
   const roles = namesIn(claims.realm_access);
   const clients = isObject(claims.resource_access) ? Object.entries(claims.resource_access) : [];

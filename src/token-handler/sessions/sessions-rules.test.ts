@@ -1,5 +1,5 @@
-// Tests which sessions are found, how long they live, how often the store is read and written for them, and which lists
-// name them. The store is in memory, and the test sets the clock.
+// Tests which sessions are found, how long they live, and which lists contain them. Also tests how often the store is
+// read and written. The store is in memory, and the test sets the clock.
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   createMemorySessions,
@@ -14,7 +14,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { recordContext, recordKey } from './session.ts';
 import { indexesOf } from './session-indexes.ts';
 
-/** Records the calls of a function of the token store. */
+/** Records the calls of one function of the token store. */
 function watch({ store: { tokens } }: MemorySessions, name: 'load' | 'touch') {
   const calls: unknown[][] = [];
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;
@@ -128,7 +128,7 @@ describe('a session', () => {
     for (let requests = 0; requests < 3; requests += 1) await world.sessions.see(request());
     expect(loads).toHaveLength(1);
     expect(world.sessions.cached(session.handle)?.session.handle).toBe(session.handle);
-    // `see` returns the session itself, because a promise would slow down each request.
+    // `see` returns a cached session and not a promise, because a promise would slow down each request.
     expect(world.sessions.see(request())).toBe(world.sessions.cached(session.handle));
     await world.store.tokens.touch(session.handle, world.now, 0);
     expect(world.sessions.cached(session.handle)).toBeUndefined();
@@ -350,7 +350,7 @@ describe('a session', () => {
     expect(await world.sessions.see(request())).toBeDefined();
     expect(await world.sessions.see(request())).toBeDefined();
     world.now += 300_000;
-    // The first call uses the cached session, and the second reads the store.
+    // The first call finds the session in the cache; the second call reads the store.
     expect(await world.sessions.see(request())).toBeUndefined();
     expect(await world.sessions.see(request())).toBeUndefined();
   });
@@ -391,7 +391,7 @@ describe('a session', () => {
   });
 });
 
-/** Sessions in a store for which the test can report changes. */
+/** Returns sessions in a store whose changes the test can report. */
 function createReporting() {
   let listener = (_handle: string | null): void => undefined;
   const world = createMemorySessions({

@@ -1,5 +1,5 @@
-// Tests finding sessions by person, tenant or session at the identity provider, with both stores. A session that is
-// missing from an index cannot be revoked.
+// Tests finding sessions by person, by tenant, and by session at the identity provider, with both stores. A session
+// that is missing from an index cannot be revoked.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';

@@ -1,6 +1,6 @@
-// Starts, finds, lists and ends sessions. Other folders use sessions through this class. A session is found only if the
-// store has its record and tokens, both have not expired, and a key of the ring decrypts both. Sessions stay in a cache
-// until the store reports a change, so that most requests need no round trip.
+// Starts, finds, lists and ends sessions. Other folders use sessions only through this class. A session is found if the
+// store has its record and its tokens, if neither has expired, and if a key of the ring decrypts both. Sessions stay in
+// a cache until the store reports a change, so most requests need no round trip.
 import type { IncomingMessage } from 'node:http';
 import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
@@ -33,12 +33,12 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
   cookieName: string;
 }
 
-/** Size of the cache in bytes; enough for about 8,000 sessions. */
+/** Size of the cache in bytes, which is enough for about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** Maximum number of sessions in the list of a person, and of sessions that are read concurrently. */
+/** Maximum number of sessions in the list of a person, and maximum number of sessions that are read concurrently. */
 const mostOfUser = 100;
 const all = Number.MAX_SAFE_INTEGER;
-/** Milliseconds that a sign-in may take from the entry in the indexes until its session is live. */
+/** Milliseconds that a sign-in may take between writing the index entries and starting the session. */
 const longestStart = 60_000;
 
 export class Sessions {
@@ -54,10 +54,15 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /** The latest read of each session. Its result is not cached if the store reports a change before the read ends. */
+  /**
+   * The latest read of each session. If the store reports a change during a read, the result of that read is not
+   * cached.
+   */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions for which a request was recorded. The change that the store then reports drops them. */
+  /**
+   * Cached sessions for which a request was recorded. The store then reports a change, which drops them from the cache.
+   */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -70,8 +75,8 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
-    // Every touch makes all replicas drop the session from their caches, so each session is touched at most once in
-    // this interval.
+    // When a session is touched, all replicas drop it from their caches. So a session is touched only once in this
+    // interval.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
@@ -81,12 +86,13 @@ export class Sessions {
   }
 
   /**
-   * Returns the live session of the request's cookie, if any. Throws Problem `unavailable` if the store cannot be
-   * reached. Records at most one request in each touch interval, and starts a refresh before the access token expires.
+   * Returns the live session of the request's cookie, if there is one. Throws Problem `unavailable` if the store cannot
+   * be reached. Records at most one request in each touch interval, and starts a refresh before the access token
+   * expires.
    */
   async ofRequest(request: IncomingMessage): Promise<LiveSession | undefined> {
     const seen = this.see(request);
-    // Most sessions are cached, and an await would create a promise for each of their requests.
+    // Avoids `await` for cached sessions, which are the usual case, because each `await` creates a promise.
     const found = seen instanceof Promise ? await seen : seen;
     if (!found) return undefined;
     const now = this.#now();
@@ -95,7 +101,7 @@ export class Sessions {
     return found;
   }
 
-  /** Like `ofRequest`, but does not extend the session: records no request, and starts no refresh. */
+  /** Like `ofRequest`, but does not extend the session: it records no request and starts no refresh. */
   see({ headers }: IncomingMessage): FoundSession | undefined | Promise<FoundSession | undefined> {
     const handle = this.cookie.handleOf(headers.cookie);
     if (handle === undefined) return undefined;
@@ -109,7 +115,7 @@ export class Sessions {
     return found && !(await this.#refresher.endIfAbandoned(found)) ? found : undefined;
   }
 
-  /** Returns a live session from the cache, if the store has not reported a change since it was read. */
+  /** Returns a live session from the cache. The store has reported no change of it since it was read. */
   cached(handle: string): FoundSession | undefined {
     const found = this.#cache.get(handle);
     return found && this.#isAlive(found) ? found : undefined;
@@ -132,13 +138,13 @@ export class Sessions {
   /** Makes a session live. Its record must be stored already. */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
-    // The index entries are written first, because a session that is in no index could not be revoked.
+    // The index entries are written first, because a live session that is in no index could not be revoked.
     await this.#store.index.enter(indexesOf(session), session.handle, session.absoluteExpiry, now);
     await this.#store.tokens.start(session.handle, this.seal(session, tokens), this.#now());
     this.#drop(session.handle);
   }
 
-  /** Ends a session permanently. Returns false if it had ended already. */
+  /** Ends a session permanently. Returns false if it had already ended. */
   async end(session: Session): Promise<boolean> {
     const wasLive = await this.#store.tokens.end(session.handle);
     this.#drop(session.handle);
@@ -188,7 +194,7 @@ export class Sessions {
       record = JSON.parse(this.#keys.open(stored.record, recordContext(handle)));
       tokens = JSON.parse(this.#keys.open(sealed, tokensContext(handle)));
     } catch {
-      // If the key was removed from the ring, the session has ended.
+      // A session has ended if the key that encrypted its tokens was removed from the ring.
       return undefined;
     }
     const { signedIn } = record;
@@ -203,7 +209,7 @@ export class Sessions {
     return found;
   }
 
-  /** Returns the live sessions of an index. Removes entries whose session has ended. */
+  /** Returns the live sessions of an index. Removes entries of sessions that have ended. */
   async #list(name: string, top: number, after?: string): Promise<FoundSession[]> {
     const { index } = this.#store;
     const handles = await index.entries(name, top, after);
@@ -212,7 +218,8 @@ export class Sessions {
       const some = handles.slice(start, start + mostOfUser);
       const found = await Promise.all(some.map((handle) => this.#load(handle)));
       const gone = some.filter((_, position) => !found[position]);
-      // Keeps newer entries: their sign-in may be incomplete, and a session without an entry could not be revoked.
+      // Recent entries are kept, because their sign-in may not be complete. A session without an entry could not be
+      // revoked.
       const until = this.#now() + this.limits.maxAge - longestStart;
       await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
       alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));
@@ -223,7 +230,7 @@ export class Sessions {
   #touch(found: FoundSession, now: number): void {
     if (this.#touched.has(found)) return;
     this.#touched.add(found);
-    // After a failure, the next request touches the session again.
+    // If the write fails, the next request touches the session again.
     this.#store.tokens.touch(found.session.handle, now, this.#touchInterval).catch(() => this.#touched.delete(found));
   }
 

@@ -1,4 +1,4 @@
-// Defines the interface of the session store. One implementation uses Redis, the other the memory of the process. The
+// Defines the interface of the session store, which has two implementations: Redis, and the memory of the process. The
 // store cannot decrypt the texts that it holds. A session exists only while its tokens exist. No change creates the
 // tokens again, so an ended session stays ended.
 import type { Logger } from '../../service/operations/log.ts';
@@ -10,7 +10,7 @@ import type { SessionState } from './session.ts';
 
 export interface SealedTokens {
   sealed: string;
-  /** See SessionState. Milliseconds since 1970, like every time in this file. */
+  /** See SessionState. In milliseconds since 1970, like every time in this file. */
   limit: number;
 }
 
@@ -29,49 +29,52 @@ export interface RecordClient {
 }
 
 export interface TokenStore {
-  /** Stores the tokens of a session whose record is stored already, which makes the session live. */
+  /** Stores the tokens of a session whose record is already stored. This makes the session live. */
   start(handle: string, tokens: SealedTokens, now: number): Promise<void>;
   load(handle: string): Promise<StoredSession | undefined>;
-  /** True if a result of `load` may be cached until `onChange` reports a change. */
+  /** True if the result of `load` may be cached until `onChange` reports a change. */
   readonly isTracked: boolean;
-  /** While `isTracked`, all changes until this time (as `performance.now()`) have been reported. */
+  /** While `isTracked` is true, all changes up to this time (by `performance.now()`) have been reported. */
   readonly trackedUntil: number;
-  /** The listener gets null if any session may have changed. */
+  /** Calls the listener with the handle of each changed session, or with null if any session may have changed. */
   onChange(listener: (handle: string | null) => void): void;
-  /** Records a request, unless one was recorded less than `interval` ago. Returns false if the session has ended. */
+  /**
+   * Records a request. Does nothing if one was recorded less than `interval` ago. Returns false if the session has
+   * ended.
+   */
   touch(handle: string, now: number, interval: number): Promise<boolean>;
   /**
-   * Writes the intent to refresh this version of the token set. Repeating a successful claim succeeds again.
-   * - `held`: another attempt has written its intent
+   * Writes the intent to refresh this version of the token set. A repetition of a successful claim succeeds too.
+   * - `held`: another attempt has already written its intent
    * - `changed`: the token set has another version
    * - `gone`: the session has ended
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
   /**
-   * Writes a heartbeat, which shows that the attempt is running. The store keeps it for 5 s. `claim` also writes a
+   * Writes a heartbeat, which shows that the attempt is running. The store keeps it for 5 s. `claim` writes the first
    * heartbeat. Does nothing if the session does not have this intent.
    */
   showLife(handle: string, intentId: string): Promise<void>;
   /**
    * Ends the session and returns true if its refresh attempt has written no heartbeat for 5 s, by the store's clock.
-   * Returns false if the attempt is running or has concluded. Also returns false soon after the store was unreachable,
-   * because the attempt could not write heartbeats during that time.
+   * Returns false if the attempt is running or has ended. Also returns false shortly after the store was unreachable,
+   * because the attempt could not write heartbeats in the meantime.
    */
   abandon(handle: string, intentId: string): Promise<boolean>;
   /**
    * Removes the intent and, if `tokens` is given, replaces the token set. Omit `tokens` only if the refresh token was
-   * certainly not used. Changes nothing and returns false if the session does not have this intent.
+   * certainly not used. Returns false and changes nothing if the session does not have this intent.
    */
   conclude(handle: string, intentId: string, now: number, tokens?: SealedTokens): Promise<boolean>;
-  /** Removes record and tokens. Returns false if the session had ended already. */
+  /** Removes the record and the tokens. Returns false if the session had already ended. */
   end(handle: string): Promise<boolean>;
-  /** Returns the number of sessions. It may lag behind changes by a moment. */
+  /** Returns the number of sessions. It may be slightly out of date. */
   count(now: number): Promise<number>;
 }
 
 /** Lists the sessions of a person, of a tenant, or of a session at the identity provider. */
 export interface SessionIndex {
-  /** Adds an entry, which may be dropped after `until`. */
+  /** Adds an entry. It may be dropped after `until`. */
   enter(indexes: string[], handle: string, until: number, now: number): Promise<void>;
   /** Returns at most `top` handles, latest first. `after` is the last handle of the previous page. */
   entries(index: string, top: number, after?: string): Promise<string[]>;
@@ -79,12 +82,12 @@ export interface SessionIndex {
   remove(indexes: string[], handle: string, until?: number): Promise<void>;
 }
 
-/** Named numbers that are kept for a limited time. */
+/** Named numbers that are stored for a limited time. */
 export interface Marks {
-  /** Stores the value if no greater value is stored. */
+  /** Stores the value. Does nothing if an equal or greater value is stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
-  /** Stores a value if there is none. Returns true if this call stored the value. */
+  /** Stores a value if there is none. Returns true if this call has stored it. */
   claim(name: string, milliseconds: number): Promise<boolean>;
 }
 

@@ -1,4 +1,4 @@
-// Tests SESSIONS_VALID_FROM: sessions that began before this time have ended, even if the store still contains them.
+// Tests SESSIONS_VALID_FROM. Sessions that began before this time have ended, even if the store still contains them.
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';

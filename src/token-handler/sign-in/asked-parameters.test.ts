@@ -1,4 +1,4 @@
-// Tests the sign-in parameters that a frontend may pass on to the identity provider, and silent sign-in.
+// Tests silent sign-in, and the sign-in parameters that a frontend may pass on to the identity provider.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -37,7 +37,9 @@ const asked = async (query: Record<string, string>, clientId = 'web') => {
   const { location } = await browser.request(world.authUrl(query, { clientId }));
   return Object.fromEntries(location?.searchParams ?? []);
 };
-/** Completes a sign-in that needs no input from the person, and returns the page on which the browser lands. */
+/**
+ * Completes a sign-in that needs no input from the person. Returns the page on which the browser lands, or a status.
+ */
 const land = async (query: Record<string, string>, clientId = 'web') => {
   const begun = await browser.request(world.authUrl(query, { clientId }));
   const back = await browser.follow(begun, (url) => url.pathname.endsWith('/callback'));
@@ -118,7 +120,7 @@ describe('a sign-in', () => {
     expect((await world.sessions(browser)).status).toBe(200);
     const other = createSiteBrowser();
     const { location } = await other.request(world.authUrl({ max_age: '100' }));
-    // The person removes the parameter, so that the identity provider does not check it.
+    // The person removes the parameter from the address, so that the identity provider does not check it.
     location?.searchParams.delete('max_age');
     const callback = await world.toCallback(other, location?.href);
     expect((await other.request(callback)).status).toBe(400);

@@ -1,5 +1,5 @@
 // Sets, reads and removes the cookies of attempts to sign in. Each attempt has its own cookie, so that no attempt
-// overwrites another. Limits the number and the total size of these cookies, because servers refuse requests whose
+// overwrites another. The number and the total size of these cookies are limited, because servers refuse requests whose
 // headers are too large.
 import type { CookieOptions, Request, Response } from 'express';
 import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
@@ -14,24 +14,21 @@ import {
   type SignInRequest,
 } from './attempts.ts';
 
-/** Maximum number of open attempts of a browser. */
+/** Maximum number of open attempts in one browser. */
 const mostOpen = 20;
 /**
  * Maximum number of characters of all attempt cookies in a Cookie header. Common proxies accept 8 KB in a header line,
- * which must also hold all other cookies.
+ * and the line must also have room for all other cookies.
  */
 const mostCharacters = 7_000;
-/**
- * Maximum number of values of one cookie name that are decrypted. Another host of the domain can set any number of
- * values.
- */
+/** Maximum number of values of one cookie name to decrypt. Another host of the domain can set any number of values. */
 const mostValues = 4;
 
 export type AttemptCookies = ReturnType<typeof createAttemptCookies>;
 
 /**
- * `sessionCookie` is the name of the session cookie. The name of an attempt's cookie is this name followed by the
- * attempt's id, so it has the same prefix, such as `__Host-`.
+ * `sessionCookie` is the name of the session cookie. The name of an attempt's cookie consists of this name and the
+ * attempt's id. It therefore has the same prefix, such as `__Host-`.
  */
 export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attempts, 'open'>) {
   const nameOf = (id: string) => `${sessionCookie}.${id}`;
@@ -42,16 +39,16 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
   });
 
   /**
-   * Returns the attempts of a Cookie header, latest first, and the names of cookies that look like attempts but cannot
-   * be decrypted.
+   * Returns the attempts in a Cookie header, latest first. Also returns the names of cookies that look like attempts
+   * but cannot be decrypted.
    */
   function read(header = '') {
     const found = new Map<string, { attempt: Attempt; size: number }>();
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
       const id = name.slice(sessionCookie.length + 1);
-      // Skips other names. Another host of the domain may have set a cookie whose name this service cannot send, so it
-      // could not remove that cookie either.
+      // Skips other names. Another host of the domain may have set a cookie whose name this service could not write in
+      // a Set-Cookie header, so it could not remove that cookie.
       if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
       const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });
@@ -62,7 +59,7 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
   }
 
   return {
-    /** Sets the cookie of a new attempt, and removes the oldest attempt cookies beyond the limits. */
+    /** Sets the cookie of a new attempt. Removes the oldest attempt cookies if a limit is exceeded. */
     issue({ id, signIn, sealed }: Begun, request: Request, response: Response): void {
       const { open, foreign } = read(request.headers.cookie);
       let size = sizeOf(nameOf(id), sealed);
@@ -74,7 +71,10 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
       for (const name of foreign) response.clearCookie(name, attributes(request, signIn));
       response.cookie(nameOf(id), sealed, { ...attributes(request, signIn), maxAge: memory });
     },
-    /** Returns the attempt with this state; undefined if this browser did not start it within the last hour. */
+    /**
+     * Returns the attempt with this state. Returns undefined if this browser did not start it, or started it over an
+     * hour ago.
+     */
     find({ headers }: Request, state: string): Attempt | undefined {
       const id = attemptId(state);
       for (const value of cookieValues(headers.cookie ?? '', nameOf(id)).slice(0, mostValues)) {
@@ -91,9 +91,9 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
 
 const sizeOf = (name: string, value: string) => name.length + value.length + '=; '.length;
 
-/** Returns the narrowest path for which the browser sends the cookie to both the callback and `auth`. */
+/** Returns the narrowest path for which the browser sends the cookie both to the callback and to `auth`. */
 function attemptPath(signIn: SignInRequest): string {
   const path = clientPath(signIn);
-  // A semicolon would end the cookie's attribute `Path`.
+  // A semicolon would end the attribute `Path` of the cookie.
   return path === undefined || path.includes(';') ? '/' : path;
 }

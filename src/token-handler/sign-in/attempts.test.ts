@@ -1,4 +1,4 @@
-// Tests attempts to sign in over HTTP: many at a time, in any order, on any replica, and each only once.
+// Tests attempts to sign in over HTTP: many concurrently, in any order, on any replica, and each only once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -26,15 +26,15 @@ beforeEach(() => {
 const stateOf = (visit: { location: URL | undefined }) => visit.location?.searchParams.get('state') ?? '';
 const begin = (returnTo: string) => browser.request(world.authUrl({ returnTo }));
 const callbackUrl = () => world.clientUrl('callback');
-/** The cookies of open attempts that the browser sends to the callback. */
+/** Returns the cookies of open attempts that the browser sends to the callback. */
 const open = () => browser.cookies(callbackUrl()).filter(({ name }) => name.startsWith(`${cookieName}.`));
-/** Completes an attempt with an error of the identity provider, which needs no sign-in there. */
+/** Completes an attempt with an error of the identity provider. The person need not sign in there. */
 const deny = (state: string) => {
   const iss = platform.access.issuer('demo');
   return browser.request(world.clientUrl('callback', { state, error: 'access_denied', iss }));
 };
 
-/** Starts sign-ins concurrently, and returns the callbacks to which the identity provider redirects. */
+/** Starts sign-ins concurrently. Returns the callbacks to which the identity provider redirects the browser. */
 async function startTogether(count: number): Promise<{ returnTo: string; url: URL }[]> {
   const paths = Array.from({ length: count }, (_, index) => `/tab-${index}`);
   const begun = await Promise.all(paths.map(begin));
@@ -44,7 +44,7 @@ async function startTogether(count: number): Promise<{ returnTo: string; url: UR
   return callbacks;
 }
 
-/** Returns the items at even positions in reverse order, then those at odd positions. */
+/** Returns the items at even positions in reverse order, followed by the items at odd positions. */
 const shuffled = <T>(items: T[]) => [
   ...items.filter((_, index) => index % 2 === 0).reverse(),
   ...items.filter((_, index) => index % 2 === 1),
@@ -92,8 +92,7 @@ describe('sign-ins that a browser starts concurrently', () => {
     const cookies = await context.cookies(callbackUrl());
     expect(cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite])).toEqual(tabs.map(() => [true, 'Lax']));
     for (const { page, landing, authorization } of tabs.reverse()) {
-      // The identity provider of the tests mixes up concurrent sign-in forms of a new browser, so its page is loaded
-      // again.
+      // Loads the page again, because the tests' identity provider mixes up concurrent sign-in forms of a new browser.
       await page.goto(authorization);
       if (page.url() === landing) continue;
       await page.locator('[name=username]').fill('alice@example.com');
@@ -133,7 +132,7 @@ describe('an attempt to sign in', () => {
     const keys = async () => (await world.redis?.command('DBSIZE')) as number;
     const before = await keys();
     for (let nth = 0; nth < 5; nth += 1) await createSiteBrowser().request(world.authUrl());
-    // A new window of the rate limit may have begun, which adds a key.
+    // One more key is allowed, because a new window of the rate limit may have begun.
     expect((await keys()) - before).toBeLessThanOrEqual(1);
   });
 

@@ -1,6 +1,6 @@
-// Begins attempts to sign in, and reads them again. Each attempt has its own encrypted cookie, which holds everything
-// that the callback needs. For a browser that has not signed in, the session store keeps only the marks of used
-// attempts.
+// Begins attempts to sign in, and reads them again. Each attempt has its own encrypted cookie, which contains
+// everything that the callback needs. The session store therefore keeps nothing about a browser that has not signed in,
+// except for marks of used attempts.
 import { hash } from 'node:crypto';
 import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
@@ -10,13 +10,13 @@ import type { Marks } from '../sessions/store.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
 const lifetime = 600_000;
-/** Milliseconds that an attempt is remembered. If it is completed later than `lifetime`, the sign-in starts again. */
+/** Milliseconds for which an attempt is remembered. If it is completed after `lifetime`, the sign-in starts again. */
 export const memory = 3_600_000;
-/** Milliseconds by which the clocks of two replicas may differ. */
+/** Maximum difference between the clocks of two replicas, in milliseconds. */
 const clockSkew = 60_000;
 /**
- * Maximum number of characters of a cookie's value. Browsers refuse a cookie whose name and value have more than 4,096
- * together (RFC 6265bis section 5.6).
+ * Maximum number of characters in a cookie's value. Browsers refuse a cookie if its name and value together have more
+ * than 4,096 characters (RFC 6265bis section 5.6).
  */
 const mostOfCookie = 4_000;
 
@@ -29,7 +29,7 @@ export interface AskedParameters {
   login_hint?: string | undefined;
 }
 
-/** The request with which the sign-in was started. */
+/** The request that started the sign-in. */
 export interface SignInRequest {
   /** URN */
   tenantId: string;
@@ -37,7 +37,7 @@ export interface SignInRequest {
   callbackUrl: string;
   returnTo?: string | undefined;
   asked?: AskedParameters | undefined;
-  /** True if this attempt replaces an earlier one that took too long or failed temporarily. */
+  /** True if this attempt replaces an earlier attempt that took too long or failed temporarily. */
   restarted?: boolean;
 }
 
@@ -47,12 +47,15 @@ export interface AttemptSecrets {
 }
 
 export interface Attempt extends AttemptSecrets {
-  /** Names the attempt in its cookie, in the store and in the record of the session. A digest of its state. */
+  /**
+   * Names the attempt in its cookie, in the store and in the record of the session. It is a digest of the attempt's
+   * state.
+   */
   id: string;
   signIn: SignInRequest;
   /** Milliseconds since 1970 */
   begun: number;
-  /** True if the attempt took longer than ten minutes. Its nonce and verifier are then not used. */
+  /** True if the attempt took longer than ten minutes. Its nonce and its verifier are then not used. */
   isLate: boolean;
 }
 
@@ -73,7 +76,7 @@ export interface AttemptsOptions {
 }
 
 /**
- * The content of a cookie. It must be short, because a browser may send 20 cookies. It is therefore an array, and
+ * The content of a cookie. It must be short, because a browser may send 20 such cookies. So it is an array, and
  * `callback` omits the usual ending of callbackUrls.
  */
 type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
@@ -96,8 +99,8 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
       return { state, id, signIn, sealed, ...secretsOf(sealed) };
     },
     /**
-     * Returns the attempt in the value of a cookie; undefined if the value was changed or belongs to another id, or if
-     * the attempt is older than an hour.
+     * Returns the attempt in the value of a cookie. Returns undefined if the value was changed, if it belongs to
+     * another id, or if the attempt is older than an hour.
      */
     open(id: string, sealed: string): Attempt | undefined {
       const content = openContent(keys, id, sealed);
@@ -119,14 +122,16 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
         ...secretsOf(sealed),
       };
     },
-    /** Returns true for the first caller. The mark is kept until the attempt is late. */
+    /** Returns true only for the first call. The mark of the attempt is kept until the attempt is late. */
     claim({ id, begun }: Attempt): Promise<boolean> {
       return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
     },
   };
 }
 
-/** Returns the id of the attempt with this state: 96 bits of a digest, so that a cookie does not reveal the state. */
+/**
+ * Returns the id of the attempt with this state. The id is 96 bits of a digest, so a cookie does not reveal the state.
+ */
 export function attemptId(state: string): string {
   return hash('sha256', `formgate state ${state}`, 'base64url').slice(0, 16);
 }
@@ -135,7 +140,7 @@ export const attemptIdPattern = /^[\w-]{16}$/;
 
 const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
 
-/** Replaces the usual ending with a backslash, which no callbackUrl contains. */
+/** Replaces the usual ending with a backslash. No callbackUrl contains a backslash. */
 function shorten(callbackUrl: string, clientId: string): string {
   const ending = endingOf(clientId);
   return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;
@@ -157,7 +162,8 @@ function openContent(keys: KeyRing, id: string, sealed: string): Content | undef
 
 /**
  * Derives the nonce and the code verifier from the cookie's value, which only this browser has. The value contains 28
- * random bytes. Storing both secrets would lengthen the cookie, and a browser may send 20 such cookies in one header.
+ * random bytes. If the cookie stored both secrets, it would be longer, and a browser may send 20 such cookies in one
+ * header.
  */
 function secretsOf(sealed: string): AttemptSecrets {
   const digest = (use: string) => hash('sha256', `formgate ${use} of ${sealed}`, 'base64url');

@@ -1,5 +1,5 @@
-// Applies express-session to the callback and to logout: the cookie, its record, and a new id at sign-in. Keeps the
-// cookie if the store is unavailable.
+// Applies express-session to the callback and to logout: it handles the cookie and its record, and assigns a new id at
+// sign-in. If the store is unavailable, the browser keeps its cookie.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
@@ -30,7 +30,9 @@ export function browserSession(cookie: SessionCookie, records: Store): Guard {
   };
 }
 
-/** Removes session cookies that another host of the domain has set. express-session would read the first of them. */
+/**
+ * Removes session cookies that another host of the domain has set, because express-session would read the first cookie.
+ */
 function keepOwnCookie({ headers }: Request, sessionCookie: SessionCookie): void {
   if (headers.cookie === undefined) return;
   const { name } = sessionCookie;
@@ -47,14 +49,14 @@ export function renewSession(request: Request): Promise<void> {
 }
 
 /**
- * Saves the session before the response is sent, so that a failure can be reported. Without this call, express-session
- * saves at the end of the response.
+ * Saves the session before the response is sent, so that a failure can be reported. By default, express-session saves
+ * at the end of the response.
  */
 export async function saveSession(request: Request): Promise<void> {
   try {
     await completion((done) => request.session.save(done));
   } catch (error) {
-    // Prevents express-session from setting a cookie that has no record.
+    // Prevents express-session from setting a cookie whose record does not exist.
     Object.assign(request, { session: undefined });
     throw error;
   }
@@ -66,7 +68,7 @@ export async function endBrowserSession(request: Request, response: Response, na
   clearSessionCookie(response, name, request.secure);
 }
 
-/** Converts a callback to a promise. Rejects with an Error even if the callback receives something else. */
+/** Converts a callback to a promise. Rejects with an Error even if the callback gets something else. */
 function completion(start: (done: (error?: unknown) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => {

@@ -1,4 +1,4 @@
-// Tests how the end of a sign-in is counted: by outcome, by the page that the person gets, and for its client.
+// Tests how the end of a sign-in is counted: by outcome, by the page that the person gets, and for the client.
 import prom from 'prom-client';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -16,7 +16,7 @@ beforeEach(() => {
   outcomes = createSignInOutcomes({ metrics: { registry }, clock: () => new Date(0), log: captured.log });
 });
 
-/** The counts that are not 0, by outcome and reason. */
+/** Returns the counts that are not 0, by outcome and reason. */
 async function counts(): Promise<Record<string, number>> {
   const { values = [] } = (await registry.getSingleMetric('formgate_sign_ins_total')?.get()) ?? {};
   const some = values.filter(({ value }) => value > 0);

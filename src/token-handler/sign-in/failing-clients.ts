@@ -1,5 +1,5 @@
 // Finds clients whose sign-ins keep failing, for example because their secret was changed at the identity provider.
-// Remembers a bounded number of clients, and for each only the times of its last failures.
+// Remembers a limited number of clients, and only the times of their last failures.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -10,13 +10,13 @@ export interface SignInClient {
   clientId: string;
 }
 
-/** A client counts as failing after this number of failures within `period` (milliseconds), without a success. */
+/** A client counts as failing after this many failures within `period` milliseconds without a success. */
 const failures = 5;
 const period = 15 * 60_000;
 const mostClients = 1_000;
 
 interface Record {
-  /** Times of the last failures in milliseconds since 1970, oldest first. */
+  /** Times of the last failures, in milliseconds since 1970, oldest first. */
   times: number[];
   isReported: boolean;
 }

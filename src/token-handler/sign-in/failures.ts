@@ -1,5 +1,5 @@
 // Turns failures at the identity provider into problems for the person who signs in. The problems contain no text, code
-// or token of the identity provider.
+// or token from the identity provider.
 import * as oidc from 'openid-client';
 import { KeysUnavailable } from '../../service/auth/realm-keys.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -15,7 +15,7 @@ const refusals = new Set([
   'account_selection_required',
 ]);
 
-/** Errors after which a new attempt may succeed. Keycloak sends them if a sign-in form was open too long. */
+/** Errors after which a new attempt may succeed. Keycloak sends them if a sign-in form was open for too long. */
 const passing = new Set(['temporarily_unavailable', 'authentication_expired']);
 
 /** Classifies an error of the authorization response. */
@@ -24,7 +24,7 @@ export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
   return passing.has(error) ? 'passing' : 'failed';
 }
 
-/** Returns the error that the identity provider sent instead of a code; undefined for any other failure. */
+/** Returns the error that the identity provider sent instead of a code, or undefined for any other failure. */
 export function authorizationError(failure: unknown): string | undefined {
   return failure instanceof oidc.AuthorizationResponseError ? failure.error : undefined;
 }
@@ -39,9 +39,9 @@ const invalidResponses = new Set([
 ]);
 
 /**
- * Returns how to count a failure to redeem a code. `invalid-token-response`: the identity provider redeemed the code,
- * but its response or ID token is invalid. `sign-in`: the identity provider failed in another way. Returns undefined if
- * the identity provider did not fail.
+ * Returns the kind under which a failure to redeem a code is counted. `invalid-token-response`: the identity provider
+ * redeemed the code, but its response or its ID token is invalid. `sign-in`: the identity provider failed in another
+ * way. Returns undefined if the identity provider did not fail.
  */
 export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
   if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;
@@ -52,11 +52,11 @@ export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-
 }
 
 /**
- * True if the callback is not the response to this sign-in. Either its `iss` or `state` differs, or the ID token has
- * another `nonce`, as with an injected code (RFC 9700 section 4.5), or lacks the requested `auth_time`.
+ * True if the callback is not the response to this sign-in. This is the case if its `iss` or `state` differs, if the ID
+ * token has another `nonce`, as with an injected code (RFC 9700 section 4.5), or if it lacks the requested `auth_time`.
  */
 function isOfAnotherSignIn(failure: unknown): boolean {
-  // openid-client wraps the error of oauth4webapi, whose cause contains what was compared.
+  // openid-client wraps the error of oauth4webapi, whose cause shows which values were compared.
   if (!(failure instanceof oidc.ClientError && failure.cause instanceof Error)) return false;
   const { message, cause } = failure.cause;
   if (/"(?:nonce|auth_time)" .*claim missing$/.test(message)) return true;
@@ -87,8 +87,8 @@ function isTimeout(cause: unknown): boolean {
 }
 
 /**
- * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). If it rejects HTTP Basic, it
- * may send a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
+ * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). A rejection of HTTP Basic may
+ * come as a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
  */
 function isUnknownClient(error: unknown): boolean {
   if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;

@@ -1,5 +1,5 @@
-// Tests the rules for ID tokens that few identity providers can be made to break: other algorithms, and another person
-// after a refresh. test/conformance tests all other rules through a whole sign-in.
+// Tests rules for ID tokens that few identity providers can be made to break: other algorithms, and another person
+// after a refresh. test/conformance tests all other rules with whole sign-ins.
 import { hash } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const issuer = 'https://id.example.org/realms/demo';
 const now = new Date('2026-11-22T12:00:00Z');
 const expected: ExpectedIdToken = { issuer, clientId: 'web', now, accessToken: 'access', code: 'code' };
 
-/** Signs an ID token with a new key and verifies it with that key. */
+/** Signs an ID token with a new key, and verifies it with the same key. */
 async function judge(alg: string, changes: JWTPayload, asked: Partial<ExpectedIdToken> = {}, typ?: string) {
   const { privateKey, publicKey } = await generateKeyPair(alg);
   const iat = now.getTime() / 1_000;
@@ -20,7 +20,7 @@ async function judge(alg: string, changes: JWTPayload, asked: Partial<ExpectedId
   return verifyIdToken(token, (text, options) => jwtVerify(text, publicKey, options), { ...expected, ...asked });
 }
 
-/** OpenID Connect Core 1.0, section 3.1.3.6 */
+/** Computes the hash for `at_hash` (OpenID Connect Core 1.0, section 3.1.3.6). */
 const leftHalf = (text: string, algorithm: string) => {
   const digest = hash(algorithm, text, 'buffer');
   return digest.subarray(0, digest.length / 2).toString('base64url');

@@ -1,5 +1,5 @@
 // Verifies ID tokens from the token endpoint, at sign-in (OpenID Connect Core 1.0, section 3.1.3.7) and after a refresh
-// (section 12.2). Accepts no other JWT of the same issuer instead of an ID token.
+// (section 12.2). No other kind of JWT from the same issuer is accepted as an ID token.
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { idTokenAlgorithms, isTokenFault } from '../../service/auth/signing-keys
 /** The identity provider sent an ID token that must not be used. */
 export class IdTokenFault extends Error {
   override name = 'IdTokenFault';
-  /** The claim or header parameter that breaks a rule, or a code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
+  /** The claim or header parameter that breaks a rule, or an error code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
   readonly rule: string;
 
   constructor(rule: string) {
@@ -22,22 +22,24 @@ export interface ExpectedIdToken {
   /** Id of the OAuth client that requested the token. */
   clientId: string;
   now: Date;
-  /** The access token of the same response, for `at_hash`. */
+  /** The access token of the same response. It is compared with `at_hash`. */
   accessToken: string;
-  /** The code that was redeemed, for `c_hash`. */
+  /** The redeemed code. It is compared with `c_hash`. */
   code?: string | undefined;
-  /** After a refresh: the subject of the person who signed in. */
+  /** Only after a refresh: the subject of the person who signed in. */
   sub?: string | undefined;
 }
 
 export type IdTokenClaims = JWTPayload & { sub: string };
 
-/** Verifies a signature with the keys of the expected issuer, and checks the claims that the options name. */
+/** Verifies a signature with the keys of the expected issuer, and checks the claims that `options` names. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
-/** Seconds by which the clocks may differ, for `exp` and `nbf`. */
+/** Tolerated clock difference for `exp` and `nbf`, in seconds. */
 const leeway = 5;
-/** Maximum age in seconds. The token was issued for the request that just ended, but may be backdated by minutes. */
+/**
+ * Maximum age in seconds. A token is issued for the request that has just ended, but it may be backdated by minutes.
+ */
 const oldest = 600;
 /** Seconds by which the clock of the identity provider may be ahead. */
 const ahead = 60;
@@ -81,7 +83,7 @@ export async function verifyIdToken(
   return payload as IdTokenClaims;
 }
 
-/** RFC 8725 section 3.11: rejects other kinds of JWT, such as access tokens (`at+jwt`) and logout tokens. */
+/** Rejects other kinds of JWT, such as access tokens (`at+jwt`) and logout tokens (RFC 8725 section 3.11). */
 function kindProblem(type: string | undefined, payload: JWTPayload): string | undefined {
   const kind = type?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
   if (kind !== 'jwt') return 'typ';
@@ -100,7 +102,7 @@ function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: Expecte
   return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;
 }
 
-/** Sections 3.1.3.6 and 3.3.2.11: the hashes bind the ID token to the access token and the code. */
+/** Sections 3.1.3.6 and 3.3.2.11: these hashes bind the ID token to the access token and the code. */
 function hashProblem(claims: Claims, alg: string, { accessToken, code }: ExpectedIdToken): string | undefined {
   const { at_hash: accessHash, c_hash: codeHash } = claims;
   if (accessHash !== undefined && accessHash !== leftHalf(accessToken, alg)) return 'at_hash';

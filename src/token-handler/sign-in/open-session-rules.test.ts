@@ -1,6 +1,6 @@
-// Tests how a session is opened and ended for a browser: its cookies, its record, its tokens, and what happens if the
-// store fails or the identity provider logs the person out during the sign-in. Sessions are in memory; express-session
-// is real.
+// Tests how a session is opened and ended for a browser: its cookies, its record and its tokens. Also tests what
+// happens if the store fails, or if the identity provider logs the person out during the sign-in. Sessions are in
+// memory; express-session is real.
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
@@ -18,7 +18,7 @@ let world: MemorySessions;
 let logouts: ProviderLogouts;
 let signedIn: SignedIn;
 let app: ListeningApp;
-/** The facts that the route records for the log and the audit event. */
+/** The facts that the route adds to the log line and the audit event. */
 let noted: { signedIn?: unknown; objectId?: unknown };
 
 const get = (path: string, handle: Parameters<typeof route>[0]['handle'], name = 'formgate_session') =>
@@ -51,7 +51,7 @@ beforeAll(async () => {
     get('/host', (_input, _request, response) => void response.json({}), '__Host-session'),
     get('/cookies', (_input, { headers }, response) => void response.json({ cookie: headers.cookie })),
     get('/slow', async (_input, { sessionStore, sessionID }, response) => {
-      // Destroys the session, like a logout that runs concurrently in another request.
+      // Destroys the session, as a concurrent logout in another request would do.
       await new Promise((resolve) => sessionStore.destroy(sessionID, resolve));
       response.json({});
     }),

@@ -1,5 +1,5 @@
-// Opens the session of a person who has just signed in, under a new session id. Opens no session if the identity
-// provider has logged the person out in the meantime.
+// Opens the session of a person who has just signed in, under a new session id. If the identity provider has logged the
+// person out in the meantime, no session is opened.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { decodeProtectedHeader } from 'jose';
@@ -30,13 +30,13 @@ export interface SignedIn {
   oidcClientId: string;
   callbackUrl: string;
   redeemed: Redeemed;
-  /** Time at which redeeming the code began, in milliseconds since 1970. */
+  /** Time at which the token handler began to redeem the code, in milliseconds since 1970. */
   begun: number;
   /** The page to which the callback will redirect. */
   landing: Landing;
 }
 
-/** Maximum number of sign-ins for which a session's record keeps the page to which the callback redirected. */
+/** The record of a session remembers the landing pages of at most this many sign-ins. */
 const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {
@@ -59,7 +59,7 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // The former session has ended already, because its record was deleted. This call removes its tokens.
+      // The former session has already ended, because its record was deleted. This call removes its tokens.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     noteSession(response, session);
@@ -97,8 +97,9 @@ function describeSession(
 type Claims = Record<string, unknown>;
 
 /**
- * Returns the person who has signed in. Claims of the verified ID token take precedence. `identity_provider` is a claim
- * of Keycloak. The roles are empty here: the token set contains them, because each refresh may change them.
+ * Returns the person who has signed in. Claims of the verified ID token take precedence over those of the access token.
+ * `identity_provider` is a claim of Keycloak. The roles stay empty here: the token set contains them, because each
+ * refresh may change them.
  */
 export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
   const email = textOf(idToken.email) ?? textOf(accessToken.email);
@@ -112,7 +113,7 @@ export function describePerson(idToken: Claims & { sub: string }, accessToken: C
   };
 }
 
-/** Returns the value if it is a text that is not empty, otherwise undefined. */
+/** Returns the value if it is a text and not empty, otherwise undefined. */
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,5 +1,5 @@
-// Caches each realm's discovery document (OpenID Connect Discovery 1.0) for an hour. Uses an older document while the
-// identity provider cannot be reached.
+// Caches each realm's discovery document (OpenID Connect Discovery 1.0) for an hour. While the identity provider cannot
+// be reached, an older document is used.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
 import type { ProviderAddresses } from '../provider-addresses.ts';
@@ -26,13 +26,13 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     noDeleteOnFetchRejection: true,
     fetchMethod: discover,
   });
-  // If there is no older document, the caller must get the error of the discovery itself. If stale results were
-  // allowed, the cache would replace that error with one that does not say what failed.
+  // Allows an outdated result only if there is one. If it were always allowed, the cache would replace a discovery
+  // error with an error that does not say what failed.
   const metadataOf = (realm: string) =>
     providers.forceFetch(realm, { allowStaleOnFetchRejection: providers.peek(realm) !== undefined });
 
   return {
-    /** Returns a configuration of openid-client for one call on behalf of one client. */
+    /** Returns a configuration of openid-client for one call on behalf of a client. */
     async configuration(realm: string, clientId: string, authentication: oidc.ClientAuth) {
       const metadata = await metadataOf(realm);
       const configuration = new oidc.Configuration(metadata, clientId, { [oidc.clockTolerance]: 5 }, authentication);
@@ -43,9 +43,9 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     },
     /**
      * Returns the URL of the realm's key set, at the address that this process calls. The URL is the `jwks_uri` of the
-     * discovery document, which every sign-in and refresh reads first. For the platform's own identity provider,
-     * returns Keycloak's path until the document was read, so that bearer tokens of callers can be verified without
-     * discovery.
+     * discovery document, which every sign-in and every refresh reads first. For the platform's identity provider,
+     * returns Keycloak's path until the document has been read. Bearer tokens of callers can therefore be verified
+     * without discovery.
      */
     async keysUrl(realm: string): Promise<string> {
       const isMapped = addresses.mappedIssuer(realm) !== undefined;
@@ -54,7 +54,7 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
       if (url === undefined) throw new TypeError('the identity provider publishes no keys');
       return addresses.rebase(url).href;
     },
-    /** Translates a URL of the identity provider to the address that browsers use. */
+    /** Translates a URL of the identity provider into the address that browsers use. */
     publicUrl(realm: string, url: URL): URL {
       const inner = addresses.rebase(url.href);
       if (addresses.mappedIssuer(realm) !== undefined) return url;

@@ -1,5 +1,5 @@
-// Tests that the calls of a sign-in to the identity provider are spans of the sign-in's trace. The identity provider
-// receives no id of the token handler, and the spans contain no token, code, verifier or password.
+// Tests that the identity provider calls of a sign-in are spans of the sign-in's trace. The identity provider receives
+// no id of the token handler, and the spans contain no token, code, verifier or password.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -53,7 +53,7 @@ it('are spans with method, operation and status', async () => {
     ]),
   );
   const redeemed = collector.spans.find(({ attributes }) => attributes['formgate.operation'] === 'token');
-  // The span of the request ends last, so it may be exported later.
+  // The span of the request is the last to end, so it may be exported later.
   const parent = () => collector.spans.find(({ spanId }) => spanId === redeemed?.parentId);
   await expect.poll(() => parent()?.name).toBe('GET /token-handler/clients/:clientId/callback');
 

@@ -1,5 +1,5 @@
-// Tests how an authorization code is redeemed, which problem the person gets for each failure and how it is counted,
-// and that a code is sent only once. openid-client is real; a script stands for the token endpoint.
+// Tests how an authorization code is redeemed, and that it is sent only once. For each failure, tests which problem the
+// person gets and how the failure is counted. openid-client is real; a script replaces the token endpoint.
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import * as oidc from 'openid-client';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -27,11 +27,11 @@ const verify: VerifyJwt = (token, options) => jwtVerify(token, keys.publicKey, o
 
 interface Given {
   query?: Record<string, string>;
-  /** Changes to the claims of the ID token. */
+  /** Claims of the ID token that differ from valid ones. */
   claims?: Record<string, unknown>;
   /** Replaces the response of the token endpoint. */
   respond?: () => Response | Promise<Response>;
-  /** Changes to the members of the token response. */
+  /** Members of the token response that differ from valid ones. */
   answer?: Record<string, unknown>;
   checks?: Partial<RedeemChecks>;
   verify?: VerifyJwt;

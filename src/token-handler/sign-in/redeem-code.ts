@@ -1,5 +1,5 @@
-// Redeems an authorization code, and verifies the ID token in the response. Counts failures of the identity provider.
-// Never sends a code a second time.
+// Redeems an authorization code, and verifies the ID token in the response. Counts failures of the identity provider. A
+// code is never sent a second time.
 import * as oidc from 'openid-client';
 import { systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -8,18 +8,21 @@ import { failureKind } from './failures.ts';
 import { type IdTokenClaims, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
 export interface RedeemOptions {
-  /** Configuration for the client to which the code was issued. */
+  /** A configuration for the client to which the code was issued. */
   configuration: oidc.Configuration;
   verify: VerifyJwt;
   metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
-/** The values with which the sign-in was started. */
+/** The values that were chosen when the sign-in started. */
 export interface RedeemChecks {
   state: string;
   nonce: string;
   codeVerifier: string;
-  /** The requested `max_age`: the maximum number of seconds since the person signed in at the identity provider. */
+  /**
+   * The requested `max_age`. At most this many seconds may have passed since the person signed in at the identity
+   * provider.
+   */
   maxAge?: number | undefined;
 }
 
@@ -36,15 +39,15 @@ export async function redeemCode(
   try {
     const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
       ...{ expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true },
-      // Requires `auth_time` in the ID token, and compares it with `maxAge` (OpenID Connect Core 1.0, section 3.1.3.7,
-      // rule 13).
+      // Makes openid-client require `auth_time` in the ID token and compare it with `maxAge` (OpenID Connect Core 1.0,
+      // section 3.1.3.7, rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
-    // `idTokenExpected` ensures that the response has an ID token.
+    // Because of `idTokenExpected`, the response always has an ID token.
     const claims = await verifyIdToken(tokens.id_token as string, verify, {
       issuer: configuration.serverMetadata().issuer,
       clientId: configuration.clientMetadata().client_id,
-      // openid-client also uses the system clock.
+      // openid-client uses the system clock too.
       now: systemClock(),
       accessToken: tokens.access_token,
       code: callback.searchParams.get('code') ?? undefined,

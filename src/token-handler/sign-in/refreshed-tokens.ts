@@ -1,7 +1,7 @@
-// Checks that refreshed tokens belong to the person and the client of the session: the ID token as OpenID Connect Core
-// 1.0 section 12.2 requires, and the subject of a JWT access token. Without an ID token, which section 12.2 allows,
-// only the access token is compared. Does not compare `auth_time`, because Keycloak changes it when the person signs in
-// again in another tab.
+// Checks that refreshed tokens belong to the person and the client of the session. It checks the ID token as OpenID
+// Connect Core 1.0 section 12.2 requires, and the subject of a JWT access token. Section 12.2 allows a response without
+// an ID token; then only the access token is checked. `auth_time` is not compared, because Keycloak changes it when the
+// person signs in again in another tab.
 import { claimsOf, nonceOf, type OriginalTokens, type TokenResponse } from '../sessions/session.ts';
 import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
@@ -15,22 +15,22 @@ export interface ExpectedTokens {
 }
 
 /**
- * Returns the name of the check that failed; undefined if the tokens belong to the session. Throws if the provider's
- * keys cannot be fetched.
+ * Returns the name of the check that failed, or undefined if the tokens belong to the session. Throws if the identity
+ * provider's keys cannot be fetched.
  */
 export async function findForeignToken(response: TokenResponse, expected: ExpectedTokens): Promise<string | undefined> {
   const { subject, tokens } = expected.original;
   const before = claimsOf(tokens.accessToken).sub;
   const { sub } = claimsOf(response.access_token);
-  // Some providers use a different identifier for the person in access tokens. The subject is therefore compared with
-  // the subject of the previous access token, if that token has one.
+  // Some identity providers use a different identifier for the person in access tokens. If the previous access token
+  // has a subject, the new subject is therefore compared with that one.
   if (sub !== undefined && sub !== (before ?? subject)) return 'access-token-sub';
   return response.id_token === undefined ? undefined : checkIdToken(response.id_token, response.access_token, expected);
 }
 
 /**
- * Fetches the key of the session's ID token, unless it is cached. Call it before the refresh token is sent: a response
- * that could not be checked would end the session. Throws if the provider's keys cannot be fetched.
+ * Fetches the key of the session's ID token, if it is not cached. Call it before the refresh token is sent: a response
+ * that cannot be checked would end the session. Throws if the identity provider's keys cannot be fetched.
  */
 export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   const { idToken, accessToken } = expected.original.tokens;
@@ -38,8 +38,8 @@ export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   try {
     await verifyIdToken(idToken, expected.verify, { ...expected, accessToken });
   } catch (error) {
-    // The old ID token may have expired, and the provider may have replaced its key. The refreshed ID token names the
-    // new key.
+    // The old ID token may have expired, and the identity provider may have replaced its key. The refreshed ID token
+    // names the new key.
     if (!(error instanceof IdTokenFault)) throw error;
   }
 }

@@ -1,5 +1,5 @@
-// Tests the addresses to which browsers are sent, and which metadata, keys and credentials the calls use. openid-client is
-// real; a server on the loopback interface stands for the token endpoint, and a script for the discovery.
+// Tests the addresses to which browsers are sent, and which metadata, keys and credentials the calls use. openid-client
+// is real. A server on the loopback interface replaces the token endpoint, and a script replaces discovery.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ import { createProviderCache } from './provider-cache.ts';
 import { type AuthorizationRequest, createRelyingParty } from './relying-party.ts';
 
 let server: Server;
-/** The address that the process calls. */
+/** The address of the identity provider that the process calls. */
 let inner: string;
 const outer = 'https://id.example.org/auth';
 const mapped = 'https://town.example.org/oidc';

@@ -34,17 +34,18 @@ export interface RelyingParty {
   /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
   /**
-   * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`:
-   * the maximum number of seconds since the person signed in at the identity provider. Throws errors of openid-client.
+   * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`: at
+   * most this many seconds may have passed since the person signed in at the identity provider. Throws errors of
+   * openid-client.
    */
   redeem(
     client: OidcClient,
     callback: URL,
     checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'> & { maxAge?: number | undefined },
   ): Promise<Redeemed>;
-  /** Does not throw. */
+  /** Never throws. */
   refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome>;
-  /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no end-session endpoint. */
+  /** Returns the URL for RP-Initiated Logout 1.0, or undefined if the identity provider has no end-session endpoint. */
   endSessionUrl(
     client: Pick<OidcClient, 'realm' | 'oidcClientId'>,
     hint: { idToken?: string; returnTo: string },
@@ -57,11 +58,9 @@ export interface RelyingPartyOptions {
   providers: ProviderCache;
   signingKeys: Pick<SigningKeys, 'ofRealm'>;
   metrics: Metrics;
-  /** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
+  /** Timeout of a refresh in seconds. It is long, because a refresh that is not completed ends the session. */
   refreshTimeout?: number;
-  /**
-   * Clock against which the times in tokens are checked. The default is the system clock, which openid-client uses too.
-   */
+  /** The clock for checking times in tokens. The default is the system clock, which openid-client uses too. */
   clock?: Clock;
 }
 

@@ -1,5 +1,5 @@
 // Routes for sign-in and its callback. They start an attempt at the identity provider, and open a session from the
-// identity provider's response. They never redirect a browser to another origin that a request names.
+// identity provider's response. They never redirect a browser to another origin that a request has named.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -76,10 +76,10 @@ export function authRoute(options: SignInOptions): Route {
   });
 }
 
-/** Omits an empty object, which would lengthen the cookie. */
+/** Omits an empty object, because it would lengthen the cookie. */
 const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
-/** Deprecated: returns the callbackUrl for a request without one, if the client has an `authCallbackUrl`. */
+/** Deprecated. For a request without a callbackUrl, returns one if the client has an `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)
@@ -94,7 +94,7 @@ interface Beginning {
   registration: Registration;
 }
 
-/** Returns the address to redirect the browser to. */
+/** Starts an attempt. Returns the address to which the browser is redirected. */
 async function begin(options: SignInOptions, beginning: Beginning, signIn: SignInRequest): Promise<string> {
   const { request, response, client, registration } = beginning;
   const begun = options.attempts.begin(signIn);
@@ -109,7 +109,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/** A request may replace the client's prompt, because a person could remove the prompt from the URL anyway. */
+/** A request may override the client's prompt: a person could remove the prompt from the URL anyway. */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
@@ -144,20 +144,24 @@ export function callbackRoute(options: SignInOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
-      // The attempt is claimed last, so that the callback can be loaded again after a failure of another service.
+      // The attempt is claimed last, so that the browser can load the callback again after a failure of another
+      // service.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
       const callback = { attempt, tenant, client, registration, error, iss, request, response };
       const onward = await finish(options, callback);
-      // No session was opened: the identity provider declined, or the sign-in starts again.
+      // No session was opened: the identity provider refused, or the sign-in starts again.
       if (!response.locals.signedIn) noteAudit(response, { outcome: 'refused' });
       response.redirect(302, onward);
     },
   });
 }
 
-/** Returns the landing page if the browser has reloaded the callback of an attempt that already signed it in. */
+/**
+ * Returns the landing page if the browser has reloaded a callback that has already signed it in. Otherwise returns
+ * undefined.
+ */
 async function landingAgain(options: SignInOptions, { session }: Request, attempt: string, clientId: string) {
   const { signedIn, landings = [] } = session;
   const landing = landings.find((one) => one.attempt === attempt);
@@ -169,11 +173,13 @@ interface Callback extends Beginning {
   attempt: Attempt;
   tenant: Tenant;
   error: string | undefined;
-  /** Issuer of the response. Some identity providers omit it from errors. A wrong issuer is rejected. */
+  /**
+   * Issuer of the response. A wrong issuer is rejected. Some identity providers omit the issuer from error responses.
+   */
   iss: string | undefined;
 }
 
-/** Returns the address to redirect the browser to. */
+/** Completes the sign-in. Returns the address to which the browser is redirected. */
 async function finish(options: SignInOptions, callback: Callback): Promise<string> {
   const { attempt, tenant, client, registration, error, iss, request, response } = callback;
   const { callbackUrl, returnTo, asked } = attempt.signIn;
@@ -186,7 +192,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // openid-client has already checked the issuer, even of an error response (RFC 9207 section 2.4).
+    // openid-client has already checked the issuer, also in an error response (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;
@@ -199,7 +205,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   return landing.url;
 }
 
-/** Returns the address after an error of the identity provider: a page of the site, or the start of a new attempt. */
+/** Handles an error of the identity provider. Returns the address of a page of the site, or of a new attempt. */
 function handleError(options: SignInOptions, callback: Callback, error: string): Promise<string> | string {
   const { attempt, client } = callback;
   const { callbackUrl, returnTo } = attempt.signIn;
@@ -208,12 +214,12 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   if (verdict === 'failed')
     throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
   options.outcomes.cancelled();
-  // After prompt=none, the page that requested the sign-in gets the error (OpenID Connect Core 1.0, section 3.1.2.6).
+  // With prompt=none, the page that requested the sign-in gets the error (OpenID Connect Core 1.0, section 3.1.2.6).
   const asker = promptOf(client, attempt.signIn) === 'none' ? returnTo : undefined;
   return refusalUrl(new URL(callbackUrl).origin, asker ?? client.failureRedirectUrl, error);
 }
 
-/** Starts another attempt, but only once, to avoid a redirect loop. */
+/** Starts another attempt. Does so only once for each sign-in, to avoid a redirect loop. */
 function startAgain(options: SignInOptions, callback: Callback): Promise<string> {
   const { signIn } = callback.attempt;
   if (signIn.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
@@ -225,7 +231,7 @@ function unknownState(): Problem {
   return invalidRequest([{ pointer: '/query/state', detail }]);
 }
 
-/** Rejects the callback of another tenant's sign-in if the tenant header reserves the domain for one tenant. */
+/** If the tenant header reserves the domain for one tenant, rejects the callback of another tenant's sign-in. */
 async function checkDomain(options: SignInOptions, request: Request, signIn: SignInRequest): Promise<void> {
   const named = tenantHeader(request, options.tenantHeader);
   if (named === undefined || (await findTenant(options.tenants, named))?.id === signIn.tenantId) return;

@@ -46,7 +46,7 @@ const askedFields = {
     .describe('User name or email address that the sign-in form suggests'),
 };
 
-/** Unknown parameters are ignored, because analytics tools add some to links. */
+/** Unknown parameters are ignored, because analytics tools add parameters to links. */
 export const authQuery = z.object({
   tenant: documentedAsRequired(
     'Name of the tenant, in any case or in kebab-case, or its URN. May be omitted if a proxy sets the tenant header, which takes precedence',
@@ -66,8 +66,8 @@ const once = 'must be given once';
 const otherFlows = ['access_token', 'token', 'id_token', 'response'];
 
 /**
- * Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and RFC 9207 section 2: either a code or an error. Other parameters
- * are ignored, as section 4.1.2 requires, unless they belong to another flow.
+ * Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and of RFC 9207 section 2: either a code or an error. Parameters of
+ * another flow are rejected. All other parameters are ignored, as section 4.1.2 requires.
  */
 export const callbackQuery = z
   .looseObject({
@@ -83,8 +83,8 @@ export const callbackQuery = z
     if (query.code !== undefined && query.error !== undefined) reject('error', 'must not be given beside a code');
   });
 /**
- * Documents a parameter as required. OpenAPI cannot express the exceptions: the tenant header, and a deprecated field
- * of the client.
+ * Documents a parameter as required, because OpenAPI cannot express the two exceptions: a tenant header, or a
+ * deprecated field of the client, can replace the parameter.
  */
 function documentedAsRequired(description: string, most: number) {
   return z

@@ -117,7 +117,7 @@ it('the gauge of sessions counts those of all pods, and is absent while the stor
   const kept = await start();
   expect(await sessions(kept)).toBe(before + 2);
   await visit(world.clientUrl('logout'), browser);
-  // A count is cached for 15 s.
+  // The count is cached for 15 s.
   expect(await sessions(kept)).toBe(before + 2);
   const fresh = await start();
   expect(await sessions(fresh)).toBe(before + 1);

@@ -1,5 +1,5 @@
-// Counts sign-ins by outcome and reason. A sign-in that starts again is counted once, at its end. A sign-in is not
-// counted if the person does not return from the identity provider.
+// Counts sign-ins by outcome and reason. A sign-in that starts again is counted only once, at its end. If the person
+// does not return from the identity provider, the sign-in is not counted.
 import type prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Route } from '../../service/http/http-app.ts';
@@ -20,7 +20,7 @@ export interface SignInOutcomesOptions {
   log: Logger;
 }
 
-/** Pages after which a sign-in counts as abandoned: the person took too long, or returned in another browser. */
+/** Pages that mean that the sign-in was abandoned: the person took too long, or returned in another browser. */
 const abandoned: ReadonlySet<PageName> = new Set(['sign-in-expired']);
 
 export function createSignInOutcomes(options: SignInOutcomesOptions) {
@@ -41,7 +41,7 @@ export function createSignInOutcomes(options: SignInOutcomesOptions) {
       signIns.inc({ outcome: 'succeeded', reason: 'none' });
       clients.succeeded(client);
     },
-    /** Call when the person declined, or when the identity provider declined without asking the person. */
+    /** Call it when the person declined, or when the identity provider declined without asking the person. */
     cancelled(): void {
       signIns.inc({ outcome: 'abandoned', reason: 'cancelled' });
     },

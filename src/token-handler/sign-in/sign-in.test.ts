@@ -1,4 +1,4 @@
-// Tests which addresses are valid as callbackUrl and as landing page of a sign-in.
+// Tests which addresses are valid as the callbackUrl or the landing page of a sign-in.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

@@ -1,23 +1,22 @@
 // Checks the addresses of a sign-in. A landing address from a request never leads to another origin. Pure functions
 // only.
 
-// This pattern is stricter than the URL parser, which drops white space and control characters and turns backslashes
-// into slashes.
+// This pattern is stricter than the URL parser, which drops white space and control characters, and reads backslashes
+// as slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Returns why an authorization code must not be sent to an address; undefined if the address is valid. */
+/** Returns why an authorization code must not be sent to an address, or undefined if it may be sent there. */
 export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
   if (text.includes('#')) return 'must not have a fragment';
   if (authority.includes('@')) return 'must not contain credentials';
   if (text.includes('?')) return 'must not have a query';
-  // Checks the path as written, because the identity provider does not resolve `/x/../clients/…` before it compares
-  // addresses.
+  // Checks the path as written, because the identity provider compares addresses without resolving `/x/../clients/…`.
   return /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(pathOf(text)) ? 'must not contain dot segments' : undefined;
 }
 
-/** Returns why a callbackUrl is invalid for the client; undefined if it is valid. */
+/** Returns why a callbackUrl is invalid for the client, or undefined if it is valid. */
 export function callbackUrlProblem(text: string, clientId: string): string | undefined {
   const problem = addressProblem(text);
   if (problem !== undefined) return problem;
@@ -25,19 +24,22 @@ export function callbackUrlProblem(text: string, clientId: string): string | und
   return pathOf(text).endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
 }
 
-/** Returns the path of a valid URL as written, without normalization; an empty text if the URL ends with the host. */
+/**
+ * Returns the path of a valid URL as written, without normalization. Returns an empty text if the URL ends with the
+ * host.
+ */
 function pathOf(url: string): string {
   return absolutePattern.exec(url)?.[2] ?? '';
 }
 
-/** Returns the deprecated fallback: the path of the configured URL, on the host of the request. Allows every path. */
+/** Returns the deprecated fallback: the path of the configured URL on the host of the request. Any path is allowed. */
 export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, host: string): string {
   return `${protocol}://${host}${new URL(authCallbackUrl).pathname}`;
 }
 
 /**
- * True if a text is a path on the same origin. Rejects `//host` and `/\host`, which browsers read as another host
- * (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the path once.
+ * True if a text is a path on the same origin. Rejects `//host` and `/\host`, because browsers read them as another
+ * host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the path once.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;
@@ -46,13 +48,15 @@ export function isLocalPath(text: string): boolean {
   return URL.canParse(text, base) && new URL(text, base).origin === base;
 }
 
-/** Returns the absolute URL of the page after sign-in. `path` is a path on the site or a URL; default: the root. */
+/**
+ * Returns the absolute URL of the page after a sign-in. `path` is a path on the site or a URL. The default is the root.
+ */
 export function landingUrl(site: string, path: string | undefined): string {
   return new URL(path ?? '/', site).href;
 }
 
 /**
- * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL; default: the root.
+ * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL. The default is the root.
  * `error` is a code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
  */
 export function refusalUrl(site: string, page: string | undefined, error: string): string {

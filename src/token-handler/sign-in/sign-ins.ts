@@ -1,4 +1,4 @@
-// Builds the modules for sign-in and logout of one process.
+// Builds the modules for sign-in and logout.
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';
 import { createLogoutMetrics } from '../logout/logout-metrics.ts';

@@ -1,5 +1,5 @@
-// Tests how the response to a refresh is classified, and above all whether the refresh token may be sent again.
-// openid-client and undici are real; a server on the loopback interface stands for the token endpoint.
+// Tests how the response to a refresh is classified, and especially whether the refresh token may be sent again.
+// openid-client and undici are real; a server on the loopback interface replaces the token endpoint.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -57,7 +57,7 @@ interface Given {
   configure?: () => Promise<oidc.Configuration>;
   verify?: VerifyJwt;
   tokens?: Partial<OriginalTokens['tokens']>;
-  /** Timeout of the token request, in seconds. Long, because other work may keep the machine busy. */
+  /** Timeout of the token request in seconds. It is long, because the machine may be busy. */
   timeout?: number;
 }
 

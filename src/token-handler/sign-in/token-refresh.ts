@@ -1,5 +1,6 @@
-// Sends a refresh token once (RFC 6749 section 6), and classifies the outcome. The token counts as unused only if the
-// request never reached the identity provider, or if a complete response says that the request was not processed.
+// Sends a refresh token once (RFC 6749 section 6), and classifies the outcome. The token counts as unused only in two
+// cases: the request never reached the identity provider, or a complete response says that the request was not
+// processed.
 import * as oidc from 'openid-client';
 import { type Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
 import { createProviderAgent } from '../../service/auth/provider-fetch.ts';
@@ -23,15 +24,15 @@ export interface TokenRefreshOptions {
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
   refreshTimeout: number;
-  /** Clock against which the times in ID tokens are checked. */
+  /** The clock for checking times in ID tokens. */
   clock: Clock;
 }
 
-/** Longest wait that a Retry-After header may ask for, in milliseconds. */
+/** Maximum wait in milliseconds that a Retry-After header can request. */
 const longestPause = 60_000;
 
 /**
- * The outcome that the metric of calls records. A refusal counts as `ok`, because the identity provider has responded.
+ * The outcome that the metric of calls records. A refusal counts as `ok`, because the identity provider did respond.
  */
 const callOutcomes: Record<RefreshOutcome['kind'], string> = {
   refreshed: 'ok',
@@ -44,11 +45,11 @@ const callOutcomes: Record<RefreshOutcome['kind'], string> = {
 
 export function createTokenRefresh(options: TokenRefreshOptions) {
   const { addresses, configure, verifier, metrics, refreshTimeout, clock } = options;
-  // A separate agent, so that `close` ends the refreshes and no other request.
+  // A separate agent, so that `close` ends only refreshes and no other requests.
   const agent = createProviderAgent();
 
   return {
-    /** Does not throw. */
+    /** Never throws. */
     async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
       const exchange = createExchange(addresses, agent);
       const began = performance.now();
@@ -87,7 +88,7 @@ interface StartingHandler extends Dispatcher.DispatchHandler {
 // undici's type definitions lack the methods of this class.
 const ForwardingHandler = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => StartingHandler;
 
-/** Calls `onStart` when there is a connection, before the first byte is written. */
+/** Calls `onStart` when a connection exists, before the first byte is written. */
 class StartHandler extends ForwardingHandler {
   readonly #onStart: () => void;
 
@@ -103,7 +104,7 @@ class StartHandler extends ForwardingHandler {
 }
 
 /**
- * Sends one request, and records whether it was sent and whether a complete response arrived. Takes the ID token out of
+ * Sends one request. Records whether it was sent, and whether a complete response arrived. Takes the ID token out of
  * the response, because openid-client cannot compare it with the session's ID token.
  */
 function createExchange(addresses: ProviderAddresses, agent: Agent) {
@@ -127,7 +128,7 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
       );
       const content = await response.text();
       const { rest, error, ...taken } = takeIdToken(content);
-      // Sets the status only when the response is complete.
+      // The status is set only now, because the response is complete.
       state = { status: response.status, retryAfter: response.headers.get('retry-after'), error };
       idToken = taken.idToken;
       return new Response(rest, { status: response.status, headers: [...response.headers] });
@@ -135,18 +136,18 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
   };
 }
 
-/** Returns the members `id_token` and `error`, and the body without the ID token. */
+/** Returns the members `id_token` and `error` of the response, and the body without the ID token. */
 function takeIdToken(content: string): { idToken?: string; error?: unknown; rest: string } {
   try {
     const { id_token: idToken, ...rest } = JSON.parse(content) as { id_token?: unknown; error?: unknown };
-    // openid-client rejects a response whose ID token is not a text.
+    // If the ID token is not a text, openid-client rejects the response.
     return typeof idToken === 'string' ? { idToken, rest: JSON.stringify(rest) } : { error: rest.error, rest: content };
   } catch {
     return { rest: content };
   }
 }
 
-/** Error codes that reject the client or its secret. Keycloak sends `unauthorized_client` for a wrong secret. */
+/** Error codes that reject the client or its secret. For a wrong secret, Keycloak sends `unauthorized_client`. */
 const refusedClient = new Set<unknown>(['invalid_client', 'unauthorized_client']);
 
 function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
@@ -155,17 +156,17 @@ function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshO
   // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return { kind: 'refused' };
   const { status, retryAfter } = state;
-  // The client is authenticated before the token is used (RFC 6749 sections 5.2 and 6). A 401 from a gateway has no
-  // such error code.
+  // The client is authenticated before the token is used (RFC 6749 sections 5.2 and 6), so the token was not used. A
+  // 401 from a gateway does not have these error codes.
   if (status === 401 && refusedClient.has(state.error)) return { kind: 'client-refused' };
-  // With these statuses, the request was not processed (RFC 6585 section 4, RFC 9110 section 15.6.4). Gateways send
-  // other errors even after they have forwarded the request.
+  // These statuses mean that the request was not processed (RFC 6585 section 4, RFC 9110 section 15.6.4). Gateways send
+  // other error statuses even after they have forwarded the request.
   if (status === 429 || (status === 503 && retryAfter !== null))
     return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
   return { kind: 'unknown' };
 }
 
-/** Returns the wait that a Retry-After header asks for (RFC 9110 section 10.2.3), in milliseconds; at most a minute. */
+/** Returns the wait that a Retry-After header requests (RFC 9110 section 10.2.3), in milliseconds, at most a minute. */
 function pauseOf(retryAfter: string | null, clock: Clock): number {
   if (retryAfter === null) return 0;
   const milliseconds = /^\d+$/.test(retryAfter)
