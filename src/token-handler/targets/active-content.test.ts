@@ -1,5 +1,5 @@
-// Tests in a real browser whether scripts in an upstream's documents run in the frontend's origin, for different
-// response headers.
+// Tests in a real browser, for different response headers, whether scripts in an upstream's documents run in the
+// frontend's origin.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';
@@ -31,7 +31,7 @@ const svg = `<svg xmlns="http://www.w3.org/2000/svg">${beacon()}</svg>`;
 const parts = `--x\r\nContent-Type: text/html\r\n\r\n${html}\r\n--x--\r\n`;
 const type = (...values: string[]): Lines => values.flatMap((value) => ['Content-Type', value]);
 
-/** True if a script of the document ran, which is known because the script calls the upstream. */
+/** True if a script of the document ran. The script calls the upstream, which shows that it ran. */
 async function runs(lines: Lines, body: string, origin = world.site): Promise<boolean> {
   world.upstream.forget();
   world.upstream.answer = ({ url = '' }, response) =>

@@ -1,5 +1,6 @@
 // Streams the bodies of a request and its response with back-pressure, and measures how many bytes the client has sent
-// or read. When a request body ends or fails, the client's connection stays open, because the response may follow.
+// or read. When a request body ends or fails, the client's connection stays open, because the response may still
+// follow.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -19,9 +20,9 @@ export class RequestBody extends Readable implements PacedBody {
   #isAtEnd = false;
   #isWanted = false;
   #passed = 0;
-  /** Bytes that the upstream had read at the previous call of `look`. */
+  /** Number of bytes that the upstream had read at the previous call of `look`. */
   #takenBefore = -1;
-  /** Bytes taken from the read-ahead budget. */
+  /** Number of bytes taken from the read-ahead budget. */
   #extra = 0;
 
   constructor(source: IncomingMessage, { buffers, readAhead }: BodyBuffers) {
@@ -29,8 +30,8 @@ export class RequestBody extends Readable implements PacedBody {
     this.#source = source;
     this.#buffers = buffers;
     this.#readAhead = readAhead;
-    // While the request waits for a connection, nothing else listens for errors of this body, and an error without a
-    // listener ends the process. The request learns of errors from undici or from its response.
+    // An error without a listener ends the process. While the request waits for a connection, no other listener exists.
+    // Later, undici or the response reports errors to the request.
     this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
@@ -47,7 +48,7 @@ export class RequestBody extends Readable implements PacedBody {
     return isReady && !this.#isAtEnd && this.readableLength === 0;
   }
 
-  /** Reads ahead while the upstream reads nothing, in order to notice that the client has closed the connection. */
+  /** If the upstream reads nothing, reads ahead, to notice whether the client has closed the connection. */
   look(): void {
     const taken = this.#passed - this.readableLength;
     const isStalled = this.#source.isPaused() && taken === this.#takenBefore;
@@ -87,7 +88,7 @@ export class RequestBody extends Readable implements PacedBody {
 }
 
 /**
- * Returns the body for undici. A body of known length is null if it is empty, and a Buffer if it has arrived
+ * Returns the body in a form for undici: null if it is empty, or a Buffer if it has a known length and has arrived
  * completely. Any other body is a stream. Throws Problem `invalid-request` for an unsupported transfer coding (RFC 9112
  * section 6.1).
  */
@@ -101,7 +102,7 @@ export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Bu
   return request.readableLength === bytes ? readWhole(request) : new RequestBody(request, buffers);
 }
 
-/** Reads everything that is buffered. A single `read` may return less. */
+/** Reads everything that is buffered. A single call of `read` may return less. */
 function readWhole(request: IncomingMessage): Buffer {
   const first: Buffer = request.read();
   if (request.readableLength === 0) return first;
@@ -110,12 +111,12 @@ function readWhole(request: IncomingMessage): Buffer {
   return Buffer.concat(chunks);
 }
 
-/** Milliseconds for which a client may continue to send a body that is discarded. */
+/** Milliseconds during which a client may continue to send a body that is discarded. */
 const lingering = 5_000;
 
 /**
- * Reads and discards the rest of a request body for a limited time, if the response ended before the body did. If the
- * connection were closed immediately, the client might not be able to read the response (RFC 9112 section 9.6).
+ * If the response has ended before the request body, reads and discards the rest of the body for a limited time. If the
+ * connection were closed immediately, the client might be unable to read the response (RFC 9112 section 9.6).
  */
 export function lingerOver(request: IncomingMessage): void {
   if (request.complete) return;
@@ -129,18 +130,18 @@ export function lingerOver(request: IncomingMessage): void {
 
 export class Download implements PacedBody {
   readonly #response: ServerResponse;
-  /** Bytes that the upstream has yet to send; NaN if the length is unknown. */
+  /** Number of bytes that the upstream still has to send. NaN if the length is unknown. */
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** State of `look`: bytes of the pieces that were sent completely. */
+  /** For `look`: number of bytes in the pieces that were sent completely. */
   #gone = 0;
-  /** State of `look`: unsent bytes of the current piece. */
+  /** For `look`: number of unsent bytes in the current piece. */
   #going = 0;
-  /** State of `look`: bytes of the current piece that `passed` already contains. */
+  /** For `look`: number of bytes of the current piece that `passed` already includes. */
   #counted = 0;
 
-  /** `length` is the Content-Length of the response; undefined if it is unknown. */
+  /** `length` is the Content-Length of the response, or undefined if it is unknown. */
   constructor(response: ServerResponse, length: string | string[] | undefined) {
     this.#response = response;
     this.#remaining = length === undefined ? Number.NaN : Number(length);
@@ -160,8 +161,9 @@ export class Download implements PacedBody {
   }
 
   /**
-   * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte, which takes a minute
-   * for 64 KiB at 1 KiB/s. So `look` also reads the length of libuv's queue, as Node's idle timeout of sockets does.
+   * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte. For a piece of 64
+   * KiB at 1 KiB/s, that takes a minute. So `look` also reads the length of libuv's queue, as the idle timeout of
+   * Node's sockets does.
    */
   look(): void {
     const gone = this.#written - this.#response.writableLength;
@@ -177,7 +179,10 @@ export class Download implements PacedBody {
     this.#going = going;
   }
 
-  /** Sends a piece to the client. Returns false if the client must read first, and pauses the upstream until then. */
+  /**
+   * Sends a piece to the client. If the client must read first, returns false and pauses the upstream until it has
+   * read.
+   */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
     const response = this.#response;
     this.#remaining -= chunk.length;
@@ -192,10 +197,13 @@ export class Download implements PacedBody {
   }
 }
 
-/** Maximum number of bytes for which copying a piece costs less than writing it separately. */
+/** Maximum size in bytes of a piece that is cheaper to copy than to write separately. */
 const small = 8_192;
 
-/** Passes a small piece as a string, because Node then writes head and body together. Latin-1 keeps each byte. */
+/**
+ * Passes a small piece as a string, because Node then writes the head and the body together. The encoding Latin-1
+ * preserves every byte.
+ */
 function endWith(response: ServerResponse, chunk: Buffer): void {
   if (chunk.length <= small) response.end(chunk.toString('latin1'), 'latin1');
   else response.end(chunk);

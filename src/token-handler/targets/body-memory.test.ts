@@ -1,4 +1,4 @@
-// Tests how much memory bodies may use, and when this process collects the buffers of forwarded pieces.
+// Tests how much memory bodies may use, and when the buffers of forwarded pieces are collected.
 import { GCProfiler } from 'node:v8';
 import { describe, expect, it } from 'vitest';
 import { createPassingBuffers, createReadAhead } from './body-memory.ts';
@@ -29,7 +29,7 @@ describe('the budget for reading ahead', () => {
   });
 });
 
-/** Returns the kinds of garbage collections while `work` runs. */
+/** Returns the kinds of garbage collections that happen while `work` runs. */
 function collections(work: () => void): string[] {
   const profiler = new GCProfiler();
   profiler.start();

@@ -1,16 +1,17 @@
-// Limits the memory for all bodies in this process: data that is read ahead, and buffers that were forwarded already.
+// Limits the memory that all bodies in this process use together: data that is read ahead, and buffers that were
+// already forwarded.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * A budget for reading ahead from clients whose upstream does not read. The end of a connection is noticed only after
- * all its data was read (RFC 9293 section 3.10.4). Once the budget is used up, only UPSTREAM_TIMEOUT ends such a
- * request.
+ * A budget for reading ahead from clients whose upstream reads nothing. The end of a connection is noticed only after
+ * all its data was read (RFC 9293 section 3.10.4). When the budget is used up, only UPSTREAM_TIMEOUT ends the request
+ * of a client that has left.
  */
 export interface ReadAhead {
   /**
-   * Returns the number of bytes that a body may read in addition to the `held` bytes that it has taken before; 0 if the
-   * budget is used up. Return all of them with `giveBack`.
+   * Returns the number of bytes that a body may read in addition to the `held` bytes that it has already taken. Returns
+   * 0 if the budget is used up. Give all of them back with `giveBack`.
    */
   take(held: number): number;
   giveBack(bytes: number): void;
@@ -36,12 +37,12 @@ export function createReadAhead(): ReadAhead {
 }
 
 /**
- * Collects V8's young generation after a number of bytes. Sockets read into buffers outside V8's heap, and V8 takes
- * account of these buffers late. At full speed, a body leaves about 70 MiB of buffers before V8 collects them (decision
- * 0041).
+ * Makes V8 collect its young generation after a number of bytes. Sockets read into buffers outside V8's heap, and V8
+ * takes these buffers into account late. At full speed, a body leaves about 70 MiB of buffers before V8 collects them
+ * (decision 0041).
  */
 export interface PassingBuffers {
-  /** Call for each piece that was read. */
+  /** Call it for each piece that was read. */
   note(bytes: number): void;
 }
 
@@ -53,7 +54,7 @@ export function createPassingBuffers(): PassingBuffers {
   let passed = 0;
   return {
     note(bytes) {
-      // Small pieces are not counted: their requests fill the young generation, so V8 collects it anyway.
+      // Small pieces are not counted. Requests with small pieces fill the young generation, so V8 collects it anyway.
       if (bytes < 16_384) return;
       passed += bytes;
       if (passed < most) return;
@@ -66,7 +67,7 @@ export function createPassingBuffers(): PassingBuffers {
 
 type Collect = (options: { type: 'minor' }) => void;
 
-/** Creates a new context, because Node puts `gc` only into contexts that are created after the flag was set. */
+/** Creates a new context, because Node defines `gc` only in contexts that are created after the flag was set. */
 function findCollect(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc');

@@ -1,22 +1,27 @@
-// Changes the client's connection of a proxied request: keeps an idle connection open during a stream, or resets it.
+// Controls the client's connection of a proxied request: keeps it open while a stream is idle, or resets it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { resetSocket } from '../../service/http/reset-socket.ts';
 
-/** Removes the idle timeout, because streams may be idle for long. TCP keep-alive detects a client that is gone. */
+/**
+ * Removes the idle timeout, because a stream may be idle for a long time. TCP keep-alive detects a client that has
+ * gone.
+ */
 export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): void {
   socket.setTimeout(0);
   socket.setKeepAlive(true, 60_000);
   response.locals.began = performance.now();
 }
 
-/** Aborts a response that has begun. Resets the connection, so that the kernel drops unsent data. */
+/** Aborts a response that has begun. Resets the connection, so that the kernel drops data that was not sent yet. */
 export function cut(response: HttpResponse): void {
   const { socket } = response;
   if (socket) resetSocket(socket);
-  // If the reset has to wait, destroying the response now would close the connection without a reset.
+  // The reset may have to wait. If the response were destroyed now, the connection would be closed without a reset.
   if (!socket || socket.destroyed) response.destroy();
 }
 
-/** Ignores errors of a response or a tunnel. An error also closes the response or tunnel, which is handled. */
+/**
+ * Ignores errors of a response or a tunnel. An error also closes the response or the tunnel, and the close is handled.
+ */
 export const ignore = (): void => undefined;

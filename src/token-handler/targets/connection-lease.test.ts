@@ -39,7 +39,7 @@ const unconcerned: Dispatcher.DispatchHandler = {
   onResponseError: nothing,
 };
 
-/** A lease whose request watch records its steps. */
+/** Returns a lease. Its request watch records each step. */
 function leasing({ user = 'ada', tenantId = 'town', isStream = false, isRefused = false }: Leasing = {}) {
   const steps: string[] = [];
   const watch = {

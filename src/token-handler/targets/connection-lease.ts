@@ -1,6 +1,7 @@
-// Leases the connection of one proxied request: waits for it, passes the request to undici, and releases the connection
-// when undici is done. If the client aborts, the connection counts as used until undici has aborted the request, even
-// during a TLS handshake. Otherwise aborted requests could exhaust a pool whose connections count as free.
+// Leases the connection of one proxied request: waits for a connection, passes the request to undici, and releases the
+// connection when undici is done. If the client aborts, the connection counts as used until undici has aborted the
+// request, even during a TLS handshake. Otherwise, a pool could be full of aborted requests while its connections
+// counted as free.
 import type { Dispatcher } from 'undici';
 import type { Lease, Waiter } from './connections.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -41,24 +42,24 @@ export class ConnectionLease implements Waiter {
     return this.#giveUp.signal;
   }
 
-  /** Passes the request to undici, which calls `handler` until the request has completed or failed. */
+  /** Passes the request to undici. undici calls `handler` until the request has completed or failed. */
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
     this.#isDispatched = true;
     this.#lease?.dispatcher.dispatch(request, handler);
   }
 
-  /** Call when the response takes long. */
+  /** Call it when the response takes long. */
   suspect(): void {
     this.#lease?.suspect();
   }
 
-  /** Call when undici reports that the request has completed or failed. */
+  /** Call it when undici reports that the request has completed or failed. */
   onDone(): void {
     this.#isDispatched = false;
     if (this.#isClosed) this.#lease?.release();
   }
 
-  /** Call when the request is over for the client. */
+  /** Call it when the request is over for the client. */
   close(): void {
     this.#isClosed = true;
     this.#giveUp?.abort();

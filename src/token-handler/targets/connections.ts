@@ -1,7 +1,7 @@
 // Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection.
-// Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a bounded queue;
+// Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a limited queue;
 // requests to a full pool are refused immediately. Closes the connections of unused pools, and idle connections that
-// the network may have dropped. Never retries.
+// the network may have dropped. Never retries a request.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
@@ -11,11 +11,11 @@ import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '.
 export interface Lease {
   readonly dispatcher: Dispatcher;
   /**
-   * Call when the response takes long. If the network has silently dropped this connection, idle connections to the
-   * same upstream may be dead too, so later requests use new ones.
+   * Call it when the response takes long. If the network has silently dropped this connection, idle connections to the
+   * same upstream may be dead too. Later requests therefore use new connections.
    */
   suspect(): void;
-  /** Call when the request is over. Further calls do nothing. */
+  /** Call it when the request is over. Further calls do nothing. */
   release(): void;
 }
 
@@ -26,22 +26,24 @@ export interface Waiter {
 }
 
 export interface Connections {
-  /** Leases a shared connection. Waits if the person or tenant already holds its full share. Throws Problem `busy`. */
+  /**
+   * Leases a shared connection. Waits if the person or the tenant already holds its full share. Throws Problem `busy`.
+   */
   share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
   /** Leases a new connection for one stream. */
   own(origin: string): Lease;
-  /** Returns the number of shared connections in use, and of requests that wait for one. */
+  /** Returns the number of shared connections in use, and the number of requests that wait for one. */
   count(): { held: number; waiting: number };
   close(): Promise<void>;
 }
 
-/** `process`: the limit for all upstreams together is reached. `pool`: the limit for this upstream is reached. */
+/** `process`: the limit for all upstreams together was reached. `pool`: the limit for this upstream was reached. */
 export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
 
 export interface ConnectionLimits {
   /** Number of shared connections to one upstream. */
   perUpstream: number;
-  /** Percentage of the shared connections that one person may hold; never less than eight connections. */
+  /** Percentage of the shared connections that one person may hold. A person may always hold eight connections. */
   personShare: number;
   /** Percentage of the shared connections that one tenant may hold. */
   tenantShare: number;
@@ -52,15 +54,18 @@ export interface ConnectionLimits {
 const connectTimeout = 10_000;
 /** Longest pause within a response body, in milliseconds. */
 const longestPause = 300_000;
-/** Milliseconds that a request may wait until its person and tenant hold less than their share. */
+/** Milliseconds that a request may wait because its person or tenant holds its full share. */
 const longestWait = 10_000;
-/** Number of requests that may wait for each connection of a share. */
+/** Maximum number of waiting requests per connection of a share. */
 const waitingPerConnection = 4;
-/** Smallest share of a person, in connections, because a page loads several resources concurrently. */
+/** Minimum share of a person, in connections. It is needed because a page loads several resources concurrently. */
 const leastOfPerson = 8;
-/** Limit for all connections, as a multiple of one upstream's limit. It exists because file descriptors are limited. */
+/**
+ * The limit for all connections is the limit of one upstream times this number. It exists because the number of file
+ * descriptors is limited.
+ */
 const fullUpstreams = 16;
-/** Milliseconds after which connections to an unused origin are closed. */
+/** Connections to an unused origin are closed after this many milliseconds. */
 const longestIdle = 60_000;
 
 const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
@@ -188,7 +193,10 @@ class SharedLease implements Lease {
   }
 }
 
-/** `times` multiplies the connections of one upstream. `waiting` is the number of waiting requests per connection. */
+/**
+ * `times` multiplies the number of connections of one upstream. `waiting` is the number of waiting requests per
+ * connection.
+ */
 function queueOptions(
   { perUpstream, personShare, tenantShare, onRefused }: ConnectionLimits,
   { times, waiting }: { times: number; waiting: number },

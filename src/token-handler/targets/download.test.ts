@@ -1,11 +1,11 @@
-// Tests how a response body is sent, and how many of its bytes the client is known to have read.
+// Tests how a response body is sent, and how many of its bytes the client has certainly read.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { Download } from './bodies.ts';
 
-/** A response whose buffers the test sets: `queued` bytes in Node, and `sending` bytes of the current piece. */
+/** Returns a response whose buffers the test sets: `queued` bytes in Node, and `sending` bytes of the current piece. */
 function start(length?: string) {
   const calls: unknown[][] = [];
   const socket: { _handle: { writeQueueSize?: number } | null } = { _handle: { writeQueueSize: 0 } };
@@ -27,7 +27,7 @@ function start(length?: string) {
   return {
     ...{ calls, state, download, response },
     write: (chunk: Buffer) => download.write(chunk, controller),
-    /** Sets the buffers and returns the bytes that have passed. */
+    /** Sets the buffers. Returns the number of bytes that have passed. */
     look(queued: number, sending: number) {
       response.writableLength = queued;
       socket._handle = { writeQueueSize: sending };
@@ -98,7 +98,7 @@ describe('the bytes that a client has read', () => {
     expect(look(150, 70)).toBe(30);
     expect(look(150, 70)).toBe(30);
     expect(look(150, 10)).toBe(90);
-    // The first piece is gone; its bytes count once.
+    // The first piece was sent completely. Its bytes count only once.
     expect(look(50, 50)).toBe(100);
     expect(look(50, 20)).toBe(130);
     expect(look(0, 0)).toBe(150);

@@ -1,5 +1,5 @@
-// Tests each step of the target handler separately, and the order of the steps. `routes.test.ts` tests requests over
-// the network.
+// Tests each step of the target handler separately, and the order of the steps. `routes.test.ts` tests whole requests
+// over the network.
 import type { IncomingMessage } from 'node:http';
 import prom from 'prom-client';
 import { describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
-// Handles requests for /token-handler/(v1/)targets/<id>/…: forwards them to the upstream of the target with the
-// session's access token. Supports every method but TRACE, every body, and WebSocket handshakes. The steps before the
-// request is forwarded run in the order of the specification. A step that rejects the request throws a Problem.
+// Handles requests for /token-handler/(v1/)targets/<id>/…: forwards them to the upstream of the target, with the
+// session's access token. It supports every method except TRACE, every body, and WebSocket handshakes. The steps before
+// forwarding run in the order that the specification defines. A step that rejects the request throws a Problem.
 import type { IncomingMessage } from 'node:http';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -48,7 +48,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
     let isForwarded = false;
     try {
       const prepared = await prepare(request, response);
-      // Stops if the client has closed the connection during one of the steps.
+      // Does not forward the request if the client has closed the connection during one of the steps.
       if (response.destroyed) return countersOf(metrics, response).aborted.inc();
       isForwarded = true;
       const { span, ...outgoing } = prepared;
@@ -62,7 +62,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
   };
 }
 
-/** Returns a function that runs the steps before a request is forwarded. */
+/** Returns a function that runs all steps that precede forwarding. */
 function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandlerOptions) {
   return async (request: IncomingMessage, response: HttpResponse) => {
     guards.addressLimit.check(request, response);
@@ -92,7 +92,7 @@ function countersOf({ outcomes }: Pick<TargetMetrics, 'outcomes'>, { locals }: H
   return locals.targetId === undefined ? outcomes.ofNoTarget : outcomes.of(locals.targetId);
 }
 
-/** Rejects TRACE, because its response would contain the access token (RFC 9110 section 9.3.8). */
+/** Rejects TRACE, because the response to TRACE would contain the access token (RFC 9110 section 9.3.8). */
 export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
   if (method !== 'TRACE') return;
   const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
@@ -110,8 +110,8 @@ function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): bool
 }
 
 /**
- * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward different digits
- * (RFC 9110 section 8.6).
+ * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward other digits than
+ * the client sent (RFC 9110 section 8.6).
  */
 function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const length = headers['content-length'];
@@ -138,7 +138,7 @@ export async function findTarget(
   return target;
 }
 
-/** Throws Problem `invalid-path`. Runs before the directory is called. */
+/** Throws Problem `invalid-path`. This check runs before the directory is called. */
 export function checkPath({ path }: Pick<TargetAddress, 'path'>): void {
   if (!isHarmless(path)) throw invalidPath();
 }
@@ -161,7 +161,7 @@ function addedHeaders({ locals }: HttpResponse, accessToken: string, span: Span 
   };
 }
 
-/** The span ends when the upstream is done with the request, or when the request fails. */
+/** Ends the span when the upstream is done with the request, or when the request fails. */
 async function forwardIn(span: Span, forward: Forward, ...[request, response, outgoing]: Parameters<Forward>) {
   try {
     await forward(request, response, outgoing);

@@ -110,7 +110,10 @@ describe('a response is inert', () => {
   });
 });
 
-/** Extracts a MIME type as the Fetch standard does, and returns its essence. Quoted commas do not separate values. */
+/**
+ * Extracts a MIME type as the Fetch standard does, and returns its essence (type and subtype). Commas in quotes do not
+ * separate values.
+ */
 function extracted(value: string): string | undefined {
   const values = value.match(/(?:[^",]|"(?:[^"\\]|\\.)*"?)+/gs) ?? [];
   const essences = values.map((one) =>
@@ -122,7 +125,7 @@ function extracted(value: string): string | undefined {
     ?.toString();
 }
 
-/** Returns the types that Chromium may choose. Chromium cuts each value at white space, `;` or `(`. */
+/** Returns the types that Chromium may choose. Chromium cuts each value off at white space, `;` or `(`. */
 function seenByChromium(value: string): string[] {
   return value
     .split(',')

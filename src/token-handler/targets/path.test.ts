@@ -151,7 +151,7 @@ describe('the path at the upstream', () => {
       }),
       { numRuns: 30_000 },
     );
-    // The property is meaningless unless enough paths are forwarded.
+    // The test proves something only if enough paths are forwarded.
     expect(forwarded).toBeGreaterThan(3_000);
   });
 
@@ -221,7 +221,7 @@ describe('the address of a target', () => {
       expect(isTargetRequest({ url: origin + written })).toBe(false);
       expect([origin, isForTargets({ url: `${origin + written}/` })]).toEqual([origin, true]);
     }
-    // These addresses are not in absolute form: their first segment is a name, or their query contains an address.
+    // None of these addresses is in absolute form: the first segment is a name, or the query contains an address.
     for (const url of [
       `/http://evil.example${written}`,
       `1://evil.example${written}`,
@@ -287,7 +287,10 @@ describe('a name that looks encoded', () => {
   });
 });
 
-/** Returns the paths that servers may read: decoded up to three times, with `\` as slash, without matrix parameters. */
+/**
+ * Returns the paths that servers may read from `path`: decoded up to three times, with `\` read as a slash, and with or
+ * without matrix parameters.
+ */
 function readings(path: string): string[] {
   const decoded = [path];
   for (let round = 0; round < 3; round += 1) decoded.push(decodeLeniently(decoded.at(-1) ?? ''));
@@ -298,7 +301,8 @@ function readings(path: string): string[] {
 }
 
 function decodeLeniently(text: string): string {
-  // Uses the UTF-8 bytes of each character. Truncated to one byte, U+2025 would become a percent sign.
+  // Uses the UTF-8 bytes of each character, because U+2025 would become a percent sign if it were truncated to one
+  // byte.
   const bytes = Buffer.from(text, 'utf8')
     .toString('latin1')
     .replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -316,7 +320,7 @@ const hostileParts = ['.', '..', '/', 'a', '%25', '2e', '%3f', '%23', ';', '%3b'
   [...`${odd}\u0113\u200b\u0301\u00e9`].flatMap((character) => [encoded(character), encodedTwice(character)]),
 );
 
-/** Conversions by Windows' code pages 932, 949 and 1250 to 1258, by iconv, and by libraries that drop characters. */
+/** Conversions by the Windows code pages 932, 949 and 1250 to 1258, by iconv, and by libraries that drop characters. */
 const bestFit: Record<string, string> = {
   ...{ '\u00a5': '\\', '\u20a9': '\\', '\u20e5': '\\', '\u2216': '\\', '\uff3c': '\\', '\u2044': '/', '\u2215': '/' },
   ...{ '\uff0f': '/', '\uff0e': '.', '\u2024': '.', '\u2025': '..', '\u3002': '.', '\uff61': '.', '\u00b7': '.' },
@@ -324,7 +328,7 @@ const bestFit: Record<string, string> = {
   ...{ '\u0113': 'e', '\u200b': '', '\u0301': '' },
 };
 
-/** Conversions that a careless server may apply to a path before it looks for a folder. */
+/** Conversions that a careless server may apply to a path before it uses the path to find a file. */
 const hostileSteps: ((path: string) => string)[] = [
   decodeLeniently,
   decodeLeniently,

@@ -1,7 +1,7 @@
-// Parses the address of a target and builds the path at the upstream. Forwards a path byte for byte or rejects it;
-// never normalizes it. Rejects every path that a server, framework or file system could read as leaving the base path,
-// even if it is encoded several times. Also rejects every path that HTTP does not allow (RFC 9112 section 3.2.1). Pure
-// functions only.
+// Parses the address of a target, and builds the path at the upstream. A path is forwarded byte for byte or rejected,
+// never normalized. Rejects every path that a server, framework or file system could read as leading out of the base
+// path, even if it is encoded several times. Also rejects every path that HTTP does not allow (RFC 9112 section 3.2.1).
+// Pure functions only.
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
@@ -12,17 +12,20 @@ const pattern = ':targetId/*path';
 /** The pattern of the versioned route. */
 export const targetPattern = versionedPath + pattern;
 
-/** True if a request's address, as written, begins like the address of a target. */
+/** True if the address of a request, as written, begins like the address of a target. */
 export function isTargetRequest({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url.startsWith(versionedPath) || url.startsWith(unversionedPath);
 }
 
-/** Like `isTargetRequest`, but also true for an address in absolute form (RFC 9112), which the handler rejects. */
+/**
+ * Like `isTargetRequest`, but also true for an address in absolute form (RFC 9112). The handler rejects such an
+ * address.
+ */
 export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
 }
 
-/** Returns the part of an address before the target's id. */
+/** Returns the part of an address that precedes the target's id. */
 export function pathPrefixOf(url: string): string {
   return url.startsWith(unversionedPath) ? unversionedPath : versionedPath;
 }
@@ -35,15 +38,15 @@ export function targetPatternOf({ url = '' }: Pick<IncomingMessage, 'url'>): str
 export interface TargetAddress {
   /** The target's id, percent-decoded. */
   targetId: string;
-  /** The path after the id, as written; may be empty. */
+  /** The path after the id, as written. May be empty. */
   path: string;
-  /** The query as written, with its question mark; may be empty. */
+  /** The query as written, with its question mark. May be empty. */
   query: string;
 }
 
-/** Returns undefined if the address does not name a target. `prefix` is the part before the id. */
+/** Returns undefined if the address does not name a target. `prefix` is the part of the address before the id. */
 export function parseTargetAddress(url: string, prefix: string): TargetAddress | undefined {
-  // Rejects the absolute form (RFC 9112 section 3.2.2), whose host may differ from the Host header.
+  // Rejects the absolute form (RFC 9112 section 3.2.2), because its host may differ from the Host header.
   if (!url.startsWith(prefix)) return undefined;
   const mark = url.indexOf('?', prefix.length);
   const end = mark < 0 ? url.length : mark;
@@ -56,12 +59,13 @@ export function parseTargetAddress(url: string, prefix: string): TargetAddress |
 }
 
 /**
- * Returns the path and query at the upstream; undefined if the path must not be forwarded. `basePath` is the path of
- * the upstream's URL without trailing slash.
+ * Returns the path and query at the upstream, or undefined if the path must not be forwarded. `basePath` is the path of
+ * the upstream's URL without a trailing slash.
  */
 export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddress, 'targetId'>): string | undefined {
   if (!isHarmless(path)) return undefined;
-  // Servers that parse the request line as a URL reference read `//host/x` as another host (RFC 3986 section 4.2).
+  // Servers that parse the request line as a URL reference would read `//host/x` as another host (RFC 3986 section
+  // 4.2).
   if (basePath === '' && path.startsWith('//')) return undefined;
   return `${basePath}${path}` === '' ? `/${query}` : `${basePath}${path}${query}`;
 }
@@ -74,22 +78,23 @@ export function isHarmless(path: string): boolean {
   return plainPath.test(path) || isHarmlessEncoded(path);
 }
 
-/** Levels of nested percent-encoding that are checked. More deeply encoded paths are rejected. */
+/** Number of levels of nested percent-encoding that are checked. A path with more levels is rejected. */
 const deepest = 8;
 
 function isHarmlessEncoded(path: string): boolean {
-  // As written, the path must be printable ASCII, without backslashes, a fragment or invalid encoding such as `%u002f`.
+  // As written, the path must be printable ASCII, without backslashes, a fragment, or invalid encoding such as
+  // `%u002f`.
   if (/[^\x21-\x7e]|[\\#]|%(?![\da-f]{2})/i.test(path) || hasDotSegment(path)) return false;
   const slashes = count(path, '/');
   let text = path;
   for (let level = 0; level <= deepest; level += 1) {
     const decoded = decodeOnce(text);
     if (decoded === text) return true;
-    // `decoded` has one character for each byte, so that bytes of invalid UTF-8 are checked, too.
+    // `decoded` has one character for each byte, so that bytes of invalid UTF-8 are checked too.
     if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
     if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
     const bytes = bytesOf(decoded);
-    // Only the first level must be UTF-8: at deeper levels, a percent sign may be part of the text and encode nothing.
+    // Only the first level must be UTF-8. At deeper levels, a percent sign may be ordinary text.
     if (level === 0 && !isUtf8(bytes)) return false;
     const folded = foldHarmless(bytes, slashes);
     if (folded === undefined) return false;
@@ -106,13 +111,13 @@ const overlong =
 const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
 
 /**
- * ASCII separators, and characters that converters turn into a separator. Best fit turns the yen sign (code page 932)
- * and the won sign (949) into a backslash. Names may contain both signs, but not beside dots. The fraction slash comes
- * from the compatibility decomposition of U+215F.
+ * ASCII separators, and characters that converters turn into a separator. Best-fit conversion turns the yen sign (code
+ * page 932) and the won sign (949) into a backslash. Names may contain these two signs, but not next to dots. The
+ * fraction slash results from the compatibility decomposition of U+215F.
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
 
-/** Conversions to ASCII, by best fit or by iconv's `//TRANSLIT`, that Unicode's decompositions do not contain. */
+/** Conversions to ASCII that Unicode's decompositions do not contain. Best fit or iconv's `//TRANSLIT` makes them. */
 const asciiLookalikes: Readonly<Record<string, string>> = {
   '\u00b7': '.',
   '\u06d4': '.',
@@ -124,18 +129,21 @@ const asciiLookalikes: Readonly<Record<string, string>> = {
 };
 const asciiLookalike = new RegExp(`[${Object.keys(asciiLookalikes).join('')}]`, 'g');
 
-/** Combining marks and invisible characters, which servers drop if they compare names by their letters. */
+/** Combining marks and invisible characters. Servers drop them if they compare names only by their letters. */
 const dropped = /[\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Returns one byte for each character up to U+00FF, and the UTF-8 bytes of all others, which come from `%uXXXX`. */
+/**
+ * Returns one byte for each character up to U+00FF. Other characters come from `%uXXXX`; for them, returns their UTF-8
+ * bytes.
+ */
 function bytesOf(decoded: string): Buffer {
   const bytes = decoded.replace(/[\u0100-\u{10ffff}]/gu, (character) => Buffer.from(character).toString('latin1'));
   return Buffer.from(bytes, 'latin1');
 }
 
 /**
- * Converts UTF-8 text to ASCII in the same way as lenient converters. Returns one character for each byte; undefined if
- * the result has more separators than before, or a dot segment.
+ * Converts UTF-8 text to ASCII, as lenient converters do. Returns one character for each byte. Returns undefined if the
+ * result has more separators than before, or a dot segment.
  */
 function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
   const text = bytes.toString('utf8');
@@ -151,15 +159,15 @@ function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
 }
 
 /**
- * True if a segment is one or two dots, possibly surrounded by white space, which file systems drop. The dots may
- * precede text that some servers cut off: matrix parameters (`..;x=1`), an encoded query or fragment, or a stream name
- * on Windows (`..:x`).
+ * True if a segment is one or two dots, possibly with white space around them, which file systems drop. After the dots,
+ * there may be text that some servers cut off: matrix parameters (`..;x=1`), an encoded query or fragment, or a stream
+ * name on Windows (`..:x`).
  */
 function hasDotSegment(path: string, separators: string | RegExp = '/'): boolean {
   return path.split(separators).some((segment) => /^\s*\.{1,2}\s*(?:[;?#:]|$)/.test(segment));
 }
 
-/** Decodes percent-encoded bytes, and the `%uXXXX` of older servers, once. Keeps everything else. */
+/** Decodes percent-encoded bytes, and the `%uXXXX` of older servers, once. Everything else stays as it is. */
 function decodeOnce(text: string): string {
   return text.replace(/%(?:([\da-f]{2})|u([\da-f]{4}))/gi, (_all, byte?: string, unit?: string) =>
     byte === undefined

@@ -1,4 +1,5 @@
-// Tests one proxied request between a real client and upstream: what each side sees when the other one fails or leaves.
+// Tests one proxied request between a real client and a real upstream: what each side sees when the other side fails or
+// closes its connection.
 import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -13,7 +14,7 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
-  // Every request releases its connection and stops watching its session, however it ended.
+  // However a request ended, it has released its connection and stopped watching its session.
   await expect.poll(() => [proxy.held(), proxy.watching()], timeout).toEqual([0, 0]);
   await proxy.close();
 });
@@ -34,13 +35,14 @@ async function sent(method = 'GET', headers: OutgoingHttpHeaders = {}, body?: st
   return { status: incoming.statusCode, content, problem, headers: incoming.headers, trailers: incoming.trailers };
 }
 const seen = () => proxy.upstream.seen.length;
-/** Resolves when a connection is closed or reset. */
+/** Resolves when the connection is closed or reset. */
 const closed = (socket: Duplex) =>
   new Promise<void>((resolve) => void socket.on('error', () => undefined).once('close', resolve));
-/** Resolves when the connection of an upstream’s request is closed. */
+/** Resolves when the connection that an upstream’s request arrived on is closed. */
 const closing = ({ socket }: IncomingMessage) => closed(socket.resume());
 /**
- * An upstream that never responds. `asked` resolves when a request arrives, and `given` when the proxy has given up.
+ * Returns an upstream that never responds. `asked` resolves when a request arrives, and `given` when the proxy has
+ * given up.
  */
 function silence() {
   const given = Promise.withResolvers<void>();
@@ -67,7 +69,7 @@ describe('a request', () => {
     });
     expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
     const buckets = await proxy.counts('formgate_upstream_duration_seconds_bucket');
-    // The buckets are in seconds, so the bucket of 60 s contains the request.
+    // The buckets are in seconds. The bucket of 60 s contains the request.
     expect([buckets['le=60'], buckets['le=+Inf']]).toEqual([1, 1]);
   });
 
@@ -181,7 +183,8 @@ describe('a response', () => {
     request.end();
     const incoming = await answer;
     await delay(50);
-    // The upstream has sent everything. The rest of the body waits for the client, and the session is still watched.
+    // The upstream has sent everything. The rest of the body waits for the client, and the proxy still watches the
+    // session.
     expect(proxy.watching()).toBe(1);
     expect((await buffer(incoming)).equals(large)).toBe(true);
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});

@@ -1,4 +1,4 @@
-// Tests how bodies are proxied, and what happens if the upstream or the client fails, with real HTTP on both sides.
+// Tests how bodies are proxied, and what happens if the upstream or the client fails. Both sides use real HTTP.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -31,7 +31,7 @@ const nextData = (stream: IncomingMessage) =>
   new Promise<string>((resolve) => stream.once('data', (chunk: Buffer) => resolve(chunk.toString())));
 const until = (holds: () => boolean) => untilTrue(`${holds}`, holds, { interval: 10 });
 
-/** Waits until the count stays the same for 300 ms, and returns it. */
+/** Waits until the count has not changed for 300 ms, and returns it. */
 async function untilStuck(count: () => number): Promise<number> {
   let last = -1;
   for (; last !== count(); await delay(300)) last = count();
@@ -95,7 +95,7 @@ describe('a request body', () => {
     pump();
     await until(() => paused !== undefined);
     const stuck = await untilStuck(() => written);
-    // The client could write only as much as fits into the buffers of the sockets.
+    // The client could write only as much as the buffers of the sockets hold.
     expect(stuck).toBeLessThan(64);
     request.destroy();
   });

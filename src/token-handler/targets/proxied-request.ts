@@ -1,5 +1,5 @@
-// Forwards one request to its upstream, and the response to the client. Streams both bodies, and reads from one side
-// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response has begun.
+// Forwards one request to its upstream, and the response to the client. It streams both bodies, and reads from one side
+// only as fast as the other side reads. It follows no redirects. It repeats a request only if no response has begun.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -91,7 +91,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onResponseStarted(): void {
-    // The upstream has received the request, so the request must not be sent again.
+    // The upstream has received the request, so it must not be sent again.
     this.#isLastTry = true;
   }
 
@@ -107,7 +107,8 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
-    // Waits one tick, so that a small body is written together with the head. A slow body must not delay the head.
+    // Waits one tick, so that a small body is written together with the head. Waits no longer, because a slow body must
+    // not delay the head.
     process.nextTick(this.#flushHead);
   }
 
@@ -133,7 +134,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#done.resolve();
   }
 
-  /** Call when the upstream is done, but the client still has to read the rest of the response. */
+  /** Call it when the upstream is done but the client still has to read the rest of the response. */
   #deliver(): void {
     this.#lease.close();
     this.#watch.session();
@@ -153,7 +154,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#noteHead();
     this.#stopNotice?.();
-    // undici has removed its listeners, and an error without a listener ends the process.
+    // undici has removed its listeners. An error without a listener would end the process.
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
@@ -163,7 +164,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   /** Ends the request when its session ends. */
   onSessionEnd(): void {
     this.#options.metrics.aborted.inc({ side: 'session' });
-    // An event stream can end after any event. Other responses are aborted, so that they do not seem complete.
+    // An event stream can end after any event. Other responses are aborted, because they must not appear complete.
     if (this.#isEvents && this.#response.headersSent) {
       this.#response.end();
       this.#leave();

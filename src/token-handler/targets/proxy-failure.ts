@@ -9,14 +9,14 @@ type Failures = Pick<ProxyMetrics, 'dependencyFailures' | 'aborted'>;
 const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * True if a request without a body may be sent again (RFC 9110 section 9.2.2). Its method must be GET or HEAD, and it
- * must have failed because the connection was closed, which may happen to a reused connection.
+ * True if a request without a body may be sent again (RFC 9110 section 9.2.2). Its method must be GET or HEAD, and the
+ * connection must have been closed. A connection that is used again may be closed at any moment.
  */
 export function isRepeatable(method: string, error: Error): boolean {
   return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));
 }
 
-/** Returns the problem for a failure, and counts it. `hasBegun` is true if the response had begun. */
+/** Returns the problem for a failure, and counts the failure. `hasBegun` is true if the response had already begun. */
 export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures, aborted }: Failures): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof errors.InvalidArgumentError)

@@ -19,7 +19,10 @@ export interface ProxyOptions {
   rate: TransferRate;
   bodies: BodyBuffers;
   metrics: ProxyMetrics;
-  /** Milliseconds that an upstream may take to begin its response after it received the request. */
+  /**
+   * Maximum time in milliseconds from the moment that the upstream received the request to the beginning of its
+   * response.
+   */
   firstByte: number;
 }
 
@@ -38,9 +41,10 @@ export interface Outgoing {
 }
 
 /**
- * Resolves when the response is complete or the client has closed the connection. Throws Problem `dependency-failed` if
- * the upstream cannot be reached or breaks off its response, `dependency-timeout` if it does not begin to respond in
- * time, `request-timeout` if the client sends the body too slowly, and `busy` or `too-many-requests` if a limit is
- * reached.
+ * Resolves when the response is complete, or when the client has closed the connection. Throws one of these Problems:
+ * - `dependency-failed`: the upstream cannot be reached, or broke off its response
+ * - `dependency-timeout`: the upstream did not begin to respond in time
+ * - `request-timeout`: the client sends the body too slowly
+ * - `busy` or `too-many-requests`: a limit was reached
  */
 export type Forward = (request: IncomingMessage, response: HttpResponse, outgoing: Outgoing) => Promise<void>;

@@ -1,5 +1,6 @@
-// Counts proxied requests by outcome. The counters of a target are bound when the target is first used, so that later
-// requests create no labels. The number of targets is bounded, because tenants choose the names of targets.
+// Counts proxied requests by outcome. The counters of a target are created when the target is first used, so that later
+// requests need not look up labels. The number of targets with a label is limited, because tenants choose the names of
+// targets.
 import prom from 'prom-client';
 import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 
@@ -18,7 +19,7 @@ export interface ProxyOutcomesOptions {
   namesTargets: boolean;
 }
 
-/** Number of targets with a label; further targets are counted as `other`. */
+/** Maximum number of targets that have their own label. Further targets are counted as `other`. */
 const mostTargets = 100;
 
 export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOptions): ProxyOutcomes {
@@ -39,7 +40,7 @@ export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOpt
     aborted: requests.labels('aborted', target),
   });
   const ofNoTarget = bind('');
-  // Exports a value before the first failure. Otherwise a rate would miss that failure.
+  // Exports the value 0 before the first failure. Otherwise, a rate would miss the first failure.
   for (const counter of Object.values(ofNoTarget)) counter.inc(0);
   if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
   const ofOthers = bind('other');

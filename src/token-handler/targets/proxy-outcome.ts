@@ -27,7 +27,8 @@ export function outcomeOf({ statusCode, writableEnded }: Pick<HttpResponse, 'sta
 }
 
 /**
- * Returns the outcome of a request that ended with an error. `isForwarded` is true if all checks accepted the request.
+ * Returns the outcome of a request that ended with an error. `isForwarded` is true if the request had passed all
+ * checks.
  */
 export function failedOutcome(error: unknown, isForwarded: boolean): ProxyOutcome {
   if (!(error instanceof Problem)) return isForwarded ? 'unreachable' : 'failed';

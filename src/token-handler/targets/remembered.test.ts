@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { remembered } from './remembered.ts';
 
-/** A cached decision, and the texts for which `decide` was really called. */
+/** Returns a cached decision, and the texts for which `decide` was actually called. */
 function deciding(most = 2, longest = 3) {
   const decided: string[] = [];
   const decide = (text: string) => {

@@ -1,14 +1,14 @@
-// Caches a decision about texts that clients and upstreams choose. Keeps a bounded number of short texts, so that
-// nobody can fill the memory. For any other text, makes the decision again each time.
+// Caches a decision about texts that clients and upstreams choose. Only a limited number of short texts is cached,
+// because anyone could otherwise fill the memory. For any other text, the decision is made again each time.
 
 export interface RememberedLimits {
-  /** Greatest number of cached texts. */
+  /** Maximum number of cached texts. */
   most: number;
-  /** Length of the longest cached text. */
+  /** Maximum length of a cached text. */
   longest: number;
 }
 
-/** Returns a function that calls `decide` only once for each cached text. */
+/** Returns a function that calls `decide` only once for each text while the text is cached. */
 export function remembered<T>(decide: (text: string) => T, { most, longest }: RememberedLimits): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {

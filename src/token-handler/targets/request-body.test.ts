@@ -1,5 +1,5 @@
-// Tests how a request body is read: with back-pressure, with a limited budget for reading ahead of the upstream, and to
-// its end.
+// Tests how a request body is read: with back-pressure, with a limited budget for reading ahead of the upstream, and
+// completely.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -7,14 +7,14 @@ import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lingerOver, outgoingBody, RequestBody } from './bodies.ts';
 
-/** A request whose body a test pushes. */
+/** Returns a request. The test pushes its body. */
 function incoming(headers: Record<string, string> = {}) {
   const request = new IncomingMessage(new Socket());
   Object.assign(request.headers, headers);
   return request;
 }
 
-/** Budgets that record how much a body takes from them. */
+/** Returns budgets that record how much a body takes from them. */
 function budgets(step = 100_000) {
   const noted: number[] = [];
   const taken: number[] = [];
@@ -70,7 +70,7 @@ describe('a streamed body', () => {
     const failed = once(body, 'error');
     source.destroy();
     expect(String(await failed)).toContain('the client went away');
-    // Without a listener, this would throw.
+    // Without a listener, `emit` would throw.
     body.emit('error', new Error('again'));
   });
 
@@ -144,7 +144,7 @@ describe('a body that the upstream does not read', () => {
     expect([source.isPaused(), taken]).toEqual([true, []]);
     body.look();
     expect([source.isPaused(), taken]).toEqual([false, [0]]);
-    // The budget of 100,000 bytes includes the bytes that the upstream has not read yet.
+    // The budget of 100,000 bytes includes bytes that the upstream has not read yet.
     source.push(Buffer.alloc(100_000 - full - 1));
     await turn();
     expect(source.isPaused()).toBe(false);

@@ -1,6 +1,6 @@
-// Selects the request headers that are forwarded to the upstream. Drops cookies, the CSRF token, the tenant header, and
-// every header in which a client could claim an identity or an address. Adds the access token, the client's address,
-// the request id and the trace.
+// Selects the request headers that are forwarded to the upstream. It drops cookies, the CSRF token, the tenant header,
+// and every header in which a client could claim an identity or an address. It adds the access token, the client's
+// address, the request id and the trace.
 import type { IncomingMessage } from 'node:http';
 import type { Forwarded } from '../../service/http/client-address.ts';
 import { remembered } from './remembered.ts';
@@ -11,7 +11,7 @@ export interface AddedHeaders {
   forwarded: Forwarded;
   requestId: string;
   traceparent: string;
-  /** True if the trace begins here, so that the client's `tracestate` does not belong to it. */
+  /** True if the trace begins here. The client's `tracestate` then does not belong to it. */
   isNewTrace: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface AddedHeaders {
 export type HeaderList = string[];
 
 // Hop-by-hop headers of RFC 9110 section 7.6.1 and of the older RFC 2616 section 13.5.1. `Trailer` is dropped because
-// undici sends no trailers, and `HTTP2-Settings` because the upgrade to which it belongs is not proxied.
+// undici sends no trailers, and `HTTP2-Settings` because the proxy does not forward the upgrade to which it belongs.
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -89,8 +89,8 @@ export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeade
 }
 
 /**
- * Returns the header names that a Connection header lists, in lower case. Headers with these names must not be
- * forwarded (RFC 9110, 7.6.1).
+ * Returns, in lower case, the header names that a Connection header lists. These headers must not be forwarded (RFC
+ * 9110, section 7.6.1).
  */
 export function connectionNames(connection: string | undefined): Set<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;

@@ -1,4 +1,5 @@
-// Tests what ends a proxied request besides its two sides: the end of the session, a slow body, and a late response.
+// Tests what can end a proxied request besides its client and its upstream: the end of the session, a slow body, and a
+// late response.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { LiveSession } from '../sessions/session.ts';
 import type { RequestBody } from './bodies.ts';
@@ -7,7 +8,7 @@ import { FirstByteTimer, RequestWatch } from './request-watch.ts';
 import type { Streams } from './streams.ts';
 import type { PacedBody, TransferRate } from './transfer-rate.ts';
 
-/** A watch whose streams, session and transfer rate record their calls. */
+/** Returns a watch whose streams, session and transfer rate record their calls. */
 function watching(kind: Partial<Outgoing> = {}) {
   const steps: string[] = [];
   const ends: Record<string, () => void> = {};
@@ -112,7 +113,7 @@ describe('the wait for the first byte of a response', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  /** Starts a wait. Returns its `long` and `late` events, with the seconds at which they occurred. */
+  /** Starts a wait. Returns its `long` and `late` events, each with the seconds after which it occurred. */
   function waiting(limit: number, isOver = () => true) {
     const began = performance.now();
     const elapsed = () => (performance.now() - began) / 1_000;
@@ -140,7 +141,7 @@ describe('the wait for the first byte of a response', () => {
   it('is long and late at its limit if that is less than a second', () => {
     const { events } = waiting(400);
     vi.advanceTimersByTime(60_000);
-    // The shortest timer takes a millisecond.
+    // Even the shortest timer takes a millisecond.
     expect(events).toEqual([
       ['long', 0.4],
       ['late', 0.401],

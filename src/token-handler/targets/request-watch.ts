@@ -1,5 +1,5 @@
 // Watches one proxied request: the time until its response begins, the end of its session, and the rate of its bodies.
-// Calls the request's listeners, but does not end the request itself.
+// It calls the request's listeners, and does not end the request itself.
 import type { LiveSession } from '../sessions/session.ts';
 import type { Download, RequestBody } from './bodies.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -13,7 +13,7 @@ export interface Watched {
 export class RequestWatch {
   readonly #options: ProxyOptions;
   readonly #session: LiveSession;
-  /** True for streams. Their number is limited, but their rate is not. */
+  /** True for streams. The number of streams is limited, but not their rate. */
   readonly #isStream: boolean;
   readonly #isUpgrade: boolean;
   readonly #watched: Watched;
@@ -29,7 +29,7 @@ export class RequestWatch {
     this.#watched = watched;
   }
 
-  /** Counts the request as an open stream. Throws Problem `busy` or `too-many-requests` over a limit. */
+  /** Counts the request as an open stream. Throws Problem `busy` or `too-many-requests` if a limit is reached. */
   openStream(): void {
     this.#endSession?.();
     const kind = this.#isUpgrade ? 'websocket' : 'event-stream';
@@ -41,7 +41,7 @@ export class RequestWatch {
     this.#endSession ??= this.#options.streams.watch(this.#session, this.#ended());
   }
 
-  /** Watches the session of a request that is already long. */
+  /** Watches the session of a request that is already known to be long. */
   sessionAtOnce(): void {
     this.#endSession ??= this.#session.onEnd(this.#ended());
   }
@@ -68,7 +68,7 @@ export class RequestWatch {
 }
 
 export interface Waits {
-  /** Called once, after a wait of one second. */
+  /** Called once, after the wait has lasted one second. */
   onLong(): void;
   /** Called when the time is up. If it returns false, the timer starts again. */
   onLate(): boolean;
@@ -77,7 +77,7 @@ export interface Waits {
 /** Milliseconds after which a wait is reported as long. */
 const long = 1_000;
 
-/** Limits the time that an upstream may take to begin its response. Also reports a wait of one second. */
+/** Limits the time that an upstream may take to begin its response. Also reports a wait that has lasted one second. */
 export class FirstByteTimer {
   readonly #limit: number;
   readonly #waits: Waits;

@@ -1,6 +1,6 @@
-// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers and cookies; only
-// the token handler sets cookies. Prevents documents from running scripts in the frontend's origin. Rejects responses
-// whose framing Node would change (RFC 9110, RFC 9112).
+// Selects the headers of an upstream's response that the client receives. It drops hop-by-hop headers and cookies,
+// because only the token handler sets cookies. It prevents documents from running scripts in the frontend's origin, and
+// rejects responses whose framing Node would change (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
 import { remembered } from './remembered.ts';
@@ -23,19 +23,19 @@ const dropped = new Set([
   'set-cookie2',
   // Could clear the session's cookie.
   'clear-site-data',
-  // Would let a service worker control paths of the frontend outside the script's folder.
+  // Would let a service worker control paths of the frontend that are outside the script's folder.
   'service-worker-allowed',
-  // The token handler sets its own request id, which its log line contains.
+  // The token handler sets its own request id, which is the one in its log line.
   'x-request-id',
   // The token handler always sets `nosniff`.
   'x-content-type-options',
-  // Would let other origins of the same site read responses to requests with the session's cookie.
+  // Would let other origins of the same site read responses to requests that carry the session's cookie.
   'access-control-allow-credentials',
 ]);
 
 /**
- * Returns the headers for the client. Drops the Content-Length of a response whose status allows no content (RFC 9110
- * section 8.6). Throws an Error for a response that cannot be forwarded unchanged.
+ * Returns the headers for the client. If the status of the response allows no content, drops its Content-Length (RFC
+ * 9110 section 8.6). Throws an Error for a response that cannot be forwarded unchanged.
  */
 export function responseHeaders(
   headers: IncomingHttpHeaders,
@@ -64,12 +64,12 @@ export function isEventStream(passedOn: ResponseHeaders): boolean {
 
 /**
  * Adds a policy to documents, so that the browser runs none of their scripts. A document from a target has the
- * frontend's origin, so its scripts (in an uploaded file, for example) could read the CSRF token and call every target.
+ * frontend's origin. Its scripts, for example in an uploaded file, could read the CSRF token and call every target.
  */
 function restrictDocument(passedOn: ResponseHeaders, status: number): void {
   const type = passedOn['content-type'];
-  // A 304 updates the headers of the cached response (RFC 9111 section 3.2), so the upstream's policy in it would
-  // replace the policy set here. A 304 or 204 without a type does not show whether the document is inert.
+  // A 304 updates the headers of the cached response (RFC 9111 section 3.2). A policy from the upstream would therefore
+  // replace the policy that was set here. A 304 or 204 without a type does not show whether the document is inert.
   const saysNothing = type === undefined && (status === 304 || status === 204);
   if (!saysNothing && !isInert(type)) passedOn['content-security-policy'] = 'sandbox';
   else if (status === 304) delete passedOn['content-security-policy'];
@@ -104,13 +104,16 @@ function asText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** Maximum bytes of informational responses that wait for a slow client. Such responses have no back-pressure. */
+/**
+ * Maximum number of bytes of informational responses that wait for a slow client. Informational responses have no
+ * back-pressure.
+ */
 const mostInformation = 65_536;
 
 /** Throws an Error, which becomes a 502, for a response that cannot be forwarded unchanged. */
 function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
-  // Node decodes no coding other than `chunked`, and the proxy sent no TE header (RFC 9112 section 7.4).
+  // Node decodes only the coding `chunked`, and the proxy has sent no TE header (RFC 9112 section 7.4).
   if (coding !== undefined && coding !== 'chunked' && String(coding).trim().toLowerCase() !== 'chunked')
     throw new Error('the response has a transfer coding other than chunked');
   if (status >= 200) return;
@@ -127,8 +130,9 @@ function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolea
 }
 
 /**
- * True if trailers can follow the response. Node throws for a `Trailer` header without a chunked body. Responses with
- * status 204 or 304, to HEAD, and to HTTP/1.0 requests have no chunked body (RFC 9112 section 7.1).
+ * True if trailers can follow the response. For a response without a chunked body, Node throws if there is a `Trailer`
+ * header. Responses with status 204 or 304, responses to HEAD, and responses to HTTP/1.0 requests have no chunked body
+ * (RFC 9112 section 7.1).
  */
 function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): boolean {
   const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304;
@@ -136,7 +140,7 @@ function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: 
 }
 
 /**
- * Types that browsers show without running scripts in the page's origin. The list has no type that ends with `+xml`,
+ * Types that browsers show without running scripts in the page's origin. The list has no type with the ending `+xml`,
  * because XML can contain scripts (MIME Sniffing standard, section 4.6).
  */
 const inertType = new RegExp(
@@ -163,8 +167,8 @@ const isInertText = remembered(
 /**
  * True if no browser runs scripts when it shows the response as a document. Returns false for unknown types. Browsers
  * combine all Content-Type lines and take the last value that they can parse (Fetch standard, "extract a MIME type").
- * They parse differently: Chromium reads `text/html xxx` as HTML. So every value must be a known inert type. Commas in
- * quotes also separate values here, which is stricter than the standard.
+ * Their parsers differ: Chromium reads `text/html xxx` as HTML. So every value must be a known inert type. Here, commas
+ * in quotes also separate values, which is stricter than the standard.
  */
 export function isInert(contentType: string | string[] | undefined): boolean {
   if (contentType === undefined) return false;

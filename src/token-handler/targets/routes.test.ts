@@ -1,4 +1,4 @@
-// Tests the statuses and the forwarding of proxied requests, with a real identity provider, Redis and upstream.
+// Tests how proxied requests are forwarded, and their statuses, with a real identity provider, Redis and upstream.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { trickPaths } from '../../../test/support/path-tricks.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -159,7 +159,7 @@ describe('the path of a proxied request', () => {
   });
 
   it('is refused with 400 invalid-path if it is hostile, and nothing reaches the upstream', async () => {
-    // Skips paths that Node's client does not send and that Node's server rejects itself.
+    // Leaves out paths that Node's client does not send, and paths that Node's server rejects itself.
     const sendable = trickPaths.filter((path) => /^[\x21-\x7e]+$/.test(path));
     for (const path of sendable) {
       const { status, problem } = await world.send({ path });
@@ -225,7 +225,7 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
       expect([refused.status, refused.problem]).toEqual([403, 'upstream-not-allowed']);
       expect(world.upstream.seen).toEqual([]);
       expect((await world.send({ url, target: '/token-handler/v1/targets/other/x' })).status).toBe(200);
-      // Upstreams of the platform are not checked: this one is at 127.0.0.1, which is not in the list.
+      // Upstreams of the platform are allowed without a check. This one is at 127.0.0.1, which is not in the list.
       const { status } = await world.send({
         url,
         target: '/token-handler/v1/targets/platform/namespaces/demo/entries',

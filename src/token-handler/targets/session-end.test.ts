@@ -1,4 +1,4 @@
-// Tests what happens to a running request if its session ends by logout, or if the client closes the connection.
+// Tests what happens to a running request if a logout ends its session, or if the client closes the connection.
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
@@ -26,10 +26,10 @@ function watchClose({ socket }: IncomingMessage): void {
   const close = () => {
     isClosed = true;
   };
-  // Listens to `end` too, because a server keeps an upgraded connection half open when the peer ends it.
+  // Listens for `end` too: if the peer ends an upgraded connection, a server keeps it half open.
   socket.resume().once('end', close).once('close', close);
 }
-/** Waits for the end of the upstream's connection, and expects it within 2 s. Allows 0.5 s more for a slow machine. */
+/** Waits for the end of the upstream's connection, which must come within 2 s. Allows 0.5 s more for a slow machine. */
 async function untilClosed(): Promise<void> {
   const stopwatch = startStopwatch();
   await expect.poll(() => isClosed).toBe(true);

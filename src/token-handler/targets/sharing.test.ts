@@ -9,7 +9,7 @@ import { createConnections } from './connections.ts';
 
 let world: TargetWorld;
 let ada: Person;
-/** A replica with twenty connections to an upstream, of which one person may use eight. */
+/** A replica with twenty connections to an upstream. One person may use eight of them. */
 let shared: RunningService;
 let held: Started[];
 beforeAll(async () => {
@@ -36,7 +36,7 @@ async function connections(state: string): Promise<number> {
   return Number(new RegExp(`^formgate_upstream_connections\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
 }
 
-/** Starts requests that hold connections: the upstream does not respond, or the client does not read. */
+/** Starts requests that hold their connections, because the upstream does not respond or the client does not read. */
 function hold(count: number, as: Person, { path = '/hang', method = 'GET' } = {}): void {
   for (let index = 0; index < count; index += 1) {
     const started = world.start({ url: shared.url, as, path, method });

@@ -1,4 +1,4 @@
-// Tests the minimum rate of bodies, 1,024 B/s over windows of 12 s, with a fake clock and bodies whose progress the
+// Tests the minimum rate of bodies: 1,024 B/s over windows of 12 s. Uses a fake clock, and bodies whose progress the
 // test controls.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTransferRate, type PacedBody, type TransferRate } from './transfer-rate.ts';
@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A body that waits for its client, which sends `perSecond` bytes in each second. */
+/** Returns a body that waits for its client. The client sends `perSecond` bytes in each second. */
 function body(perSecond: number) {
   const paced = {
     passed: 0,
@@ -30,7 +30,7 @@ function body(perSecond: number) {
   return paced satisfies PacedBody;
 }
 
-/** Watches a body. Returns the times, in seconds, at which the body was ended. */
+/** Watches a body. Returns the times, in seconds, at which the watch ended the body. */
 function watched(of: PacedBody): { ended: number[]; stop: () => void } {
   const ended: number[] = [];
   const began = performance.now();
@@ -133,7 +133,7 @@ describe('a body whose client is slow', () => {
   it('is not ended because this process runs a timer late', () => {
     const { ended } = watched(body(0));
     vi.advanceTimersByTime(1_000);
-    // The process does nothing for an hour. Then the timer runs, and only two intervals count.
+    // The process is paused for an hour. When the timer runs, only two intervals of this time count.
     const now = performance.now.bind(performance);
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000);
     vi.advanceTimersByTime(10_000);
@@ -152,7 +152,7 @@ describe('a body whose client is slow', () => {
     vi.advanceTimersByTime(1_000);
     late += 60_000;
     vi.advanceTimersByTime(1_000);
-    // Three seconds count so far. From now on, the client sends nothing.
+    // Three seconds have counted so far. From now on, the client sends nothing.
     slow.perSecond = 0;
     vi.advanceTimersByTime(1_000);
     late += 60_000;

@@ -1,4 +1,4 @@
-// Tests the limits of open streams, and when a long request learns that its session has ended, with a fake clock.
+// Tests the limits of open streams, and when a long request learns that its session has ended. Uses a fake clock.
 import prom from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Problem } from '../../service/http/problem.ts';
@@ -9,7 +9,7 @@ import { createTargetMetrics, type StreamKind } from './target-metrics.ts';
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-/** A session that a test can end. */
+/** Returns a session that the test can end. */
 function sessionOf({ handle = 'session', tenantId = 'town', user = 'ada' } = {}) {
   const listeners = new Set<() => void>();
   const live = {
@@ -150,7 +150,7 @@ describe('a request that may be long', () => {
     expect(session.listeners.size).toBe(0);
     vi.advanceTimersByTime(1);
     expect([...session.listeners]).toEqual([end]);
-    // Registers the listener only once.
+    // The listener is registered only once.
     const registered = vi.spyOn(session.live, 'onEnd');
     vi.advanceTimersByTime(5_000);
     expect(registered).not.toHaveBeenCalled();

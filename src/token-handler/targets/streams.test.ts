@@ -1,4 +1,4 @@
-// Tests WebSockets and event streams through a target: their guards, their end, and the limits of their number.
+// Tests WebSockets and event streams through a target: their guards, how they end, and the limits of their number.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -83,7 +83,7 @@ function handshake(lines: string[], path = '/socket', url = world.site) {
   return sendRaw(Number(new URL(url).port), `${head.join('\r\n')}\r\n\r\n`);
 }
 
-/** An upstream's event stream that sends one event and stays open. */
+/** The event stream of an upstream. It sends one event and stays open. */
 const quietEvents = (_request: IncomingMessage, response: ServerResponse) => {
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
   response.write('data: hello\n\n');
@@ -294,7 +294,7 @@ describe('the session of a stream', () => {
     expect((await logOut(person)).status).toBe(302);
     await until(() => socket.isClosed && elsewhere.isClosed && events.isOver && unannounced.isOver && chunks.isOver);
     expect(stopwatch.stop()).toBeLessThan(2_000);
-    // Event streams end normally. Other responses are aborted, so that they do not seem complete.
+    // Event streams end normally. Other responses are aborted, because they must not appear complete.
     expect([events.incoming.complete, unannounced.incoming.complete, chunks.incoming.complete]).toEqual([
       true,
       true,
@@ -333,7 +333,7 @@ describe('the session of a stream', () => {
     const refused = await world.send({ ...at, headers: { Accept: 'text/event-stream' } });
     expect([refused.status, refused.problem]).toEqual([429, 'too-many-requests']);
     expect((await handshake([`Cookie: ${person.cookie}`], '/x', narrow.url)).status).toBe(429);
-    // Also refuses a request if only its response shows that it is an event stream.
+    // A request is also refused if only its response shows that it is an event stream.
     expect((await world.send({ ...at })).status).toBe(429);
     const another = await openEvents({ url: narrow.url });
     expect(another.incoming.statusCode).toBe(200);

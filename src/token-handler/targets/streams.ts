@@ -8,21 +8,24 @@ import type { StreamKind, TargetMetrics } from './target-metrics.ts';
 export interface Streams {
   /**
    * Counts a stream, and calls `end` once when the session ends. Call the returned function when the stream is over.
-   * Throws Problem `too-many-requests` if the session's limit is reached, and `busy` if the limit of the person, the
-   * tenant or the process is reached.
+   * Throws Problem `too-many-requests` if the session's limit is reached, and `busy` if the limit of the person, of the
+   * tenant or of the process is reached.
    */
   open(session: LiveSession, kind: StreamKind, end: () => void): () => void;
-  /** Calls `end` when the session ends, if the request is still running after a second. Does not count a stream. */
+  /**
+   * Watches a request without counting it as a stream. If the request is still running after a second, calls `end` when
+   * the session ends.
+   */
   watch(session: LiveSession, end: () => void): () => void;
   close(): void;
 }
 
-/** Milliseconds after which a request is treated as long. */
+/** Milliseconds after which a request counts as long. */
 const lookInterval = 1_000;
 
 interface Watched {
   since: number;
-  /** Undefined after the request is over. */
+  /** Undefined when the request is over. */
   request: { session: LiveSession; end: () => void } | undefined;
   stop?: () => void;
 }
@@ -33,7 +36,7 @@ export interface StreamLimits {
   total: number;
 }
 
-/** Limit of the streams of a person, as a multiple of the limit of a session. */
+/** The limit for the streams of a person is the limit for a session times this number. */
 const sessionsOfPerson = 4;
 
 export interface StreamsOptions extends StreamLimits {
@@ -88,10 +91,10 @@ export function createStreams({ perSession, total, metrics }: StreamsOptions): S
 
 /** Watches the sessions of requests that may be long. */
 function createWatch(): Pick<Streams, 'watch' | 'close'> {
-  // An array, from which the timer removes finished requests. A Set would rebuild its table every few requests, and
-  // each old table keeps the next one alive (decision 0013).
+  // An array from which the timer removes finished requests. A Set would rebuild its table after every few requests,
+  // and each old table keeps the next one in memory (decision 0013).
   let watched: Watched[] = [];
-  // Most requests are over before the timer runs, and cost only an entry in the array.
+  // Most requests are over before the timer runs. They cost only an entry in the array.
   const timer = setInterval(() => {
     const now = performance.now();
     watched = watched.filter(({ request }) => request !== undefined);

@@ -19,7 +19,7 @@ export interface TargetMetrics {
 
 export interface TargetMetricsOptions {
   registry: prom.Registry;
-  /** True to label requests with their target. */
+  /** True if requests are labeled with their target. */
   namesTargets: boolean;
 }
 
@@ -77,7 +77,7 @@ export interface ConnectionMetricsOptions {
   count(): { held: number; waiting: number };
 }
 
-/** Sets the gauge only when metrics are scraped, so that it does not slow down requests. */
+/** Sets the gauge only when metrics are scraped. Otherwise, it would slow down requests. */
 export function createConnectionMetrics({ registry, count }: ConnectionMetricsOptions): void {
   new prom.Gauge({
     name: 'formgate_upstream_connections',

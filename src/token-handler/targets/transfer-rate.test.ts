@@ -1,4 +1,4 @@
-// Tests the minimum rate of bodies over HTTP, with a window of 1.2 s in place of 30 s.
+// Tests the minimum rate of bodies over HTTP, with a window of 1.2 s instead of 30 s.
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ async function metric(line: string): Promise<number> {
   );
 }
 
-/** Writes `bytes` every 100 ms until stopped. */
+/** Writes `bytes` every 100 ms until the returned function is called. */
 function dribble({ request }: Started, bytes: number) {
   const timer = setInterval(() => request.write('x'.repeat(bytes)), 100);
   request.once('close', () => clearInterval(timer));

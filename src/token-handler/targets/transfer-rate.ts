@@ -1,19 +1,19 @@
-// Ends bodies that a client sends or reads more slowly than the minimum rate. Counts only time spent waiting for the
-// client. One timer checks all bodies, at least once a second. A body that is complete before the next check costs only
-// an entry in an array.
+// Ends bodies that a client sends or reads more slowly than the minimum rate. Only the time that the proxy waits for
+// the client counts. One timer checks all bodies, at least once per second. A body that is complete before the next
+// check costs only an entry in an array.
 
 /** A body between a client and an upstream. */
 export interface PacedBody {
-  /** Bytes that the client had sent or read at the last call of `look`. */
+  /** Number of bytes that the client had sent or read at the last call of `look`. */
   readonly passed: number;
-  /** True if the proxy waits only for the client. */
+  /** True if the proxy waits for nothing but the client. */
   readonly isWaiting: boolean;
   /** Called at each check, before the rate is computed. */
   look?(): void;
 }
 
 export interface TransferRate {
-  /** Calls `end` once if the body is too slow. The returned function stops the watch. */
+  /** Watches a body, and calls `end` once if it is too slow. The returned function stops the watch. */
   watch(body: PacedBody, end: () => void): () => void;
   close(): void;
 }
@@ -21,23 +21,23 @@ export interface TransferRate {
 export interface TransferRateLimits {
   /** Minimum rate in bytes per second. */
   least: number;
-  /** Milliseconds of waiting over which the rate is measured. */
+  /** Milliseconds of waiting time over which the rate is measured. */
   window: number;
 }
 
 interface Watched {
-  /** Undefined after the body is complete or has been ended. */
+  /** Undefined when the body is complete or was ended. */
   watch: { body: PacedBody; end: () => void } | undefined;
-  /** Milliseconds that the proxy has waited for the client. */
+  /** Milliseconds that the proxy has waited for the client so far. */
   waited: number;
-  /** Measurements within the window, oldest first: time waited, and bytes that had passed by then. */
+  /** Measurements within the window, oldest first. Each has the waiting time and the bytes that had passed by then. */
   marks: { waited: number; passed: number }[];
 }
 
 const marksPerWindow = 6;
 
 export function createTransferRate({ least, window }: TransferRateLimits): TransferRate {
-  // An array and not a Set, for the reason given in streams.ts.
+  // An array, not a Set, for the reason that streams.ts explains.
   let watched: Watched[] = [];
   const interval = Math.min(1_000, window / marksPerWindow);
   let last = performance.now();
@@ -54,7 +54,7 @@ export function createTransferRate({ least, window }: TransferRateLimits): Trans
 
   const timer = setInterval(() => {
     const now = performance.now();
-    // Limits the elapsed time, because a late timer is caused by this process and not by a client.
+    // Limits the elapsed time. If the timer is late, this process caused the delay, not a client.
     const elapsed = Math.min(now - last, 2 * interval);
     last = now;
     watched = watched.filter(({ watch }) => watch !== undefined);

@@ -1,4 +1,4 @@
-// Tests how the two connections of a WebSocket are joined and closed, with connections in memory and a fake clock.
+// Tests how the two connections of a WebSocket are joined and closed. Uses connections in memory and a fake clock.
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -16,7 +16,7 @@ const turn = async () => {
   for (let nth = 0; nth < 5; nth += 1) await new Promise(setImmediate);
 };
 
-/** Collects what arrives at an end of a connection. */
+/** Collects what arrives at one end of a connection. */
 function receiver(end: Duplex) {
   const received = { text: '' };
   end
@@ -32,7 +32,7 @@ interface Upgrading {
   head?: string;
 }
 
-/** A client that has asked for an upgrade, and the upstream that it is to be joined with. */
+/** Returns a client that has requested an upgrade, and the upstream with which it will be joined. */
 function upgrading({ head = '' }: Upgrading = {}) {
   const [client, ofClient] = duplexPair();
   const [upstream, ofUpstream] = duplexPair();
@@ -52,7 +52,7 @@ function upgrading({ head = '' }: Upgrading = {}) {
   return { client, ofClient, upstream, ofUpstream, request, response, open };
 }
 
-/** An open tunnel whose head has been read. */
+/** Returns an open tunnel whose response head has been read. */
 async function joined() {
   const tunnel = upgrading();
   const [atClient, atUpstream] = [receiver(tunnel.client), receiver(tunnel.upstream)];
@@ -145,7 +145,7 @@ describe('an open tunnel', () => {
 
   it('ignores errors of its connections, which also close them', async () => {
     const { ofClient, ofUpstream } = await joined();
-    // Without a listener, these would throw.
+    // Without a listener, both calls would throw.
     for (const end of [ofClient, ofUpstream]) end.emit('error', new Error('broken'));
   });
 });
@@ -222,7 +222,7 @@ describe('the connection of a client', () => {
     expect(ignore()).toBeUndefined();
   });
 
-  /** Begins a response over a real connection, and calls `act`. Returns what the client sees at the end. */
+  /** Begins a response over a real connection, and calls `act`. Returns what the client has received at the end. */
   async function beginning(act: (response: HttpResponse) => void): Promise<string> {
     const server = createServer((_request, response) => {
       response.write('some');

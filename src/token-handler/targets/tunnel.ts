@@ -1,5 +1,5 @@
-// Joins the upgraded connection of a client with the connection to the upstream. Does not parse the data. When one side
-// ends, the tunnel ends the other.
+// Joins the upgraded connection of a client with the connection to the upstream. It does not parse the data. When one
+// side ends, it ends the other.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../../service/http/node-http.ts';
@@ -15,16 +15,16 @@ export interface Upgraded {
 }
 
 /**
- * Opens the tunnel. The request is logged when the tunnel closes. Throws an Error, which becomes a 502, if the upstream
- * switched to a protocol other than WebSocket.
+ * Opens the tunnel. The request is logged when the tunnel closes. If the upstream has switched to a protocol other than
+ * WebSocket, throws an Error, which becomes a 502.
  */
 export function openTunnel(
   request: IncomingMessage,
   response: HttpResponse,
   { status, headers, upstream }: Upgraded,
 ): void {
-  // Ignores errors of the socket, because they also close it. undici has removed its own listeners. If this function
-  // throws below, undici destroys the socket with that error.
+  // Ignores errors of the socket, because an error also closes the socket. A listener is needed, because undici has
+  // removed its own. If this function throws below, undici destroys the socket with that error.
   upstream.on('error', () => undefined);
   const passedOn = responseHeaders(headers, status, request);
   const upgrade = upgradeOf(request);
@@ -49,8 +49,7 @@ export function openTunnel(
 const closingTime = 2_000;
 
 /**
- * Closes the other side after one side has ended. Otherwise the other side would stay open if its peer never ended the
- * connection.
+ * Closes the other side after one side has ended. Otherwise, it would stay open until its peer ended the connection.
  */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
   ended.once('end', () => {
@@ -60,13 +59,14 @@ function closeAfterEnd(ended: Duplex, other: Duplex): void {
 }
 
 /**
- * Closes the socket if the client ends it before the upstream has switched protocols. Leaves early data in the socket.
- * Call the returned function before the tunnel opens.
+ * Closes the socket if the client ends the connection before the upstream has switched protocols. Early data stays in
+ * the socket. Call the returned function before the tunnel opens.
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;
   if (!client) return () => undefined;
-  // Node itself does not read from an upgraded connection. With this listener, it reads until there is data or the end.
+  // By default, Node does not read from an upgraded connection. With this listener, it reads until there is data or the
+  // end.
   const onReadable = () => undefined;
   const onEnd = () => client.destroy();
   client.on('readable', onReadable).once('end', onEnd);

@@ -10,7 +10,7 @@ const names = untrustedHeaders.flatMap((group) => group.names);
 const isUntrusted = createHeaderMatcher(names);
 
 /**
- * Full names of headers, from the documentation of these products. This list is independent of the patterns under test.
+ * Full names of headers, copied from the documentation of these products and not derived from the patterns under test.
  */
 const sentByProxies: Record<string, readonly string[]> = {
   'RFC 7239 and common practice': [

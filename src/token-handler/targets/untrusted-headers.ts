@@ -1,11 +1,11 @@
 // Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did
-// not use. Servers trust these headers because a proxy in front of them usually sets or removes these headers. The
-// token handler is that proxy, so it drops these headers. `npm run docs` copies the list to docs/target-headers.md.
+// not use. Servers trust these headers because a proxy in front of them usually sets or removes them. Here, the token
+// handler is that proxy, so it drops them. `npm run docs` copies the list to docs/target-headers.md.
 
 export interface UntrustedHeaders {
   /** The standard, server or service that defines or trusts the headers. */
   source: string;
-  /** The facts that a client could claim with the headers. */
+  /** What a client could claim with the headers. */
   claim: string;
   /** Names of the headers. A trailing `*` matches any ending. */
   names: readonly string[];
@@ -130,7 +130,7 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
   },
 ];
 
-// Matches a token (RFC 9110 section 5.6.2), except that `*` is allowed only at the end, as the wildcard.
+// Matches a token (RFC 9110 section 5.6.2). A `*` is allowed only at the end, as a wildcard.
 const patternForm = /^[!#$%&'+.^_`|~\da-z-]+\*?$/i;
 
 /** True if a text is the name of a header, with or without a trailing `*`. */
@@ -138,7 +138,7 @@ export function isHeaderPattern(text: string): boolean {
   return patternForm.test(text);
 }
 
-/** Returns a function that returns true if a header matches a pattern. Ignores case and the kind of punctuation. */
+/** Returns a function that is true for a header that matches a pattern. Ignores case and the kind of punctuation. */
 export function createHeaderMatcher(patterns: readonly string[]): (name: string) => boolean {
   const exact = new Set<string>();
   const beginnings: string[] = [];
@@ -155,8 +155,8 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
 }
 
 /**
- * Replaces punctuation, because servers in the tradition of CGI do not distinguish `X-Forwarded-For` and
- * `X_Forwarded_For` (RFC 3875 section 4.1.18), and old ones do not distinguish any punctuation.
+ * Replaces punctuation. Servers that follow CGI conventions do not distinguish `X-Forwarded-For` from `X_Forwarded_For`
+ * (RFC 3875 section 4.1.18), and old servers do not distinguish any punctuation.
  */
 function normalName(name: string): string {
   return name.toLowerCase().replace(/[^\da-z]/g, '-');

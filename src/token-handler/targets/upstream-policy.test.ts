@@ -104,12 +104,12 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('ΟΔΟΣ.example,*.ΟΔΟΣ.example', `https://${host}`)).toBe(true);
       expect(allows('*.ΟΔΟΣ.example', `https://a.${host}`)).toBe(true);
     }
-    // The names differ, because the final sigma ς is a separate letter (UTS 46, non-transitional).
+    // The names differ, because the final sigma ς is a letter of its own (UTS 46, non-transitional).
     expect(allows('ΟΔΟΣ.example', 'https://οδος.example')).toBe(false);
     expect(allows('οδος.example', 'https://οδος.example')).toBe(true);
     expect(allows('bücher.example', 'https://xn--bcher-kva.example')).toBe(false);
     expect(allows('xn--bcher-kva.example', 'https://bücher.example')).toBe(false);
-    // The URL parser converts these full-width and ideographic characters to ASCII.
+    // The URL parser converts these full-width and ideographic characters into ASCII characters.
     for (const host of ['api。example.ca', 'evil.org／.example.ca', 'evil.org＃.example.ca', 'ａpi.example.ca'])
       expect(allows('api.example.ca,*.api.example.ca', `https://${host}`)).toBe(false);
   });

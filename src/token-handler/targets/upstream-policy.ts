@@ -1,5 +1,5 @@
-// Decides which hosts an operator allows for targets. Compares hosts as written in the URL, ignoring case, and never
-// resolves them. Allows no host that the URL parser would read as another host. Pure functions only.
+// Decides which hosts an operator allows for targets. It compares hosts as written in the URL, ignoring case, and never
+// resolves them. It allows no host that the URL parser would read as another host. Pure functions only.
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
@@ -15,7 +15,7 @@ export interface AllowedDomain {
 
 const entryPattern = /^(\*\.)?(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::(\d{1,5}))?$/iu;
 
-/** Parses a host name, wildcard or address, optionally with a port. Returns undefined for any other text. */
+/** Parses a host name, a wildcard or an address, each with an optional port. Returns undefined for any other text. */
 export function parseAllowedDomain(text: string): AllowedDomain | undefined {
   if (isIP(text) === 6) return parseAllowedDomain(`[${text}]`);
   const [, wildcard, written = '', digits] = entryPattern.exec(text) ?? [];
@@ -41,8 +41,8 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   const written = lowerCase(given);
   const { hostname, port, protocol } = new URL(url);
   const isIpv6 = hostname.startsWith('[');
-  // Rejects a host that the parser reads as another host, such as 0x7f.1 (127.0.0.1). Names in other scripts may differ
-  // from `hostname`, which is their ASCII form.
+  // Rejects a host that the parser reads as another host, such as 0x7f.1 (127.0.0.1). A name in another script may
+  // differ from `hostname`, because `hostname` is its ASCII form.
   if (!isIpv6 && hostname !== written && hostname !== domainToASCII(written)) return false;
   if (!isIpv6 && hostname !== written && isIP(hostname) !== 0) return false;
   const host = isIpv6 ? hostname : written;
@@ -54,7 +54,9 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   );
 }
 
-/** Converts each letter separately, like the URL parser. In a whole word, `toLowerCase` turns a final Σ into ς. */
+/**
+ * Converts each letter separately, as the URL parser does. For a whole word, `toLowerCase` would turn a final Σ into ς.
+ */
 function lowerCase(host: string): string {
   return Array.from(host, (letter) => letter.toLowerCase()).join('');
 }
@@ -64,7 +66,7 @@ function isSubdomain(host: string, domain: string): boolean {
   return label > 0 && host.endsWith(`.${domain}`) && host[label - 1] !== '.';
 }
 
-/** True if a URN names a service of the platform. Upstreams of such services are not checked. */
+/** True if a URN names a platform service. Upstreams of platform services are allowed without a check. */
 export function isPlatformUrn(urn: string, urnPrefix: string): boolean {
   return urn.startsWith(`${urnPrefix}:platform:`);
 }

@@ -1,6 +1,6 @@
 // Finds the upstream of a target: the URL that the directory has for the target's URN, if the operator's policy allows
-// the host. Does not resolve host names. Caches the policy's decision about a URL; only the directory client caches the
-// URL.
+// its host. Host names are not resolved. This code caches only the policy's decision about a URL; the directory client
+// caches the URL itself.
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -15,7 +15,7 @@ export interface Upstream {
 }
 
 export interface Upstreams {
-  /** Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError when the directory fails. */
+  /** Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError if the directory fails. */
   find(urn: string): Promise<Upstream>;
 }
 
