@@ -1,5 +1,5 @@
-// Starts a token handler from its configuration: builds its modules and serves requests. On closing, running requests
-// are drained first.
+// Starts a token handler from its configuration: builds its modules and serves requests. When the token handler is
+// closed, it first drains running requests.
 import { HttpAgent } from '../platform/http-agent.ts';
 import { createPlatform } from '../platform/platform.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';

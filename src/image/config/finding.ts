@@ -2,6 +2,7 @@
 // value of a setting.
 
 /**
+ * How serious a finding is:
  * - `error`: the value of a setting is invalid, or the response of a dependency shows that the setting is wrong
  * - `unreachable`: a dependency gave no usable response in time, so the setting may be right or wrong
  * - `warning`: the process starts, but an operator should know

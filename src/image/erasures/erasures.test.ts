@@ -91,7 +91,7 @@ describe('apply', () => {
     await pool.query("SELECT setval('outbox_sequence_seq', 41)");
     await remove(ids[0]);
     const [numbered = ''] = (await run(pool, ['export'])).lines;
-    // As a week later, when the event's row has been purged.
+    // The event's row is purged after a week.
     await pool.query('DELETE FROM outbox');
     const [without = ''] = (await run(pool, ['export'])).lines;
     expect(JSON.parse(without)).toMatchObject({ formId: ids[0], sequence: null });

@@ -38,9 +38,9 @@ export function role(...roles: string[]): Guard {
 }
 
 /**
- * Stores the tenant that a call is for in `locals.tenant`. A caller of the realm `core` names the tenant in the query
- * parameter `tenantId`; for any other caller, it is the tenant of the token's realm. Throws 400 if a core caller names
- * no known tenant, and 403 if another caller names a tenant other than its own.
+ * Stores the tenant that a call is for in `locals.tenant`. A caller of the realm `core` (a core caller) names the
+ * tenant in the query parameter `tenantId`. For any other caller, the tenant is that of the token's realm. Throws 400
+ * if a core caller names no known tenant, and 403 if another caller names a tenant other than its own.
  */
 export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   return {

@@ -1,7 +1,7 @@
 // Watches whether this process can reach its identity provider. It requests the discovery document of the realm core
-// every ten seconds, and every two seconds after a failure. Calls on behalf of people would be no reliable sign. They
-// may fail for only one realm, client or issuer of TENANT_ISSUERS. While there are no such calls, nobody would notice
-// an outage or its end.
+// every ten seconds, and every two seconds after a failure. Calls on behalf of people are not a reliable sign. They may
+// fail for only one realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an outage or its end
+// would go unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,7 +19,7 @@ export interface WatchPace {
 }
 
 export interface IdentityProviderWatchOptions {
-  /** ACCESS_SERVICE_URL */
+  /** The value of ACCESS_SERVICE_URL. */
   accessUrl: string;
   state: DependencyState;
   certificates: Certificates;

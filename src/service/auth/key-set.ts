@@ -55,7 +55,7 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
-/** For a key without `alg`: the algorithm, by `kty` or `crv`, with which it is imported to check that it is valid. */
+/** Algorithms by `kty` or `crv`. A key without `alg` is imported with one of them, to check that the key is valid. */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 
@@ -70,7 +70,9 @@ function isForSignatures(key: unknown, algorithms: readonly string[]): key is Pu
   return typeof kty === 'string' && Object.hasOwn(keyTypes, kty) && use === 'sig' && isAccepted;
 }
 
-/** Returns a list of the key, or an empty list if jose cannot import it. The other keys of the set then stay usable. */
+/**
+ * Returns the key in a list, or an empty list if jose cannot import the key. Other keys of the set then stay usable.
+ */
 async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
   // A symmetric or private key must not be published, so a published one is ignored.
   if ('d' in key || 'k' in key) return [];

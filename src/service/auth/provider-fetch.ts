@@ -1,7 +1,7 @@
 // Sends requests to identity providers, each over a new connection. An open connection may be dead: the server may be
 // closing it, or the network may have dropped it silently. The outcome of the request would then be unknown, and an
-// authorization code must not be presented twice (RFC 6749 section 4.1.2). New connections cost little, because most
-// responses are cached for the whole realm. Only the requests of a single sign-in are not.
+// authorization code must not be presented twice (RFC 6749 section 4.1.2). New connections cost little, because
+// requests are rare: except during a sign-in, the responses are cached for the whole realm.
 import { Agent, fetch, type RequestInit } from 'undici';
 
 /** Largest response in bytes. Keycloak's responses have at most 10 KiB. */

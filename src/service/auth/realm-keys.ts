@@ -9,7 +9,9 @@ import type { KeySet } from './key-set.ts';
 export interface KeyPace {
   /** Minimum time between the starts of two downloads of one realm. */
   spacing: number;
-  /** If a download lacked a key, tokens with that key cause no further download until this time after its start. */
+  /**
+   * If a download lacked a key, tokens with that key cause no further download for this time after the download began.
+   */
   missed: number;
   /** Age at which keys are downloaded again in the background. */
   fresh: number;
@@ -38,7 +40,7 @@ export interface RealmKeys {
   /**
    * Returns the key of a token, and the key set that contains the key. Downloads the keys first if they are old or lack
    * the key. Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if the keys
-   * cannot be downloaded.
+   * cannot be downloaded in time.
    */
   find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
   /** False if the realm may have published different keys in the meantime. Tokens must then be verified again. */

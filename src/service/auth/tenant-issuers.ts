@@ -107,8 +107,8 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
 }
 
 /**
- * Throws if the discovery document names a different issuer (OpenID Connect Discovery 1.0, section 4.3), or a host for
- * the keys that differs from the issuer's.
+ * Throws if the discovery document names a different issuer (OpenID Connect Discovery 1.0, section 4.3), or if its key
+ * set is on another host than the issuer.
  */
 async function discoverKeys(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

@@ -1,5 +1,5 @@
-// Rules for BUILDER_APP_URL and CONSOLE_URL: the core clients' redirect URIs begin with them, so they must meet the
-// rules for redirect URIs.
+// Rules for BUILDER_APP_URL and CONSOLE_URL. The redirect URIs of core clients begin with these URLs, so both URLs must
+// meet the rules for redirect URIs.
 import type { SettingsRule } from '../operations/settings-rules.ts';
 import { parseRedirectUri } from './redirect-uri.ts';
 

@@ -75,7 +75,7 @@ export function createTrust(proxies: TrustedProxies): (written: string, hop: num
     const [written = '', bits] = item.split('/');
     const address = addressOf(written) ?? '';
     const longest = isIP(address) === 4 ? 32 : 128;
-    // An IPv4 network may be mapped into IPv6, which adds 96 bits to its length.
+    // An IPv4 network may be mapped into IPv6, which adds 96 bits to the length of its prefix.
     const length = bits === undefined ? longest : Number(bits) - (isIP(written) === 6 && longest === 32 ? 96 : 0);
     trusted.addSubnet(address, Math.max(length, 1), familyOf(address));
   }

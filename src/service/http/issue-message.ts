@@ -15,8 +15,8 @@ const kinds: Record<string, string> = {
 const units: Record<string, string> = { string: 'characters', array: 'items' };
 
 /**
- * For zod's option `error`. Returns the message for an issue, or undefined to keep zod's message. If the schema defines
- * a message, zod uses that one.
+ * A function for zod's option `error`. Returns the message for an issue, or undefined to keep zod's message. If the
+ * schema defines a message, zod uses that message.
  */
 export function issueMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {

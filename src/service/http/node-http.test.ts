@@ -1,4 +1,4 @@
-// Tests which modules a process loads before it is ready. Each process is a real one.
+// Tests which modules a process loads when it starts. A child process imports the `start.ts` of each process.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

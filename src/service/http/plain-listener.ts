@@ -11,8 +11,8 @@ export interface PlainHandler {
   /** Returns the pattern of the request's route, for the log line and the histogram. */
   routeOf(request: IncomingMessage): string;
   /**
-   * Sends the head of the response with `writeHead` (request-context.ts). If it rejects with a Problem, the client gets
-   * that problem.
+   * Sends the head of the response with `writeHead` (request-context.ts). If `serve` rejects with a Problem, the client
+   * gets that problem.
    */
   serve(request: IncomingMessage, response: HttpResponse): Promise<void>;
 }

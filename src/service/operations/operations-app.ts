@@ -1,5 +1,5 @@
 // Serves /metrics, /livez and /readyz on the metrics port. Liveness depends on nothing outside the process, because a
-// restart of the process would repair nothing outside.
+// restart of the process cannot repair anything outside it.
 import express, { type Express } from 'express';
 import { exposeMetrics } from './exposition.ts';
 import type { Metrics } from './metrics.ts';

@@ -72,8 +72,8 @@ interface IssuerSettings {
 }
 
 /**
- * Forbids mapping an issuer below the identity provider's URL. It would belong to two tenants: the tenant to which it
- * is mapped, and the tenant of its realm.
+ * Forbids mapping an issuer below the identity provider's URL. Such an issuer would belong to two tenants: the tenant
+ * to which it is mapped, and the tenant of its realm.
  */
 const issuerRule: SettingsRule = {
   names: ['TENANT_ISSUERS', 'ACCESS_SERVICE_URL', 'ACCESS_SERVICE_PUBLIC_URL'],

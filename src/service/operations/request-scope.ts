@@ -33,7 +33,7 @@ export function currentScope(): RequestScope | undefined {
   return storage.getStore();
 }
 
-/** Returns the headers that name the request to which a call belongs, for another service. */
+/** Returns the headers of a call to another service that name the current request. */
 export function scopeHeaders(scope = currentScope()): Record<string, string> {
   if (!scope) return {};
   const { requestId, traceparent } = scope;

@@ -13,9 +13,9 @@ export interface Stoppable {
 }
 
 /**
- * Runs `start`. If `start` returns a service, an uncaught exception drains that service. Before that, or without a
- * service, an exception ends the process with 1. All problems of a configuration are logged in one line; on a terminal
- * they are printed as text.
+ * Runs `start`. If `start` returns a service, an uncaught exception drains the service. If `start` returns no service,
+ * or has not returned yet, an exception ends the process with 1. All problems of a configuration are logged in one
+ * line; on a terminal they are printed as text.
  */
 export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });

@@ -17,6 +17,7 @@ export const hasMd5 = (file: MigrationFile, md5: string | undefined) =>
   md5 !== undefined && (file.md5 === md5 || file.superseded.includes(md5));
 
 /**
+ * How the schema of a database relates to this release:
  * - `none`: the database has no schema of Formgate yet
  * - `pending`: `count` files are still to be applied
  * - `newer`: the database has migrations up to `version`, which this release does not know

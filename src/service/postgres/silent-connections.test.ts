@@ -48,7 +48,7 @@ describe('when all connections of a pool are half-open', () => {
     const stopwatch = startStopwatch();
     const failure = await pool.query('SELECT 1').catch((error: unknown) => error);
     expect(databaseProblem(failure)?.status).toBe(503);
-    // Without the question over a new connection, the statement would wait for 20 s.
+    // If Postgres were not asked over a new connection, the statement would wait for 20 s.
     expect(stopwatch.stop()).toBeLessThan(10_000);
     // The idle connections were checked as soon as the first dead connection was found.
     await expect.poll(() => pool.totalCount).toBeLessThanOrEqual(1);

@@ -1,5 +1,5 @@
-// Tests Redis as clusters run it: disconnected, restarted, without tracking, behind Sentinel, as a Cluster, with TLS
-// and ACLs.
+// Tests Redis in the conditions of clusters: disconnected, restarted, without tracking, behind Sentinel, as a Cluster,
+// with TLS and ACLs.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

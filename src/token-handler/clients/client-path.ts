@@ -1,4 +1,4 @@
-// Derives the paths at which the browser reaches a client's endpoints from the callbackUrl. Pure functions only.
+// Derives, from the callbackUrl, the paths at which the browser reaches a client's endpoints. Pure functions only.
 
 /**
  * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. It is
@@ -11,7 +11,7 @@ export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; cli
   return pathname.endsWith(ending) ? pathname.slice(0, pathname.lastIndexOf('/')) : undefined;
 }
 
-/** Returns the URL that ends, in the person's browser, the session that this sign-in opened. */
+/** Returns the URL of the logout link for the session that this sign-in opened. */
 export function logoutUrl(signIn: { callbackUrl: string; clientId: string }): string {
   const path = clientPath(signIn) ?? `/token-handler/clients/${encodeURIComponent(signIn.clientId)}`;
   return `${new URL(signIn.callbackUrl).origin}${path}/logout`;

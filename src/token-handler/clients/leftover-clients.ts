@@ -6,10 +6,12 @@ import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
 /**
- * `response-lost`: the response to a registration did not arrive. `token-lost`: the registration access token of a
- * replaced client was lost. `token-refused`: the identity provider refused the token of a replaced client. `no-token`:
- * the identity provider issued no token for a replaced client. `deletion-pending`: a replaced client will still be
- * deleted.
+ * Why the client was left:
+ * - `response-lost`: the response to a registration did not arrive
+ * - `token-lost`: the registration access token of a replaced client was lost
+ * - `token-refused`: the identity provider refused the token of a replaced client
+ * - `no-token`: the identity provider issued no token for a replaced client
+ * - `deletion-pending`: a replaced client will still be deleted
  */
 export const leftoverReasons = [
   'response-lost',
@@ -31,7 +33,7 @@ export interface LeftoverClient {
   created: Date;
 }
 
-/** A leftover with a recorded URI. An identity provider administrator's token may permit its deletion. */
+/** A leftover with a recorded URI. The token of an administrator of the identity provider may permit its deletion. */
 export interface DeletableClient {
   id: string;
   oidcClientId: string;

@@ -1,7 +1,6 @@
 // Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
 // key. A claim does not lock a row, but postpones its next attempt. Pods can therefore share the work, a crash loses no
-// row, and no transaction is open during a call to another service. A quarantined row has the time infinity in
-// `not_before`.
+// row, and no transaction is open during a call to another service. In a quarantined row, `not_before` is infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';

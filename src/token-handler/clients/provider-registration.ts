@@ -1,6 +1,5 @@
 // Registers clients at the identity provider (RFC 7591, with openid-client), and changes and deletes them (RFC 7592,
-// with plain requests). It distinguishes calls that failed from calls whose outcome is unknown, and never repeats a
-// change.
+// with plain requests). Distinguishes failed calls from calls whose outcome is unknown. Never repeats a change.
 import * as oidc from 'openid-client';
 import { z } from 'zod';
 import type { HttpAgent } from '../../platform/http-agent.ts';
@@ -23,7 +22,7 @@ export type IssuedClient = Pick<
 export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
   /**
-   * The identity provider rejected the initial access token (`token-refused`) or the rest of the request (`refused`).
+   * The identity provider rejected the initial access token (`token-refused`), or the request otherwise (`refused`).
    */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
   /** The identity provider has no dynamic registration. */
@@ -104,8 +103,7 @@ async function register(
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
     if (init.method !== 'POST') return addresses.fetch(url, init, 'discovery');
-    // `rebase` throws for a URL outside the identity provider. It is called before `sent` is set, because the request
-    // is then not sent.
+    // `rebase` throws for a URL outside the identity provider. `sent` must then remain false.
     const target = addresses.rebase(url).href;
     post.sent = true;
     const response = await addresses.fetch(target, init, 'registration');
@@ -164,10 +162,7 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
   return { kind: 'failed', mayExist: sent && !isClientError, cause };
 }
 
-/**
- * Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3). The description is not returned, because it may
- * quote the request.
- */
+/** Returns only the error code (RFC 7591 section 3.2.2, RFC 6750 section 3): the description may quote the request. */
 function errorCode(error: unknown): string | undefined {
   const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
   const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;
@@ -238,10 +233,7 @@ const changedSchema = issuedSchema
   .partial()
   .extend({ client_id: text, redirect_uris: z.array(z.string()).default([]) });
 
-/**
- * Returns the client with the credentials and redirect URIs of the response, or undefined if the response has no
- * client.
- */
+/** Returns the client with the credentials and redirect URIs of the response, or undefined if it has no client. */
 function readClient(client: StoredRegistration, status: number, body: unknown) {
   const { data } = changedSchema.safeParse(body);
   if (!isSuccess(status) || !data) return undefined;

@@ -35,13 +35,11 @@ export interface RegistrationStore {
     event: { name: string; payload: object },
   ): Promise<void>;
   /**
-   * Schedules the deletion of a client that could not be stored. If the client has no token, only records it as a
-   * leftover. Does nothing if the client was stored after all.
+   * Schedules the deletion of a client that could not be stored, or records it as a leftover if it has no token. Does
+   * nothing if the client was stored after all.
    */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
-  /**
-   * Locks the registration while `work` runs. Then stores the registration that `work` returns as `changed`, if any.
-   */
+  /** Locks the registration while `work` runs, and stores the registration that `work` returns as `changed`, if any. */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
   /** Stores a change that `change` could not commit. Does nothing if the registration has changed in the meantime. */
   save(registration: StoredRegistration): Promise<void>;
@@ -53,9 +51,7 @@ type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
 
 export interface Attempt {
   id: string;
-  /**
-   * Name of the client at the identity provider. It contains the attempt's id, so each attempt has a different name.
-   */
+  /** Name of the client at the identity provider. It contains the attempt's id, so each attempt has another name. */
   clientName: string;
 }
 
@@ -73,10 +69,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /**
-   * Connections for changes, and for work that waits for changes. A change holds its connection while it calls the
-   * identity provider.
-   */
+  /** For changes, and for work that waits for them. A change holds its connection while it calls the provider. */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
@@ -127,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // `replace` holds this lock until its commit ends. If the result of the commit was lost, that may be later.
+        // Waits for the commit of `replace`, which holds this lock. The commit may end after its result was lost.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
@@ -150,8 +143,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
 /**
- * Stores a registration if its revision is still current. Adds `step` to the revision; `step` is 0 if only the key
- * changes.
+ * Stores a registration if its revision is still current, and adds `step` to the revision (0 if only the key changes).
  */
 export async function saveRegistration(
   client: Queryable,
@@ -199,10 +191,7 @@ SELECT tenant_id, client_id, realm, issuer, coalesce(client_name, client_id), oi
   nullif(registration_client_uri, ''), CASE management WHEN 'lost' THEN 'token-lost' ELSE 'no-token' END, $3
 FROM old WHERE management IN ('lost', 'unsupported') AND oidc_client_id <> $4`;
 
-/**
- * Cancels the deletion of a client that an administrator now provides, and its entries as a leftover and in the
- * quarantine. A provided client is never deleted, even if an earlier attempt of Formgate created it.
- */
+/** Cancels the deletion of a client that an administrator now provides, because such a client is never deleted. */
 const adoptSql = `
 WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_client_id = $2 RETURNING id),
 quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)
@@ -252,10 +241,7 @@ async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }
 
-/**
- * Serializes registrations of one client. It takes an advisory lock, because before the first registration there is no
- * row to lock.
- */
+/** Serializes registrations of one client. Takes an advisory lock, because the first registration has no row. */
 async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
   await waitLonger(client);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";

@@ -1,5 +1,6 @@
 // The store of express-session: connect-redis with a client that encrypts records. The key of a record contains only a
-// digest of the id in the cookie. A copy of the store therefore lets nobody use a session. A record contains no tokens.
+// digest of the id in the cookie. With a copy of the store alone, nobody can use a session. A record contains no
+// tokens.
 import { RedisStore } from 'connect-redis';
 import type { Store } from 'express-session';
 import type { KeyRing } from '../../service/keys/key-ring.ts';

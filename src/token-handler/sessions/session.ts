@@ -14,10 +14,7 @@ export interface SessionUser {
 }
 
 export interface Session {
-  /**
-   * Identifies the session in lists, logs, limits and the store. It is a digest of the id in the cookie, and not
-   * secret.
-   */
+  /** Identifies the session in lists, logs, limits and the store. Not secret: a digest of the id in the cookie. */
   handle: string;
   /** URN */
   tenantId: string;
@@ -26,9 +23,7 @@ export interface Session {
   clientId: string;
   /** True if the client comes from the core configuration. */
   core: boolean;
-  /**
-   * Id of the OAuth client to which the tokens were issued. After a new registration, the tokens cannot be refreshed.
-   */
+  /** Id of the OAuth client to which the tokens were issued. Only that client can refresh them. */
   oidcClientId: string;
   user: SessionUser;
   /** Origin of the callbackUrl: the site on which the person signed in. */
@@ -48,9 +43,7 @@ export interface TokenSet {
   /** Time at which the access token was received. */
   accessIssued: number;
   accessExpiry: number;
-  /**
-   * Absent if no refresh token was issued, or if the last refresh token may have been used and must not be sent again.
-   */
+  /** Absent if no refresh token was issued, or if the last one may have been used and must not be sent again. */
   refreshToken?: string;
   /** Absent if the refresh token does not expire. */
   refreshExpiry?: number;
@@ -69,9 +62,7 @@ export interface SessionState {
   limit: number;
   /** Time of the last recorded request. */
   touched: number;
-  /**
-   * Id of the only attempt that may send the refresh token. Either this attempt is running, or its replica has died.
-   */
+  /** Id of the only attempt that may send the refresh token. The attempt is running, or its replica has died. */
   intent?: string;
 }
 
@@ -132,17 +123,14 @@ export type RefreshOutcome =
   | { kind: 'foreign'; check: string }
   | { kind: 'refused' | 'client-refused' | 'unknown' };
 
-/** The tokens of the sign-in, with which refreshed tokens are compared (OpenID Connect Core 1.0, section 12.2). */
+/** What refreshed tokens are compared with (OpenID Connect Core 1.0, section 12.2): the session's earlier tokens. */
 export interface OriginalTokens {
   /** Subject of the session. */
   subject: string;
   tokens: Pick<TokenSet, 'accessToken' | 'idToken' | 'nonce'>;
 }
 
-/**
- * Returns the key of a session's record. Because of the braces, all keys of a session are in one slot of a Redis
- * Cluster.
- */
+/** Returns the key of a session's record. The braces keep all keys of a session in one slot of a Redis Cluster. */
 export const recordKey = (handle: string) => `{sess:${handle}}`;
 /** Returns the encryption context of a session's record. */
 export const recordContext = (handle: string) => `record of session ${handle}`;
@@ -162,8 +150,7 @@ export function expiryOf({ limit, touched }: Pick<SessionState, 'limit' | 'touch
 const assumedLifetime = 60_000;
 
 /**
- * `previous` is the token set before the refresh. Its refresh token and its ID token are kept if the response has no
- * new ones.
+ * `previous` is the token set before the refresh. Its refresh and ID token are kept if the response has no new ones.
  */
 export function tokenSetOf(response: TokenResponse, now: number, previous?: TokenSet): TokenSet {
   const refreshToken = response.refresh_token ?? previous?.refreshToken;

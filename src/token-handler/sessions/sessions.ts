@@ -54,15 +54,10 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /**
-   * The latest read of each session. If the store reports a change during a read, the result of that read is not
-   * cached.
-   */
+  /** The latest read of each session. If the store reports a change during the read, its result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /**
-   * Cached sessions for which a request was recorded. The store then reports a change, which drops them from the cache.
-   */
+  /** Cached sessions for which a request was recorded. The store then reports a change, which drops them. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -75,8 +70,7 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
-    // When a session is touched, all replicas drop it from their caches. So a session is touched only once in this
-    // interval.
+    // A touch makes all replicas drop the session from their caches, so it happens only once in this interval.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
@@ -86,9 +80,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the live session of the request's cookie, if there is one. Throws Problem `unavailable` if the store cannot
-   * be reached. Records at most one request in each touch interval, and starts a refresh before the access token
-   * expires.
+   * Returns the live session of the request's cookie, if there is one. Throws Problem `unavailable` if the store is
+   * down. Records at most one request in each touch interval, and starts a refresh before the access token expires.
    */
   async ofRequest(request: IncomingMessage): Promise<LiveSession | undefined> {
     const seen = this.see(request);
@@ -218,8 +211,7 @@ export class Sessions {
       const some = handles.slice(start, start + mostOfUser);
       const found = await Promise.all(some.map((handle) => this.#load(handle)));
       const gone = some.filter((_, position) => !found[position]);
-      // Recent entries are kept, because their sign-in may not be complete. A session without an entry could not be
-      // revoked.
+      // Recent entries are kept: their sign-in may be incomplete, and a session without an entry cannot be revoked.
       const until = this.#now() + this.limits.maxAge - longestStart;
       await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
       alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));

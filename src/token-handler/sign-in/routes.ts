@@ -144,8 +144,7 @@ export function callbackRoute(options: SignInOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
-      // The attempt is claimed last, so that the browser can load the callback again after a failure of another
-      // service.
+      // The attempt is claimed last, so that the callback can be loaded again after a failure of another service.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
@@ -158,10 +157,7 @@ export function callbackRoute(options: SignInOptions): Route {
   });
 }
 
-/**
- * Returns the landing page if the browser has reloaded a callback that has already signed it in. Otherwise returns
- * undefined.
- */
+/** Returns the landing page if the browser has reloaded a callback that has already signed it in, else undefined. */
 async function landingAgain(options: SignInOptions, { session }: Request, attempt: string, clientId: string) {
   const { signedIn, landings = [] } = session;
   const landing = landings.find((one) => one.attempt === attempt);
@@ -173,9 +169,7 @@ interface Callback extends Beginning {
   attempt: Attempt;
   tenant: Tenant;
   error: string | undefined;
-  /**
-   * Issuer of the response. A wrong issuer is rejected. Some identity providers omit the issuer from error responses.
-   */
+  /** Issuer of the response. A wrong issuer is rejected. Some identity providers omit it from error responses. */
   iss: string | undefined;
 }
 

@@ -38,7 +38,7 @@ const seen = () => proxy.upstream.seen.length;
 /** Resolves when the connection is closed or reset. */
 const closed = (socket: Duplex) =>
   new Promise<void>((resolve) => void socket.on('error', () => undefined).once('close', resolve));
-/** Resolves when the connection that an upstream’s request arrived on is closed. */
+/** Resolves when the connection of a request to the upstream is closed. */
 const closing = ({ socket }: IncomingMessage) => closed(socket.resume());
 /**
  * Returns an upstream that never responds. `asked` resolves when a request arrives, and `given` when the proxy has

@@ -107,8 +107,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
-    // Waits one tick, so that a small body is written together with the head. Waits no longer, because a slow body must
-    // not delay the head.
+    // Waits one tick, to write a small body together with the head. A slow body must not delay the head longer.
     process.nextTick(this.#flushHead);
   }
 

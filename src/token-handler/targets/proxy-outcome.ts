@@ -4,6 +4,7 @@ import type { HttpResponse } from '../../service/http/request-context.ts';
 import { Rejection } from '../rejection.ts';
 
 /**
+ * How a proxied request ended:
  * - `succeeded`, `client-error`, `server-error`: the upstream responded with a status below 400, 4xx or 5xx
  * - `unreachable`: the upstream could not be reached, or broke off its response
  * - `timeout`: the upstream did not begin to respond in time
