@@ -1,5 +1,6 @@
-// The gateway of `npm start`: one port that routes requests as an ingress does in a cluster, including upgrades and the
-// token handler's path rewrite. It refuses requests for host names other than those of this machine.
+// The gateway of `npm start`. It routes all requests of one port, as an ingress does in a cluster. It also forwards
+// upgrades and rewrites the paths of the token handler. It refuses requests for host names other than those of this
+// machine.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -111,7 +112,8 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
     xfwd: true,
     on: {
       error: (_error, req, res) => {
-        // For an upgrade, `res` is a socket. If the response was cut off, its head was already sent.
+        // For an upgrade, `res` is a socket. If the head of a response was already sent, the response can only be cut
+        // off.
         if (!('writeHead' in res) || res.headersSent) return void res.destroy();
         const body = {
           type: 'urn:formgate:problem:unavailable',

@@ -197,7 +197,7 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     process.kill(Number(backend), 'SIGKILL');
     await until(async () => isGone(Number(backend)), started.output, longestStart);
     await until(async () => (await ask('/health')).status === 200, started.output, longestStart);
-    // A service's health does not cover its database, which may still be recovering.
+    // Retries, because the health of a service does not include its database. The database may still be recovering.
     await until(async () => (await demo()).code === 0, started.output, longestStart);
     expect(await mail()).toBeGreaterThan(before);
     expect(exitsIn(started)).toEqual(restarts);

@@ -126,7 +126,7 @@ async function startAll(run: Run): Promise<Started> {
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsAddresses } };
 }
 
-/** Keeps a rejection from counting as unhandled until the returned promise is awaited. */
+/** Marks a rejection of `work` as handled, because the returned promise is awaited only later. */
 function inBackground<T>(work: Promise<T>): Promise<T> {
   work.catch(() => undefined);
   return work;

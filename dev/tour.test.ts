@@ -70,8 +70,8 @@ describe('the tour', () => {
     const subjects = [undefined, 'will soon be locked', 'is locked', 'is deleted'];
     expect(commands).toHaveLength(subjects.length);
     for (const [nth, command] of commands.entries()) {
-      // Waits as a person does who reads the mail first. The expiry deletes a form at the earliest a second after its
-      // lock.
+      // Waits as long as a person who first reads the mail. The expiry deletes a form no earlier than a second after
+      // its lock.
       await delay(1_000);
       expect(await inShell(command)).toMatchObject({ code: 0 });
       const subject = subjects[nth];

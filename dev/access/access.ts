@@ -74,7 +74,8 @@ function createRoutes(options: Parameters<typeof createProvider>[0]): express.Ro
 }
 
 /**
- * Replaces the library's userinfo endpoint, which rejects access tokens that have a resource. All tokens here have one.
+ * Replaces the library's userinfo endpoint, which rejects access tokens that have a resource. All access tokens here
+ * have a resource.
  */
 async function answerUserinfo(
   { realm, issuer, signingKey }: { realm: Realm; issuer: string; signingKey: JWK },

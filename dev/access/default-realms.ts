@@ -45,7 +45,7 @@ function demoRealm(urns: Urns): RealmDefinition {
 }
 
 function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefinition {
-  // A role on a service makes that service an audience of the token, as the platform requires.
+  // The platform accepts a token only if the called service is in its audience. A role on a service adds that audience.
   const everyService = {
     'tenant-service': ['platform-service'],
     'configuration-service': ['configured-service'],
@@ -66,7 +66,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
         'configuration-service': ['configured-service', 'configuration-admin'],
         'notification-service': ['subscription-app', 'subscription-admin'],
       }),
-      // The intake application of the applicant's pages.
+      // The service account with which the applicant's pages act as an intake application.
       account(applyClientId, serviceSecret(applyClientId), {
         clients: byUrn(urns, { 'form-service': ['intake-application'], 'file-service': ['file-service-admin'] }),
       }),

@@ -15,7 +15,7 @@ export interface EntityStore {
   /** Saves an entity. `lifetime` is in seconds; without it, the entity does not expire. */
   save(key: EntityKey, payload: AdapterPayload, lifetime: number | undefined): Promise<void>;
   find(key: EntityKey): Promise<AdapterPayload | undefined>;
-  /** Finds an entity by the member `uid` of its payload, which only sessions have. */
+  /** Finds an entity by the `uid` in its payload. Only sessions have a `uid`. */
   findByUid(realm: string, kind: string, uid: string): Promise<AdapterPayload | undefined>;
   /** Marks a code or token as used: sets `consumed` in its payload, in seconds since 1970. */
   consume(key: EntityKey): Promise<void>;

@@ -40,8 +40,8 @@ export function createProvider(options: ProviderOptions): Provider {
   const { library, realm } = options;
   const provider = new library.Provider(options.issuer, createConfiguration(options));
   addPasswordGrant({ library, provider, realm, resource: platformResource });
-  // Keycloak's token response contains the lifetime of the refresh token and the session id; the library's response
-  // does not.
+  // Adds the lifetime of the refresh token and the session id to the token response, as Keycloak does. The library
+  // omits both.
   provider.use(async (ctx, next) => {
     await next();
     const refreshToken = ctx.oidc?.entities.RefreshToken;
@@ -195,7 +195,7 @@ async function sessionIdOf(ctx: KoaContextWithOIDC, token: object, clientId: str
   return session?.sidFor(clientId);
 }
 
-/** Keycloak accepts a client without redirect URIs. Such a client cannot sign anyone in until it is updated. */
+/** Accepts a client without redirect URIs, as Keycloak does. Such a client cannot sign anyone in until it has one. */
 function acceptWithoutRedirectUris(
   _ctx: KoaContextWithOIDC | undefined,
   _key: string,

@@ -6,8 +6,8 @@ import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import type { Realm } from './realm.ts';
 
 /**
- * Routes below the realm's path. The library redirects the browser here, and continues the sign-in when the form was
- * submitted.
+ * Routes below the realm's path. The library redirects the browser here. When the form was submitted, the library
+ * continues the sign-in.
  */
 export function createSignInRoutes(provider: Provider, realm: Realm): express.Router {
   const router = express.Router();

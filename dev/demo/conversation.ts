@@ -20,7 +20,7 @@ export interface Exchange {
   headers?: Record<string, string>;
   /** Sent as JSON, or as a form if it is a URLSearchParams. */
   body?: object | URLSearchParams;
-  /** The expected status, or several. */
+  /** The accepted status, or a list of accepted statuses. */
   expect: number | number[];
 }
 

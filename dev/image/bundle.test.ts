@@ -1,4 +1,5 @@
-// The bundle of the image: what it contains, and that its processes start. `npm run test:cluster` tests whole services.
+// Tests the bundle of the image: what it contains, and that its processes start. `npm run test:cluster` tests whole
+// services.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
@@ -11,7 +12,7 @@ import { buildPages } from '../../web/build.ts';
 import { bundle } from './bundle.ts';
 
 const root = join(import.meta.dirname, '../..');
-// Inside the project, because limited workers may read nothing else.
+// The folder is inside the project, because limited workers may not read files outside it.
 const folder = join(root, 'node_modules/.cache', `formgate-bundle-${process.pid}`);
 beforeAll(async () => {
   await buildPages();

@@ -15,7 +15,7 @@ const entryPoints = [
 /** Files that the program reads at run time. */
 const filesAtRunTime = ['package.json', 'src/*/migrations', 'web/dist'];
 
-/** The packages that import these load them only for features that Formgate does not use. */
+/** Packages that the bundle omits. They are imported only for features that Formgate does not use. */
 const unused = ['pg-cloudflare', 'pg-native', 'typescript'];
 
 /** The folder of the modules that several entry points import. */
@@ -29,7 +29,7 @@ export async function bundle(folder: string): Promise<void> {
     input: Object.fromEntries(paths.map((path) => [path.replace(/\.ts$/, ''), path])),
     platform: 'node',
     external: unused,
-    // An import that cannot be resolved would otherwise fail only at run time.
+    // A warning fails the build. An unresolved import is only a warning, and would fail later, at run time.
     onLog(level, log, handle) {
       if (level === 'warn') throw new Error(`${log.code}: ${log.message}`);
       handle(level, log);
@@ -48,7 +48,10 @@ export async function bundle(folder: string): Promise<void> {
   await writeFile(join(folder, 'LICENSES-OF-PACKAGES'), await licences(modules));
 }
 
-/** Returns the licence texts of the packages to which these files belong. Their licences require a copy. */
+/**
+ * Returns the licence texts of the packages to which these files belong. The licences require that a copy is
+ * distributed.
+ */
 async function licences(modules: readonly string[]): Promise<string> {
   const packages = new Set(modules.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
   const texts = await Promise.all(

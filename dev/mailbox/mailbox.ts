@@ -32,8 +32,7 @@ export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
   const messages = await openMessageStore(options.directory, options.limit);
   const listeners = new Set<() => void>();
   const server = new SMTPServer({
-    // Any credentials are accepted and none are required, so that clients can use the settings for their real mail
-    // server.
+    // Accepts any credentials, or none, so that clients can use the settings for their real mail server.
     authOptional: true,
     onAuth: (auth, _session, done) => done(null, { user: auth.username ?? 'anyone' }),
     hideSTARTTLS: true,

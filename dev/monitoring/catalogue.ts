@@ -1,6 +1,6 @@
 // The catalogue of all metrics. It creates the metrics of each process in an empty registry, without starting a
-// service, and adds the question that each one answers. docs/metrics.md and the dashboards are generated from it, and
-// tests use it.
+// service. To each metric it adds the operator's question that the metric answers. docs/metrics.md and the dashboards
+// are generated from the catalogue, and tests use it.
 import { createAddressMetrics } from '../../src/forms/addresses/address-metrics.ts';
 import { createCodeMetrics } from '../../src/forms/codes/code-metrics.ts';
 import { createSchemaMetrics } from '../../src/forms/definitions/schema-metrics.ts';
@@ -53,7 +53,10 @@ const clock = systemClock;
 const noQueue = { running: 0, waiting: 0 };
 const noJobs = { count: 0, oldest: null };
 
-/** Functions that create the metrics of each process. Their sources are empty, because no value is ever read. */
+/**
+ * Functions that create the metrics of each process. The data sources that they pass are empty, because no value is
+ * read.
+ */
 const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
   'form-service'(metrics) {
     const { registry } = metrics;

@@ -1,5 +1,5 @@
 // The values of labels, for tests which check that alerts, dashboards and runbooks select only existing values. The
-// lists come from the code that exports the metrics, so that a value renamed there is also renamed here.
+// lists come from the code that exports the metrics, so that they always contain the current values.
 import { codeOutcomes } from '../../src/forms/codes/code-metrics.ts';
 import { runParts } from '../../src/forms/expiry/metrics.ts';
 import { noReads } from '../../src/platform/platform-metrics.ts';

@@ -38,7 +38,7 @@ function row({ name, type, labels, help, question }: CatalogueEntry): string {
 const head = ['| metric | type | labels | meaning | question |', '| --- | --- | --- | --- | --- |'];
 const table = (entries: readonly CatalogueEntry[]) => [...head, ...entries.map(row)].join('\n');
 
-/** Metrics that every process exports are in separate tables. */
+/** Returns the text of the page. Metrics that every process exports are in separate tables. */
 export function metricsPage(catalogue: readonly CatalogueEntry[]): string {
   const processesOf = (name: string) => catalogue.filter((entry) => entry.name === name).map(({ process }) => process);
   const own = catalogue.filter(({ isDefault }) => !isDefault);

@@ -1,6 +1,6 @@
-// Writes the addresses of the metrics of `npm start` for a Prometheus on the same machine, in the format of its
-// file-based discovery. The labels are those that the chart's ServiceMonitor sets, because rules and dashboards use
-// them.
+// Writes the addresses at which the processes of `npm start` export metrics, for a Prometheus on the same machine. The
+// format is that of Prometheus's file-based discovery. The labels are those that the chart's ServiceMonitor sets,
+// because rules and dashboards use them.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 

@@ -12,7 +12,10 @@ export interface Binaries {
   pgCtl: string;
 }
 
-/** Folder for root's files that another account must read. Used if that account cannot enter the project's folder. */
+/**
+ * Folder for files that root creates and another account must read. Used if that account cannot enter the project's
+ * folder.
+ */
 export const openFolder = '/var/lib/formgate';
 
 /**

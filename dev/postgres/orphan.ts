@@ -23,7 +23,7 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
       const found = await describe(client).finally(() => client.end());
       if (found?.directory !== cluster.data) break;
       if (found.isFree) return stopServer(cluster);
-      // Postgres takes a moment to notice that a killed owner has disconnected.
+      // Postgres takes a moment to notice that a killed owner has disconnected, so wait before this error.
       if (Date.now() > begun + ownerExitTime)
         throw new Error(`Another Formgate is running with the data in ${cluster.home}. Stop it first.`);
       continue;
@@ -34,8 +34,7 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
     if (Date.now() > deadline)
       throw new Error(`The Postgres in ${cluster.home} does not respond. Stop process ${pid}.`);
   }
-  // Otherwise Postgres would not start, because it assumes that any process with the id in this file is a running
-  // server.
+  // Postgres does not start while this file exists and any process has the id in it.
   await rm(pidFile, { force: true });
 }
 

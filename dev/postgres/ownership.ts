@@ -1,5 +1,6 @@
 // Owns a running Postgres while this process runs, by means of a connection that holds an advisory lock. The lock tells
-// a later start that the server is in use. A crash of a backend ends all connections; the lock is then acquired again.
+// a later start that the server is in use. If a Postgres backend crashes, Postgres ends all connections; this process
+// then connects and takes the lock again.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Cluster, connect, databaseUrl, ownerLock, stopServer } from './cluster.ts';

@@ -11,7 +11,7 @@ import type { EmbeddedPostgres } from './ownership.ts';
 import { startPostgres } from './postgres.ts';
 
 const password = "p'a ss/w:rd";
-/** A stopped Postgres, which the tests copy: creating its files takes longer than starting it. */
+/** The files of a stopped Postgres. Each test copies them, because that is faster than creating them. */
 let created: string;
 let folder: string;
 let directory: string;

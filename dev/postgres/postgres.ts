@@ -101,8 +101,8 @@ async function isCluster({ data }: Cluster): Promise<boolean> {
 async function launch(cluster: Cluster, settings: Record<string, string>): Promise<number> {
   const log = join(cluster.home, 'log');
   let reason = '';
-  // Retries, because another program may take the port before Postgres does, and because children of a killed
-  // postmaster can block the start until their statements end, which takes 15 s at most.
+  // Retries for two reasons. Another program may take the port before Postgres does. Children of a killed postmaster
+  // can block the start until their statements end, which takes 15 s at most.
   for (let attempt = 0; attempt < 8; attempt += 1) {
     if (attempt > 0) await delay(700 * attempt);
     const port = await findFreePort();

@@ -100,7 +100,8 @@ function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   const child = spawn(process.execPath, [...memoryFlags, `--import=${follow}`, main], {
     env: { NODE_COMPILE_CACHE: compileCache, ...Object.fromEntries(own), ...env },
     stdio: ['pipe', log, log],
-    // Ctrl-C signals the whole process group of a terminal. A child outside the group is stopped here, in order.
+    // Ctrl-C signals the whole process group of a terminal. The child is in a separate group, so that only `stop`
+    // signals it.
     detached: process.platform !== 'win32',
   });
   closeSync(log);

@@ -1,12 +1,13 @@
-// Ends a child process when its parent has ended, even by SIGKILL. Each child loads this file before its main. Standard
-// input is a pipe from the parent, and ends with the parent, because the system then closes the parent's end.
+// Ends a child process when its parent has ended, even if SIGKILL has ended the parent. Each child loads this file
+// before its main. The child's standard input is a pipe from the parent. When the parent ends, the system closes the
+// pipe, and the input ends.
 import { isMainThread } from 'node:worker_threads';
 
 // Worker threads load this file too, but their standard input ends immediately.
 if (isMainThread) {
   process.stdin.on('end', () => {
     process.kill(process.pid, 'SIGTERM');
-    // Two seconds are enough: all requests came through the parent.
+    // Two seconds are enough for open requests: all of them came through the parent, which has ended.
     setTimeout(() => process.exit(1), 2_000).unref();
   });
   process.stdin.resume();

@@ -8,7 +8,7 @@ export interface ReleaseCommand {
   builder: 'docker' | 'buildah' | 'none';
   /** Further arguments of the program, such as `--build-arg BUILD_IMAGE=…`. */
   builderArguments: string[];
-  /** Key for `gpg --local-user`; undefined signs nothing. */
+  /** Key for `gpg --local-user`. If undefined, nothing is signed. */
   key: string | undefined;
 }
 

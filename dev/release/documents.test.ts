@@ -46,7 +46,7 @@ it('the image of this repository has express and pg, and no tool for tests; the 
   expect(names).toEqual(expect.arrayContaining(['express', 'pg', 'openid-client']));
   for (const name of ['vitest', 'vite', 'typescript', 'oidc-provider']) expect(names).not.toContain(name);
   const pages = pagePackages(lockFile).map(({ name }) => name);
-  // The pages also contain what their packages depend on: lodash comes with @jsonforms/core.
+  // The pages also contain the dependencies of their packages, such as lodash, a dependency of @jsonforms/core.
   expect(pages).toEqual(expect.arrayContaining(['preact', 'lodash']));
   for (const name of ['rolldown', 'react']) expect(pages).not.toContain(name);
 });

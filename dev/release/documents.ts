@@ -6,7 +6,7 @@ export interface Release {
   version: string;
   /** Git commit, 40 hexadecimal digits. */
   revision: string;
-  /** Where the repository is, as in the image's label. */
+  /** URL of the repository, as in the image's label. */
   source: string;
   /** Time of the commit. */
   moment: Date;
@@ -42,7 +42,7 @@ export function billOfMaterials({ version, revision, moment }: Release, packages
   };
 }
 
-/** Returns a package URL (purl specification, type npm): the `@` of a scope is encoded. */
+/** Returns a package URL (purl specification, type npm). The `@` of a scope is percent-encoded. */
 function purlOf(name: string, version: string): string {
   return `pkg:npm/${name.replace(/^@/, '%40')}@${version}`;
 }
@@ -62,8 +62,8 @@ export function unpermitted(packages: Package[]): Package[] {
 }
 
 /**
- * True if the SPDX expression is permitted: `OR` needs one permitted licence, and `AND` binds more strongly. Parentheses
- * are evaluated first and replaced by `MIT`, which is permitted, or by `NONE`.
+ * True if the SPDX expression is permitted. An `OR` needs one permitted licence, an `AND` needs both, and `AND` binds
+ * more strongly. Parentheses are evaluated first and replaced by `MIT`, which is permitted, or by `NONE`.
  */
 function isPermitted(expression: string): boolean {
   const inner = /\(([^()]*)\)/.exec(expression);

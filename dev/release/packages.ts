@@ -1,5 +1,5 @@
-// The packages of the image, read from package-lock.json: those that `npm ci` installs there (see the Dockerfile), and
-// those from which the pages are built.
+// The packages of the image, read from package-lock.json: those that `npm ci` installs in the image (see the
+// Dockerfile), and those from which the pages are built.
 import { z } from 'zod';
 
 export interface Package {
@@ -30,7 +30,7 @@ const lockSchema = z.object({
   ),
 });
 
-/** Returns the packages in the image, by name. Throws if one has no checksum. */
+/** Returns the packages in the image, by name. Throws if a package has no checksum. */
 export function imagePackages(lockFile: string): Package[] {
   const { packages } = lockSchema.parse(JSON.parse(lockFile));
   const installed = Object.entries(packages).filter(

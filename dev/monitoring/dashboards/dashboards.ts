@@ -15,13 +15,13 @@ export interface DescribedMetric extends MetricFacts {
 }
 
 interface DashboardText {
-  /** Name of the file and suffix of the uid. */
+  /** The file name without suffix, which is also the suffix of the dashboard's uid. */
   name: string;
   title: string;
   description: string;
   /**
-   * A metric that only the pods of this dashboard export. The menu of services offers the values of `job` in its
-   * series.
+   * A metric that only the pods of this dashboard export. The dashboard's menu of services lists the values of its
+   * label `job`.
    */
   exportedBy: string;
   rows(queries: Queries): RowText[];
@@ -130,10 +130,7 @@ function firingAlerts(): grafana.AnnotationQueryBuilder {
     .textFormat('{{severity}} {{job}}');
 }
 
-/**
- * The query of a variable may use the variables above it, because Grafana first resolves the variables that a query
- * names.
- */
+/** The query of a variable may use the variables above it: Grafana resolves those first. */
 function variables({ exportedBy }: DashboardText) {
   const query = (name: string, label: string, expr: string) =>
     new grafana.QueryVariableBuilder(name)
@@ -153,7 +150,8 @@ function variables({ exportedBy }: DashboardText) {
     query('release', 'Release', 'label_values(formgate_build_info{namespace="$namespace"}, release)'),
     // The option "All" selects only the services of this dashboard.
     many('job', 'Service', `label_values(${exportedBy}{${ofRelease}}, job)`),
-    // "All" is `.*`, so that it includes pods that ended in the time range: they have data, but are not in the list.
+    // "All" is the pattern `.*`. It also selects pods that have ended. They have data in the time range, but the menu
+    // does not list them.
     many('pod', 'Pod', `label_values(${exportedBy}{${ofRelease}, job=~"$job"}, pod)`).allValue('.*'),
   ];
 }

@@ -11,8 +11,12 @@ import * as timeSeries from '@grafana/grafana-foundation-sdk/timeseries';
 import type { Query } from './queries.ts';
 
 /**
- * `lines` and `areas` show values over time, `areas` as parts of a sum. `number` shows the last value, `states` the
- * times at which a value was 1 (good) or 0 (bad), and `table` the last value of each series with its labels.
+ * How a panel shows its values:
+ * - `lines`: over time
+ * - `areas`: over time, as parts of a sum
+ * - `number`: the last value
+ * - `states`: the times at which a value was 1 (good) or 0 (bad)
+ * - `table`: the last value of each series, with its labels
  */
 type Show = 'lines' | 'areas' | 'number' | 'states' | 'table';
 
@@ -55,7 +59,8 @@ export function buildPanel(text: PanelText, id: number, explain: Explain): Build
     .datasource(dataSource)
     .unit(unit)
     .span(text.width ?? (show === 'number' ? 4 : 8))
-    // Narrow number panels form rows of half the height. Wider ones share a row with panels of the usual height.
+    // Narrow number panels form rows of half the height. Wide number panels share a row with panels of the usual
+    // height.
     .height(show === 'number' && (text.width ?? 4) < 8 ? 4 : 8);
   for (const [index, query] of queries.entries()) panel.withTarget(target(query, index, show));
   return panel;

@@ -1,7 +1,8 @@
-// Builds PromQL from the metrics catalogue. A query is rejected unless its metric exists, has the type that the query
-// needs, and has the labels that the query uses: `npm run docs` fails when a metric is renamed and a dashboard is not.
+// Builds PromQL from the metrics catalogue. It rejects a query if the metric does not exist, has another type, or lacks
+// a label that the query uses. Therefore `npm run docs` fails if a metric is renamed but a dashboard still uses the old
+// name.
 
-/** What a query must know about a metric, from the catalogue. */
+/** The facts about a metric that a query needs. They come from the catalogue. */
 export interface MetricFacts {
   name: string;
   type: string;
@@ -25,13 +26,13 @@ export interface Selection {
   where?: string;
   /** By default the labels in `by`. */
   legend?: string;
-  /** True for a counter that has no series before its first event: without a series, the panel shows 0. */
+  /** If true, the panel shows 0 while there is no series. For counters that have no series before their first event. */
   quiet?: boolean;
 }
 
 /**
- * Selects the series of a release, by the variables that every dashboard has. Recorded series have no other target
- * labels.
+ * Selects the series of a release by the variables that every dashboard has. Of `targetLabels`, recorded series have
+ * only these two.
  */
 export const ofRelease = 'namespace="$namespace", release="$release"';
 const ofPods = `${ofRelease}, job=~"$job", pod=~"$pod"`;
