@@ -1,5 +1,5 @@
 // Builds the pages into web/dist, with a compressed copy of each file beside it. Does nothing if web/dist was built
-// from the same files: `npm run build --workspace web`.
+// from the same files. `npm run build --workspace web` runs this file.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -106,7 +106,7 @@ export function createApi(tenant: string) {
       (await send(`${form(id)}/submission`, { method: 'POST', headers: { 'Idempotency-Key': key } })).json(),
     upload: async (id: string, file: File): Promise<{ urn: string; name: string }> =>
       (await send(`${form(id)}/files?name=${encodeURIComponent(file.name)}`, { method: 'POST', body: file })).json(),
-    /** Succeeds only if a code was entered in this browser within the last half hour. */
+    /** Deletes the draft. Succeeds only if a code was entered in this browser within the last half hour. */
     remove: (id: string) => send(form(id), { method: 'DELETE' }),
     forget: (id: string) => send(`${form(id)}/cookie`, { method: 'DELETE' }),
   };

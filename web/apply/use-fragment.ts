@@ -4,7 +4,7 @@ import { type Fragment, fragmentOf, hashOf } from './address.ts';
 
 export function useFragment(): [Fragment, (next: Fragment, how?: 'push' | 'replace') => void] {
   const [fragment, setFragment] = useState(() => fragmentOf(location.hash));
-  // Not `useEffect`, which runs after the page is painted: a change of the address until then would have no effect.
+  // `useEffect` would run only after the page is painted. A change of the address before that would have no effect.
   useLayoutEffect(() => {
     const read = () => setFragment(fragmentOf(location.hash));
     window.addEventListener('popstate', read);

@@ -44,7 +44,7 @@ export function go(address: string, { replace = false } = {}): void {
 /** Returns the current place. The component renders again when the place changes. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(currentPlace);
-  // Not `useEffect`, which runs after the page is painted: the place may change until then.
+  // `useEffect` would run only after the page is painted, and would miss a change of the place before that.
   useLayoutEffect(() => {
     const update = () => setPlace(currentPlace());
     moved.addEventListener('moved', update);

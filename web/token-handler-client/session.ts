@@ -28,5 +28,5 @@ export type SessionEvent =
   | { type: 'expired' }
   /** Nobody is signed in. Sent after the first read, and after a tab of this site has signed out. */
   | { type: 'signed-out' }
-  /** `fetch` got a 401. The session may have ended, or an upstream has refused its token. */
+  /** `fetch` got a 401. The session may have ended, or an upstream has refused the session's token. */
   | { type: 'unauthorized'; url: string };

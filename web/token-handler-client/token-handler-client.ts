@@ -200,7 +200,8 @@ export class TokenHandlerClient {
     if (!session || this.#closing.signal.aborted) return;
     const { warn = 120_000 } = this.#options;
     const remaining = this.#remaining();
-    // The end is checked a second late, because the Date header has no fractions. A timer runs at most 2^31 - 1 ms.
+    // The end is checked a second late, because the Date header has no fractions of a second. A timer runs at most 2^31
+    // - 1 ms.
     const wait = remaining > warn ? remaining - warn : Math.max(remaining, 0) + 1000;
     this.#timer = setTimeout(() => void this.#confirm(), Math.min(wait, 2 ** 31 - 1));
     if (remaining > warn || this.#warned === session.expiry) return;

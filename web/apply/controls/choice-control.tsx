@@ -94,7 +94,7 @@ function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoadi
         id={parts.id}
         {...described(parts)}
         value={String(selected)}
-        // Until the choices are loaded, the menu could only remove the answer.
+        // Until the choices are loaded, a person could use the menu only to remove the answer.
         disabled={isLoading}
         onChange={(event) => set(choices[Number(event.currentTarget.value)]?.value)}
       >

@@ -131,7 +131,7 @@ function hintOf(schema: JsonObject, options: JsonObject): string | undefined {
   return textOf(options.help) ?? textOf(schema.description) ?? textOf(props.placeholder);
 }
 
-/** True if the schema of the object that has the property requires it. */
+/** True if the schema of the surrounding object requires the property. */
 function requires(scope: unknown, place: Place): boolean {
   if (typeof scope !== 'string') return false;
   // A scope of `#` is an item of a list. It counts as required, because somebody added it on purpose.

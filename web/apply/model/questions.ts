@@ -50,7 +50,9 @@ export interface PlacedFinding {
   field: Field | undefined;
 }
 
-/** Returns the field that shows the path, else the first field inside it, else the innermost field around it. */
+/**
+ * Returns the field that shows the path; otherwise the first field inside it; otherwise the innermost field around it.
+ */
 export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
   return (
     fields.find((field) => isLeaf(field) && pointerOf(field.path) === pointerOf(path)) ??

@@ -1,4 +1,5 @@
-// Labels the fields for lists of answers and for messages, which do not show the list that contains a field.
+// Labels the fields for lists of answers and for messages. Both show a field without the list that contains it, so the
+// label of the field gets the number of the list's item.
 import type { Texts } from '../texts/texts.ts';
 import type { Field } from './fields.ts';
 import { startsWith } from './json.ts';

@@ -20,8 +20,9 @@ for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
 /**
- * The validator follows references only within the schema, and finds nothing if the schema is unusable. URNs of files
- * must begin with `urnPrefix`. If this is undefined, as for rules of the UI schema, the URNs are not checked.
+ * Creates a validator. It follows references only within the schema, and finds nothing if the schema is unusable. URNs
+ * of files must begin with `urnPrefix`. If `urnPrefix` is undefined, as for rules of the UI schema, the URNs are not
+ * checked.
  */
 export function createValidator(given: unknown, urnPrefix?: string): Validator {
   const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);

@@ -1,5 +1,5 @@
-// Shows a request as a curl command. The command refers to the token and the addresses by shell variables: the page has
-// no token, and services have other addresses inside a cluster.
+// Shows a request as a curl command. In the command, shell variables stand for the token and the addresses: the page
+// has no token, and services have other addresses inside a cluster.
 import { type ApiRequest, addressOf, bodyOf, type Target } from './request.ts';
 
 const bases: Record<Target, string> = {

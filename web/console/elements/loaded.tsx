@@ -1,4 +1,4 @@
-// Loads what a page shows. Meanwhile, or after a failure, shows the progress or the failure instead.
+// Loads what a page shows. Shows the progress while it loads, and the problem if the loading fails.
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../api/problem.ts';

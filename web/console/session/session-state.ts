@@ -43,8 +43,8 @@ export function useFollowedSession(): FollowedSession {
       }
       setEnding(undefined);
       setState((former) => {
-        // A page whose first read finds no session also gets `signed-out`. The session may have expired, so kept values
-        // stay.
+        // Kept values are deleted only if a person was signed in. A page whose first read finds no session also gets
+        // `signed-out`, but in this case the session may have expired.
         if (event.type === 'signed-out' && former.name === 'signed-in') forgetAll();
         return event.type === 'expired' ? { name: 'signed-out', ended: true } : currentState();
       });

@@ -1,4 +1,4 @@
-// Asks the form service for the problems of a definition, some time after the last change.
+// Asks the form service for the problems of a definition, a moment after the last change.
 import { useEffect, useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../../api/problem.ts';
 import { send } from '../../api/send.ts';
@@ -12,7 +12,7 @@ export interface Check {
   failure?: ApiProblem;
 }
 
-/** The service allows 60 checks in a minute. */
+/** Milliseconds after the last change. The service allows 60 checks in a minute. */
 const pauseMs = 1_000;
 
 const nothing: Check = { state: 'checking', problems: [], truncated: false };
