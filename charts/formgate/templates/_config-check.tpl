@@ -1,4 +1,7 @@
-{{/* Building blocks of the hook that checks the configuration (config-check.yaml). */}}
+{{/*
+Building blocks of the hook that checks the configuration (config-check.yaml). After the colon, a comment names the
+argument of a template: `root` is the root context of the chart, and `dict a, b` is a dict with the keys a and b.
+*/}}
 
 {{/* Annotations of the hook's objects: weight */}}
 {{- define "formgate.checkHook" -}}
@@ -20,7 +23,7 @@ reconciler: reconciler
 {{- end }}
 {{- end -}}
 
-{{/* Arguments of a check, in JSON: dict root, part, component. Skips what this release has yet to create. */}}
+{{/* Arguments of a check, in JSON: dict root, part, component. Skips what this release creates later. */}}
 {{- define "formgate.checkArguments" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}

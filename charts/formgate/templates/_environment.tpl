@@ -2,6 +2,8 @@
 Environment variables of each process. Variables without secrets are merged in a dict, so that no name occurs twice. The
 schema of values refuses names in `env` that the chart sets itself. Variables with secrets only refer to Secret objects.
 test/chart compares all variables with the config schemas of the processes.
+After the colon, a comment names the argument of a template: `root` is the root context of the chart, and `dict a, b` is
+a dict with the keys a and b.
 */}}
 
 {{/* Variables of every process that listens: root */}}
@@ -243,7 +245,7 @@ of a Secret with copies of the secrets that the chart creates)
 {{- end }}
 {{- end -}}
 
-{{/* The reconciler uses the form service's account unless it has its own. */}}
+{{/* The reconciler uses the form service's account if the values give it no separate account: root */}}
 {{- define "formgate.environment.reconciler" -}}
 LOG_LEVEL: {{ .Values.logLevel | quote }}
 URN_PREFIX: {{ .Values.urnPrefix | quote }}

@@ -1,4 +1,8 @@
-{{/* Names and labels. Names have at most 40 characters, so that Kubernetes can append suffixes for Jobs and pods. */}}
+{{/*
+Names and labels. Names have at most 40 characters, so that Kubernetes can append suffixes for Jobs and pods. After the
+colon, a comment names the argument of a template: `root` is the root context of the chart, and `dict a, b` is a dict
+with the keys a and b.
+*/}}
 
 {{- define "formgate.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}

@@ -1,4 +1,7 @@
-{{/* Building blocks of all pods. Every pod satisfies the Pod Security level `restricted`. */}}
+{{/*
+Building blocks of all pods. Every pod satisfies the Pod Security level `restricted`. After the colon, a comment names
+the argument of a template: `root` is the root context of the chart, and `dict a, b` is a dict with the keys a and b.
+*/}}
 
 {{/* The settings in `pods` with the overrides of one process: dict root, values (of the process) */}}
 {{- define "formgate.podSettings" -}}

@@ -1,7 +1,7 @@
 {{/*
-Objects of a service: ServiceAccount, Service, Deployment, PodDisruptionBudget and HorizontalPodAutoscaler.
-dict root, component (in names), part (key in the values), command, plain (variables without secrets, YAML),
-annotations (optional), mounts and volumes (optional lists)
+Objects of a service: ServiceAccount, Service, Deployment, PodDisruptionBudget and HorizontalPodAutoscaler. The argument
+is a dict with these keys: root (the root context of the chart), component (in names), part (key in the values),
+command, plain (variables without secrets, YAML), annotations (optional), mounts and volumes (optional lists)
 */}}
 {{- define "formgate.workload" -}}
 {{- $values := get .root.Values .part -}}
