@@ -1,7 +1,10 @@
-// Clicks through the pages of the identity provider, be it the embedded one or Keycloak.
+// Clicks through the pages of the embedded identity provider or of Keycloak.
 import type { SiteBrowser, Visit } from './site-browser.ts';
 
-/** Logs out at the identity provider, and confirms the logout if the provider asks for that. Returns the last visit. */
+/**
+ * Logs out at the identity provider, and confirms the logout if the provider asks for a confirmation. Returns the last
+ * visit.
+ */
 export async function confirmLogout(browser: SiteBrowser, logout: URL | undefined): Promise<Visit> {
   const page = await browser.request(logout ?? '');
   return page.location ? page : browser.submit(page, { logout: 'yes' });

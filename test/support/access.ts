@@ -18,15 +18,15 @@ export { testServiceSecret };
 
 export interface TestAccessOptions {
   urnPrefix?: string;
-  /** In memory by default. */
+  /** Where the provider keeps its state; by default in memory. */
   store?: EntityStore;
   /** Realms in addition to `demo` and `core`. */
   realms?: RealmDefinition[];
   /** Seconds for which tokens of `core` are valid, for a test that moves the clock of a service. */
   coreTokenLifetime?: number;
   /**
-   * Public address, ending in `/auth`; by default the address to call. Set it if tokens must stay valid after the test
-   * has replaced this provider by one on another port.
+   * Public address, ending in `/auth`; by default, the address at which the provider listens. Set it if tokens must
+   * stay valid after the test has replaced this provider by one on another port.
    */
   publicUrl?: string;
   /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */

@@ -12,8 +12,8 @@ export interface TestCertificate {
 }
 
 /**
- * Writes a key and a self-signed certificate to a folder. The certificate is for `host`, or for localhost and 127.0.0.1
- * without it.
+ * Writes a key and a self-signed certificate to a folder. The certificate is for `host`; without `host`, it is for
+ * localhost and 127.0.0.1.
  */
 export function createCertificate(folder: string, { days = 1, host = '' } = {}): TestCertificate {
   const names = host === '' ? 'DNS:localhost,IP:127.0.0.1' : `DNS:${host}`;

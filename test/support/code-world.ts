@@ -22,7 +22,7 @@ export interface CodeService {
   sent: Sent[];
   checked: Checked[];
   channels: readonly string[] | undefined;
-  /** Runs in place of a send. */
+  /** Called instead of sending a code. */
   onSend: (request: Sent) => Promise<void>;
   /** Decides whether a code is right. */
   onCheck: (request: Checked) => Promise<boolean>;
@@ -108,7 +108,7 @@ export async function startCodeWorld() {
     },
     /** Returns the keys by which the store counts the attempts and sends of a form. */
     keysOf,
-    /** An attempt with a code, now. */
+    /** Returns an attempt to enter this code at the current time. */
     attemptOf: (form: Form, code = 'A', account = kiosk): CodeAttempt => ({
       ...{ ...keysOf(form), ...account },
       ...{ codeHash: hashes.code(form.id, code), now: now() },

@@ -76,7 +76,7 @@ function foundRows(answer: unknown): boolean {
   return (last as { rows?: unknown[] } | undefined)?.rows?.length !== 0;
 }
 
-// Worker threads load this file too.
+// Worker threads load this file too, but only the main thread counts steps.
 if (isMainThread) {
   const current = new AsyncLocalStorage<RequestSteps>();
   countRequestSteps(current);

@@ -15,7 +15,7 @@ export interface ShellResult {
   text: string;
 }
 
-/** Runs commands in a shell that ends at the first one that fails. */
+/** Runs commands in a shell that ends at the first command that fails. */
 export async function runCommands(commands: string, { cwd, env }: ShellOptions): Promise<ShellResult> {
   const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', commands], { cwd, env });
   const result: ShellResult = { code: null, stdout: '', text: '' };

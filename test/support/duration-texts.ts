@@ -1,4 +1,4 @@
-// Generates texts that are durations or nearly so, all of them shorter than a century.
+// Generates texts that are durations or almost durations. All durations are shorter than a century.
 import fc from 'fast-check';
 
 const digits = fc.stringMatching(/^\d{1,3}$/);

@@ -45,8 +45,8 @@ export interface NewForm {
   files?: object;
   subscriberId?: string;
   /**
-   * True if the event service has accepted the event form-locked; false if that is pending; undefined if the outbox has
-   * no row for it.
+   * True if the event service has accepted the event form-locked; false if the event is not delivered yet; undefined if
+   * the outbox has no row for the event.
    */
   noticeAccepted?: boolean;
 }

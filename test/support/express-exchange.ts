@@ -9,7 +9,7 @@ export interface ExchangeOptions {
   method?: string;
   /** Path and query. */
   url?: string;
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   headers?: Record<string, string>;
   /** Path parameters. */
   params?: Record<string, string>;

@@ -13,7 +13,7 @@ export interface FailedSignIns {
    * store.
    */
   cookie: string;
-  /** Calls `visit` with an address. While `visit` runs, each request for it with the cookie gets the page. */
+  /** Calls `visit` with an address. While `visit` runs, each request to this address with the cookie gets the page. */
   during<T>(page: PageName, visit: (url: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -81,7 +81,10 @@ async function startReplicas(start: SessionWorld['handler']['startReplica'], tap
   return { withoutRedis, withoutProvider, limited };
 }
 
-/** Shuts the identity provider after the token handler has got a token for the platform, and before anyone signs in. */
+/**
+ * Cuts off the identity provider. At that time, the token handler has a token for the platform, and nobody has signed
+ * in.
+ */
 async function loseProvider(replica: RunningService, world: SessionWorld, tap: HttpTap): Promise<void> {
   const { status } = await call(world.authUrl({}, { site: replica.url, clientId: 'unregistered' }));
   if (status !== 409) throw new Error(`the token handler does not find its clients: ${status}`);

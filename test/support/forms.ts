@@ -235,8 +235,8 @@ export async function configure(
 }
 
 /**
- * Waits until the form service has registered its notification type, which it does in the background. Nobody can be
- * subscribed before.
+ * Waits until the form service has registered its notification type, which it does in the background. Before that, no
+ * applicant can be subscribed.
  */
 async function untilRegistered({ access, tenant, url }: TestPlatform): Promise<void> {
   const token = await roleToken(access, { 'notification-service': ['subscription-admin'] }, { realm: 'core' });

@@ -6,7 +6,7 @@ import { isMainThread } from 'node:worker_threads';
 
 type Listen = (...values: unknown[]) => unknown;
 
-// Worker threads load this file too.
+// Worker threads load this file too, but only the main thread listens.
 if (isMainThread) {
   const listen = Server.prototype.listen as Listen;
   Server.prototype.listen = function (this: Server, ...values: unknown[]) {

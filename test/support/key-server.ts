@@ -1,4 +1,5 @@
-// Publishes the keys of realms over real HTTP on loopback. A test can sign any token with them, and withdraw them.
+// Publishes the keys of realms over real HTTP on loopback. A test can sign any token with these keys, and can withdraw
+// a key.
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {

@@ -1,5 +1,5 @@
-// Fails a test file that leaves a connection, a server, a timer or a child process open. The files of a worker share
-// one process, so each file is compared with what was open when it began.
+// Fails a test file that leaves a connection, a server, a timer or a child process open. The test files of a worker
+// share one process. Therefore, the check compares what is open after a file with what was open when the file began.
 import { ChildProcess } from 'node:child_process';
 import { Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -55,7 +55,7 @@ function openKinds(): Map<string, number> {
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));
 }
 
-/** Uses an undocumented function of Node, because no other one returns addresses and process ids. */
+/** Uses an undocumented function of Node, because no other function returns addresses and process ids. */
 function openHandles(): object[] {
   return (process as unknown as { _getActiveHandles(): object[] })._getActiveHandles();
 }

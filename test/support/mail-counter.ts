@@ -1,5 +1,5 @@
-// A mail server that keeps the recipient, subject and Message-ID of every message, but no text, and that can be shut
-// and opened again.
+// A mail server that keeps the recipient, subject and Message-ID of every message, but no text. A test can stop it and
+// start it again.
 import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';

@@ -45,7 +45,7 @@ export interface MemorySessions {
 
 export interface MemorySessionsOptions {
   limits?: Partial<SessionLimits>;
-  /** Idle time of the store, if the store must keep sessions longer than they are valid. */
+  /** Idle time of the store. Set it if the store must keep sessions for longer than they are valid. */
   storeIdle?: number;
   concurrency?: number;
   /** Changes the store before the sessions use it. */

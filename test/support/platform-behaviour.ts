@@ -7,7 +7,7 @@
 export const isReferenceRun =
   process.env.PLATFORM_BEHAVIOUR === 'reference' || process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
 
-/** Environment variables of a platform server with its own behaviour. */
+/** Environment variables of a platform server with its default behaviour. */
 export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };
 
 /**
@@ -24,8 +24,8 @@ export const referenceBehaviour = {
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
 
 /**
- * Runs `work` for all items concurrently. In the reference behaviour, runs it for one item after the other, because
- * there, concurrent changes of one document overwrite each other.
+ * Runs `work` for all items concurrently. In the reference behaviour, concurrent changes of one document overwrite each
+ * other, so it runs `work` for one item after the other.
  */
 export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (!isReferenceRun) await Promise.all(items.map(work));

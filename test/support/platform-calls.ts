@@ -30,7 +30,10 @@ export interface PlatformCalls {
   close(): Promise<void>;
 }
 
-/** Set `timeoutMs` to test calls that get no response. Healthy services on a busy machine need the usual limit. */
+/**
+ * Set a short `timeoutMs` to test calls that get no response. The default gives healthy services on a busy machine
+ * enough time.
+ */
 export function createPlatformCalls({ timeoutMs = 10_000 } = {}): PlatformCalls {
   let now = Date.parse('2026-08-01T00:00:00Z');
   const base = createMetrics();

@@ -42,7 +42,7 @@ export interface TestPlatformOptions {
   mailbox?: TestMailbox;
   /** Seconds for which tokens of service accounts are valid. */
   coreTokenLifetime?: number;
-  /** `host:port` of a route to Postgres that the test controls. */
+  /** `host:port` at which the platform server reaches Postgres, such as a proxy that the test controls. */
   databaseVia?: string;
   /** Environment variables that differ from the defaults. */
   env?: Record<string, string>;
@@ -119,7 +119,8 @@ export interface Answered {
 }
 
 /**
- * Issues a token with exactly these roles, by service; each service is in its audience. The realm is `core` by default.
+ * Issues a token with exactly these roles, by service. Each service is in the token's audience. The realm is `core` by
+ * default.
  */
 export function roleToken(
   access: TestAccess,

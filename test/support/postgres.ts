@@ -1,5 +1,5 @@
-// Gives each test file its own migrated database, on the Postgres server that global-setup started. Databases are
-// copies of a template that is made once for each set of migrations, which is fast.
+// Gives each test file its own migrated database, on the Postgres server that global-setup started. A database is a
+// copy of a template, because a copy is faster than migrations. There is one template for each set of migrations.
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,10 +1,11 @@
-// Makes a running service fetch data again that a test has changed at a platform service, although it caches such data.
+// After a test has changed data at a platform service, makes a running service fetch the data again, although it caches
+// the data.
 import { setTimeout as delay } from 'node:timers/promises';
 import { samplesOf } from './metric-growth.ts';
 
 export interface ReadAgain {
   metricsUrl: string;
-  /** The platform service, as in the metrics. */
+  /** Name of the platform service in the metrics. */
   dependency: string;
   /** Number of calls after which the cached value cannot come from a call that began before the change. */
   calls: number;
@@ -12,7 +13,7 @@ export interface ReadAgain {
   ask(): Promise<unknown>;
 }
 
-/** Asks until the service has made these calls. The lifetime of its cache must be shorter than 60 ms. */
+/** Calls `ask` until the service has made these calls. The lifetime of its cache must be shorter than 60 ms. */
 export async function readAgain({ metricsUrl, dependency, calls, ask }: ReadAgain): Promise<void> {
   const made = async () => {
     const samples = Object.entries(await samplesOf(metricsUrl, 'formgate_dependency_calls_total'));

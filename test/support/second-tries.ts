@@ -3,13 +3,16 @@
 // block an unrelated change.
 import type { Reporter, TestCase, VitestPluginContext } from 'vitest/node';
 
-/** Adds the reporter. It is a plugin, because a command that names reporters replaces those of the configuration. */
+/**
+ * A plugin that adds the reporter. If the configuration listed the reporter, a command that names reporters would
+ * replace it.
+ */
 export const listSecondTries = () => ({
   name: 'formgate:list-second-tries',
   configureVitest: ({ vitest }: VitestPluginContext) => void vitest.config.reporters.push(new SecondTries()),
 });
 
-/** Characters. The message of a failed property contains its counterexample. */
+/** Maximum number of characters of a message. The message of a failed property test contains the counterexample. */
 const longestMessage = 2_000;
 
 class SecondTries implements Reporter {

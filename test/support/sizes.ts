@@ -21,7 +21,9 @@ const sizes = {
   CRASH_STRIDE: { short: 12, full: 5 },
   /** Registers of the tenant whose whole list is read. */
   REGISTERS: { short: 250, full: 1_000 },
-  /** Each fault breaks this many calls of each change of a register, one call at a time. 6 breaks every call. */
+  /**
+   * For each change of a register, each fault breaks this many of the calls, one call at a time. 6 breaks every call.
+   */
   REGISTER_FAULT_CALLS: { short: 1, full: 2 },
   /** Forms of the backlog that the dispatcher delivers. */
   OUTBOX_FORMS: { short: 1_000, full: 2_000 },

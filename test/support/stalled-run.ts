@@ -16,7 +16,10 @@ const pauseTime = 3_000;
 /** Milliseconds to wait for the debugger of a worker. It does not respond while a system call blocks the worker. */
 const answerTime = 20_000;
 
-/** Adds the reporter. It is a plugin, because a command that names reporters replaces those of the configuration. */
+/**
+ * A plugin that adds the reporter. If the configuration listed the reporter, a command that names reporters would
+ * replace it.
+ */
 export const endStalledRun = (milliseconds: number = patience) => ({
   name: 'formgate:end-stalled-run',
   configureVitest: ({ vitest }: VitestPluginContext) => void vitest.config.reporters.push(new StalledRun(milliseconds)),
@@ -84,7 +87,7 @@ class StalledRun implements Reporter {
   }
 }
 
-/** The run reports the worker's file as failed, and goes on with the others. */
+/** Ends a worker. The run then reports the worker's file as failed, and continues with the other files. */
 function kill(worker: number): void {
   try {
     process.kill(worker, 'SIGKILL');
@@ -136,7 +139,7 @@ async function debuggerPortIsFree(): Promise<void> {
   while (performance.now() < end && (await askDebugger().catch(() => undefined))) await delay(100);
 }
 
-/** Asks until the worker has opened its debugger. The caller limits the time. */
+/** Asks repeatedly until the worker has opened its debugger. The caller limits the time. */
 async function untilItAnswers(): Promise<Response> {
   for (;;) {
     const response = await askDebugger().catch(() => undefined);

@@ -1,5 +1,5 @@
 // Starts the Postgres server of the machine's own packages, for tests that use pg_dump, pg_restore and psql. The
-// embedded server comes without these programs, and those of the machine refuse a server that is newer than they are.
+// embedded server comes without these programs, and the machine's programs refuse a server that is newer than they are.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, globSync } from 'node:fs';

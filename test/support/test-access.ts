@@ -1,4 +1,4 @@
-// What tests need from an identity provider, be it the embedded one or a real Keycloak.
+// What tests need from an identity provider, which is the embedded one or a real Keycloak.
 import type { JWTPayload } from 'jose';
 import type { RealmClient, RealmDefinition, RealmUser } from '../../dev/access/realm.ts';
 import type { Urns } from '../../src/service/urn.ts';

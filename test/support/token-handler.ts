@@ -126,9 +126,10 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     async configure(clients, place = { tenant }) {
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
       await configure(platform, clients, place);
-      // With a longer cache lifetime, the service does not read the change yet. Such tests wait for that themselves.
+      // A test that sets a longer cache lifetime waits for the change itself.
       if (env.PLATFORM_CACHE_TTL !== cacheLifetime) return;
-      // Each request reads two documents, of core and of the tenant, and the first two calls may have begun earlier.
+      // Each request reads two documents, of core and of the tenant. The first two calls may have begun before the
+      // change.
       const ask = () => api('/clients', { token });
       await readAgain({ metricsUrl: running.metricsUrl, dependency: 'configuration', calls: 4, ask });
     },

@@ -1,6 +1,6 @@
 // A proxy in front of Postgres that pools transactions as PgBouncer does. Each transaction runs on the free server
-// connection that has been idle longest, so session state does not carry over from one to the next. It refuses the
-// startup parameters that PgBouncer refuses, and asks clients for no password.
+// connection that has been idle longest, so session state does not carry over from one transaction to the next. The
+// proxy refuses the startup parameters that PgBouncer refuses, and asks clients for no password.
 import { once } from 'node:events';
 import { createServer, Socket } from 'node:net';
 import pg from 'pg';
@@ -137,7 +137,10 @@ function createServers(
     openIfWanted();
   }
 
-  /** Waiting clients are disconnected if the server cannot be reached. */
+  /**
+   * Opens a server connection if clients wait for one and the limit permits it. Disconnects the waiting clients if the
+   * server cannot be reached.
+   */
   function openIfWanted(): void {
     if (isClosed || queue.length === 0 || all.size + opening >= size) return;
     opening += 1;

@@ -23,7 +23,7 @@ export interface TrialShellOptions {
   programs?: string[];
 }
 
-/** Runs commands as one shell would: with the variables and functions of the steps before. Rejects if one fails. */
+/** Runs commands as one shell would: with the variables and functions of earlier steps. Rejects if a command fails. */
 export function createTrialShell({ cwd, env, programs = [] }: TrialShellOptions) {
   const path = [...programs, dirname(process.execPath), process.env.PATH].join(delimiter);
   let before = '';
