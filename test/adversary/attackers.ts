@@ -1,5 +1,5 @@
-// Starts the process of the adversaries, sends orders to it, and waits for its reports. It is a separate process, so
-// that adversaries do not distort the latencies of honest users and can be ended at any time.
+// Starts the process of the adversaries, sends orders to it, and waits for its reports. Adversaries run in a separate
+// process, so that they do not distort the latencies of honest users and can be ended at any time.
 import { fork } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';

@@ -26,9 +26,9 @@ export function judgeFailures(failures: Failure[]): string[] {
 }
 
 /**
- * Reports the groups of requests whose p99 with adversaries is certainly more than three times that of the baseline, by
- * the confidence intervals of both. A p99 below `floor` milliseconds is never too slow, because a busy machine alone
- * can cause it.
+ * Compares the p99 of each group of requests with that of the baseline. Reports a group if the confidence intervals
+ * show that adversaries more than triple its p99. A p99 below `floor` milliseconds is never too slow, because a busy
+ * machine alone can cause it.
  */
 export function judgeLatency(samples: Sample[], floor: number): string[] {
   const baseline = latencies(samples, (phase) => phase === baselinePhase);

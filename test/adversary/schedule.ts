@@ -25,14 +25,14 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   const random = createRandom(seed);
   const chosen = random.shuffle(adversaries.filter(({ name }) => only.length === 0 || only.includes(name)));
   const groups = together === 1 ? chosen.map((adversary) => [adversary]) : group(chosen, together);
-  // A quarter of the time is for random groups, unless all run in groups anyway.
+  // A quarter of the time is for random groups. If `together` exceeds one, all adversaries run in groups anyway.
   const share = together === 1 ? 750 : 1_000;
   const milliseconds = Math.round(Math.min(Math.max((seconds * share) / groups.length, shortest), longest));
   const slots: Slot[] = groups.map((adversaries) => ({ seed, adversaries, milliseconds }));
   let left = seconds * 1_000 - groups.length * milliseconds;
   for (; together === 1 && groups.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
     slots.push({
-      // An adversary that runs again makes other choices.
+      // The seed differs in each slot, so that an adversary that runs again makes other choices.
       seed: `${seed}:${slots.length}`,
       adversaries: compatible(random.shuffle(chosen).slice(0, random.integer(2, 3))),
       milliseconds: 2 * milliseconds,

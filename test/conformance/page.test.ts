@@ -1,4 +1,5 @@
-// docs/conformance.md lists exactly the modules that have a test as passed, and gives a reason for every other module.
+// Tests that docs/conformance.md lists exactly the modules that have a test as passed, and gives a reason for every
+// other module.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 // An OpenID provider over HTTP whose realms misbehave as their scripts say. It validates the requests of the relying
-// party as the conformance suite does, and forwards the realms without a script to a real provider.
+// party as the conformance suite does. It forwards requests for realms without a script to a real provider.
 import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
@@ -81,7 +81,7 @@ async function answerTo(path: string, call: Call): Promise<Answer> {
   return { status: 404 };
 }
 
-/** Signs the person in without a form. OpenID Connect Core 1.0, section 3.1.2. */
+/** Signs the person in without a form (OpenID Connect Core 1.0, section 3.1.2). */
 function authorize({ realm, url }: Call): Answer {
   const query = Object.fromEntries(url.searchParams);
   const { client_id: clientId = '', redirect_uri: redirectUri = '', nonce, code_challenge: challenge = '' } = query;
@@ -99,7 +99,7 @@ function authorize({ realm, url }: Call): Answer {
   return { location: location.href };
 }
 
-/** RFC 6749 sections 2.3.1 and 4.1.3, RFC 7636 section 4.6. */
+/** Redeems a code (RFC 6749, sections 2.3.1 and 4.1.3; RFC 7636, section 4.6). */
 async function redeem({ realm, form, authorization = '' }: Call): Promise<Answer> {
   const code = form.get('code') ?? '';
   const issued = realm.codes.get(code);
@@ -115,12 +115,12 @@ async function redeem({ realm, form, authorization = '' }: Call): Promise<Answer
   return { json: await realm.tokens(code, issued) };
 }
 
-/** RFC 6749 section 2.3.1: id and secret are form-encoded. */
+/** Decodes a client id or secret, which are form-encoded (RFC 6749, section 2.3.1). */
 function decodeForm(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));
 }
 
-/** RP-Initiated Logout 1.0, with back-channel logout requests to all clients before the response. */
+/** Ends the session (RP-Initiated Logout 1.0). Sends back-channel logout requests to all clients before it responds. */
 async function endSession({ realm, url }: Call): Promise<Answer> {
   const hint = url.searchParams.get('id_token_hint') ?? '';
   const returnTo = url.searchParams.get('post_logout_redirect_uri') ?? '';

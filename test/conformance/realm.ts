@@ -1,5 +1,5 @@
 // A realm of the scripted OpenID provider. Without a script, the realm behaves correctly. A script makes it misbehave
-// as one module of the conformance suite does. It records which rules a relying party breaks.
+// as one module of the conformance suite does. The realm records which rules a relying party breaks.
 import { createHash, randomUUID } from 'node:crypto';
 import {
   exportJWK,
@@ -20,7 +20,10 @@ interface RealmKey extends GenerateKeyPairResult {
 export interface Script {
   /** Members that replace those of the discovery document. */
   discovery?: Record<string, unknown>;
-  /** Claims that replace those of an ID token; undefined removes one. A function receives the correct claims. */
+  /**
+   * Claims that replace those of an ID token. The value undefined removes a claim. A function receives the correct
+   * claims.
+   */
   claims?: Record<string, unknown> | ((correct: JWTPayload) => Record<string, unknown>);
   /** Members that replace those of the ID token's header. */
   header?: Record<string, unknown>;
@@ -56,7 +59,7 @@ export class ScriptedRealm {
   readonly subject = randomUUID();
   /** Session at this provider. All sign-ins to the realm belong to it. */
   readonly sid = randomUUID();
-  /** Signs tokens. */
+  /** The key that signs tokens. */
   key: RealmKey;
   published: JWK[] = [];
   jwksPath = 'certs';
@@ -172,7 +175,7 @@ export function unsigned(claims: JWTPayload): string {
   return new UnsecuredJWT(claims).encode();
 }
 
-/** OpenID Connect Core 1.0, section 3.1.3.6, for RS256. */
+/** Returns the left half of the SHA-256 hash in base64url (OpenID Connect Core 1.0, section 3.1.3.6, for RS256). */
 export function leftHalf(text: string): string {
   return createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url');
 }

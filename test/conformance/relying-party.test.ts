@@ -57,7 +57,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   it('oidcc-client-test-kid-absent-multiple-jwks', async () => {
     const run = await world.module({ header: { kid: undefined } });
     await run.realm.publish([await makeKey('RS256'), run.realm.key], { kid: undefined });
-    // The module would also permit trying every key.
+    // The module also accepts a relying party that tries every key.
     await rejects(run);
   });
 
@@ -83,7 +83,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 });
 
-/** The modules permit rejecting unsigned tokens. */
+/** Expects that an unsigned ID token is rejected. The modules allow this. */
 async function rejectsUnsigned(): Promise<void> {
   const claims = { at_hash: undefined, c_hash: undefined };
   await rejects(await world.module({ claims, alter: (_token, altered) => unsigned(altered) }));

@@ -97,7 +97,7 @@ export async function startConformanceWorld(): Promise<ConformanceWorld> {
   };
 }
 
-/** The sign-in succeeds, and the relying party broke no rule. */
+/** Expects that the sign-in succeeds, and that the relying party broke no rule. */
 export async function expectAccepted(run: ModuleRun, browser: SiteBrowser): Promise<void> {
   const landed = await run.signIn(browser);
   expect([landed.status, landed.location?.pathname]).toEqual([302, '/']);
@@ -105,7 +105,7 @@ export async function expectAccepted(run: ModuleRun, browser: SiteBrowser): Prom
   expect(run.realm.violations).toEqual([]);
 }
 
-/** The relying party redeems the code, then opens no session. `status` is that of its response. */
+/** Expects that the relying party redeems the code, but opens no session. `status` is that of its response. */
 export async function expectRejected(run: ModuleRun, browser: SiteBrowser, status = 502): Promise<void> {
   const answer = await run.signIn(browser);
   expect([answer.status, answer.location]).toEqual([status, undefined]);

@@ -1,5 +1,5 @@
-// At every process, calls each route that changes something, and checks whom the audit events name. Each line is also
-// checked against docs/audit-event.schema.json, and for marked values (test/support/log-checks.ts).
+// Calls each route of every process that changes something, and checks whom the audit events name. Each line is also
+// checked against docs/audit-event.schema.json, and for values that must not be logged (test/support/log-checks.ts).
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/service/http/http-app.ts';

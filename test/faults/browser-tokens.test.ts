@@ -1,5 +1,5 @@
-// No response of the token handler to a browser contains a token, except for the ID token in the redirect that asks the
-// identity provider to end its session.
+// Tests that no response of the token handler to a browser contains a token, except for the ID token in the redirect
+// that asks the identity provider to end its session.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { confirmLogout } from '../support/access-pages.ts';
 import { cookieName } from '../support/sessions.ts';

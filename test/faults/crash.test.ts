@@ -67,8 +67,8 @@ const stride = sizeOf('CRASH_STRIDE');
 const random = randomOf(seedOfRun(import.meta.filename));
 
 /**
- * Crashes before one step after another, until a step is beyond the request's last one, so that it completes. Returns
- * an upper bound of the number of its steps.
+ * Crashes before one step after another, until the chosen step is beyond the request's last one and the request
+ * completes. Returns an upper bound of the number of its steps.
  */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
   let crashes = 0;
@@ -319,8 +319,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     }
   }
   /**
-   * Waits until all rows are delivered, then shuts the services. All rows that follow belong to one form, so a process
-   * has one claim at a time, and five steps are enough to record a result.
+   * Waits until all rows are delivered, then shuts the taps, so that both services look stopped. All rows that follow
+   * belong to one form, so a process has one claim at a time, and five steps are enough to record a result.
    */
   const shut = async () => {
     await drained(world.pool);
@@ -332,8 +332,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
     // For each of the rows subscribe, form-created and form-submitted, the process is killed after the claim, and
-    // before and after it counts the event and records the result. The last crash comes after all deliveries, so it may
-    // not be counted.
+    // before and after the statement that counts the event and records the result. The last crash comes after all
+    // deliveries, so it may not be counted.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

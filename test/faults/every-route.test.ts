@@ -90,7 +90,7 @@ async function stateOf(pool: Pick<pg.Pool, 'query'>): Promise<Record<string, str
   return Object.fromEntries(columns.map(([place, texts]) => [place, texts.sort()]));
 }
 
-/** Waits until the background work that the preparation has caused is done, such as mails about the draft. */
+/** Waits until the background work of the preparation is done, such as mails about the draft. */
 async function untilQuiet(pool: Pick<pg.Pool, 'query'>): Promise<Record<string, string[]>> {
   let last = await stateOf(pool);
   await expect

@@ -71,7 +71,10 @@ async function untilMoreThan(locked: number): Promise<void> {
   await expect.poll(lockedCount, { timeout: patience, interval: 5 }).toBeGreaterThan(locked);
 }
 
-/** Splits the drafts into one wave for each kill, so that there is work at each. The first wave is half of them. */
+/**
+ * Splits the drafts into one wave for each kill, so that each kill interrupts work. The first wave has half of the
+ * drafts.
+ */
 function wavesOf(ids: string[]): string[][] {
   const part = Math.ceil(ids.length / 2 / (wantedKills - 1));
   const rest = ids.slice(ids.length / 2);
@@ -121,7 +124,7 @@ it('three reconcilers at once and a dispatcher, killed at random times, lock eve
   await killAtRandom(reconcilers.running, due);
   for (const reconciler of reconcilers.running) reconciler.kill('SIGKILL');
   await reconcilers.stop();
-  // Reconcilers that were not killed succeeded, or left the work to another one.
+  // Reconcilers that were not killed succeeded, or left the work to another reconciler.
   for (const { signal, code, outcome } of reconcilers.ended)
     if (signal === null) expect([code, outcome]).toEqual([0, expect.stringMatching(/^(succeeded|skipped|lost)$/)]);
   const killed = reconcilers.ended.filter(({ signal }) => signal === 'SIGKILL').length;

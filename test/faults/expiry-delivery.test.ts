@@ -69,7 +69,7 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
   ] as const)(
     'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
     async (kind, status) => {
-      // A deletion that names a subscriber would add a removal, which is due later.
+      // Only a removal names a subscriber here. A deletion that names one would add a removal, which is due later.
       const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
       const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
       refuse(status, always);

@@ -119,7 +119,7 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
     moved += 20 * minute;
     await settled();
     for (const id of ids) expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(410);
-    // Starts a process that logs at level trace, on the database in which all this has happened.
+    // Starts a process that logs at level trace, on the database of these forms.
     const env = { ...reconcilerEnv(world.platform, world.databaseUrl), LOG_LEVEL: 'trace' };
     const { code: exitCode, stdout, stderr } = await spawnReconciler(env, ['--only', 'expire']).ended;
     expect(exitCode).toBe(0);

@@ -29,8 +29,9 @@ export interface FaultProxy {
   refuse(): Promise<void>;
   /**
    * Strands the open connections, as a firewall does when it loses its state: neither bytes nor the end of a stream
-   * pass in either direction. New connections work. After a minute, the ends at the server are reset, as a server does
-   * when its keepalive probes get no response. Postgres sends such probes (src/service/postgres/migrate.ts).
+   * pass in either direction. New connections work. After a minute, the proxy resets the connections to the server, as
+   * a server does when its keepalive probes get no response. Postgres sends such probes
+   * (src/service/postgres/migrate.ts).
    */
   strand(): void;
   /** Resets all connections. New connections go to this port. */
@@ -81,7 +82,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     const other = pair.ends.find((one) => one !== end);
     if (pair.ends.every(({ destroyed }) => destroyed)) pairs.delete(pair);
     if (pair.isStranded || other?.destroyed) return;
-    // If the connection ended regularly, its flow has already passed the end on.
+    // After a regular end, the flow has already passed on the end of the stream.
     if (other && (hadError || !end.readableEnded)) resetSocket(other);
   }
 

@@ -96,7 +96,7 @@ export interface NoticeCount {
 
 /**
  * Returns the ids of the forms that were deleted before the notification service knew their applicants. The deletion
- * removes the address, so that nobody can be notified of what happened to such a form (src/forms/outbox/delivery.ts).
+ * removes the address, so the applicant cannot be notified of what happened to the form (src/forms/outbox/delivery.ts).
  */
 export async function findUnnotifiable(formsDatabase: string): Promise<Set<string>> {
   const sql = "SELECT form_id FROM outbox WHERE kind = 'form-deleted' AND facts ->> 'subscriberId' IS NULL";
@@ -105,8 +105,8 @@ export async function findUnnotifiable(formsDatabase: string): Promise<Set<strin
 }
 
 /**
- * Checks that each event of an application has a notice, and that first copies arrived in the order of the events. The
- * forms in `unnotifiable` may have fewer notices, or none.
+ * Checks that each event of an application has a notice, and that the notices arrived in the order of the events. Only
+ * the first copy of a notice counts for the order. The forms in `unnotifiable` may have fewer notices, or none.
  */
 export function judgeNotices(
   applications: Application[],

@@ -110,14 +110,14 @@ describe('a pod', () => {
 
   it('whose connections to Postgres hang gets no requests until they are replaced', async () => {
     const gate = gates[0] as TcpGate;
-    // This watch detects the hanging connections before a statement without a response could.
+    // With these settings, the watch notices the hanging connections earlier than a statement that gets no response.
     const poolWatch = { interval: 1_000, patience: 300 };
     const replica = await world.start({ env: { DATABASE_URL: through(gate) }, poolWatch });
     onTestFinished(() => replica.close());
     await until('readiness', async () => (await readiness(replica)).ready);
     const id = await draft(replica);
     const unlock = await lock(id);
-    // Each save needs its own connection. The first check would repair a pool with a single connection.
+    // Two concurrent saves open two connections. If the pool had a single connection, the first check would repair it.
     const saves = [save(replica, id), save(replica, id)];
     await delay(500);
     await unlock();

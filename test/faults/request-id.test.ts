@@ -1,4 +1,4 @@
-// One request id and one trace id, from the token handler to the form service and the platform's services.
+// Tests that the token handler passes one request id and one trace id to the form service and the platform's services.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';

@@ -51,7 +51,7 @@ async function readTable(): Promise<Operation[]> {
   );
 }
 
-/** Valid bodies, so that only the fault that a test adds can be the reason for a rejection. */
+/** Valid bodies. A test adds one fault, so only this fault can be the reason for a rejection. */
 const validBodies: Record<string, unknown> = {
   'POST /form/v1/forms': { definitionId: permit.id },
   'POST /form/v1/forms/{formId}': { operation: 'submit' },
@@ -85,7 +85,7 @@ function typeOf(name: string): Record<string, string> | undefined {
 
 const guarded = () => operations.filter(({ hasBearer }) => hasBearer);
 const ofForms = () => guarded().filter(({ path }) => path.includes('{formId}'));
-/** Leaves out references, which are searched in the caller's tenant even if the register does not exist. */
+/** Leaves out the search for references: it searches the caller's tenant even if the register does not exist. */
 const ofRegisters = () => guarded().filter(({ path }) => path.includes('{name}') && !path.endsWith('/references'));
 const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
 const realmRoles = ['applicant', 'clerk', 'assessor'];
@@ -261,7 +261,7 @@ describe('every route that takes a body', () => {
     return errors.map(({ pointer }) => pointer);
   };
   const taking = () => operations.filter(({ hasJson }) => hasJson);
-  /** An entry of a register may be a string. */
+  /** True if the body may be a string, as for an entry of a register. */
   const takesText = ({ path }: Operation) => path.endsWith('/entries/{key}');
   const send = async (
     { method, path }: Operation,

@@ -71,7 +71,7 @@ describe('1,000 interleaved reads and saves', () => {
         saved.set(revisionOf(tagOf(response)), body);
         tag = tagOf(response);
         done += 1;
-        // Yield to other savers, so that this one gets 412 sometimes.
+        // Yield to other savers, so that this saver sometimes gets 412.
         await sleep(Math.random() * 4);
       } else {
         expect(response.status).toBe(412);

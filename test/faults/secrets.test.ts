@@ -260,7 +260,7 @@ describe('the personal data of a form', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
     const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted' AND accepted IS NOT NULL";
     await expect.poll(async () => (await world.pool.query(sql, [id])).rowCount).toBe(1);
-    // While a mail is being sent, the subscriber stays for longer.
+    // Wait for the mails: a subscriber stays longer while a mail is being sent.
     await mailsSent();
     moved += 15 * minute;
     await settled();

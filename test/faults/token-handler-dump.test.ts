@@ -138,7 +138,7 @@ it('Redis and Postgres contain no token, secret, code or cookie in clear, from r
   await database.end();
   const bytes = await redisBytes();
 
-  // The search works: it finds the handle and the client id, which are not secret.
+  // Shows that the search works: it finds the handle and the client id, which are not secret.
   expect(tells(bytes, handle)).toBe(true);
   const [row] = await world.handler.rows<{ oidc_client_id: string }>('SELECT oidc_client_id FROM client_registrations');
   expect(placesOf(after, row?.oidc_client_id ?? '')).not.toEqual([]);

@@ -27,7 +27,8 @@ const batch = Math.max(30, Math.ceil(most / 5));
 /**
  * Limit of the live heap for each tenant, in KiB: its entry in the list of tenants, its configuration with the parsed
  * clients, the discovery document and the keys of its realm, and a verified token. Each cache except the list is an LRU
- * of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. With a thousand tenants, each cost 12 KiB.
+ * of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. In a run with a thousand tenants, each tenant
+ * cost 12 KiB.
  */
 const mostPerTenant = 24;
 /**
@@ -82,7 +83,10 @@ afterAll(async () => {
 });
 
 const hasInvalidClient = (nth: number) => nth % 20 === 0;
-/** A tenant of the first batch is among them, so that later sign-ins add no metric series. */
+/**
+ * True for the tenants whose people sign in. The first batch has such a tenant, so that later sign-ins add no metric
+ * series.
+ */
 const signsIn = (nth: number) => nth % 50 === 25;
 const nameOf = (nth: number) => `Town ${nth}`;
 const realmOf = (nth: number) => `town-${nth}`;

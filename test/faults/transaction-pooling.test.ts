@@ -1,5 +1,5 @@
 // Both services with Postgres behind a pool that gives each transaction another server connection, as PgBouncer does in
-// transaction pooling mode. Nothing may depend on session state.
+// transaction pooling mode. No statement may depend on the state of a Postgres session.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
@@ -86,7 +86,7 @@ it('behind a pool of transactions, forms go through their whole life, and their 
   for (const address of addresses)
     await world.platform.mailbox.waitFor(({ to, subject }) => to.includes(address) && subject.includes('is deleted'));
   const left = async () => {
-    // Subscribers are normally removed a quarter of an hour later.
+    // Makes all removals due. Normally, a subscriber is removed a quarter of an hour after its form.
     await direct.query("UPDATE outbox SET not_before = created - interval '1 hour' WHERE kind = 'remove-subscriber'");
     return (await direct.query('SELECT FROM outbox WHERE accepted IS NULL')).rowCount;
   };

@@ -82,7 +82,7 @@ export const starve = (job: Job) => async (world: World) => {
   });
 };
 
-/** Stops a process and starts it with other settings; the fix is a restart with the usual ones. */
+/** Stops a process and starts it with other settings; the fix is a restart with the usual settings. */
 export const restartWith = (job: Job, settings: (world: World) => Record<string, string>) => async (world: World) => {
   const usual = world.settings[job];
   await restart(world, job, { ...usual, ...settings(world) });
@@ -119,9 +119,12 @@ export async function ageKey(world: World): Promise<() => Promise<void>> {
   };
 }
 
-/** Removes the form service's registration from the document of the events, as a script that replaces it may do. */
+/**
+ * Removes the form service's registration from the document of the events. A script that replaces the document may do
+ * this.
+ */
 export async function overwriteRegistration(world: World): Promise<() => Promise<void>> {
-  // After a restart, the form service checks its registration after a few seconds. Later, the pauses grow to an hour.
+  // A restarted form service checks its registration after a few seconds. Later, the pauses grow to an hour.
   await restart(world, 'forms');
   await delay(2_000);
   const client = new pg.Client({ connectionString: world.databaseUrls.platform });

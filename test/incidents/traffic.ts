@@ -5,7 +5,7 @@ import { accessTokenLifetime, type World } from './world.ts';
 
 const client = '/token-handler/clients/demo-console';
 const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
-/** Maximum number of requests in flight. When a fault holds back this many, no further requests are sent. */
+/** Maximum number of requests in flight. While a fault holds back this many requests, no further requests are sent. */
 const mostInFlight = 60;
 
 /** Number of older sessions. Each is used every 20 s, which is longer than half of the lifetime of its token. */

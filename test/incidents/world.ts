@@ -38,7 +38,7 @@ export interface World {
   reconcile(env?: Record<string, string>): Promise<void>;
   stop(job: Job): Promise<void>;
   start(job: Job): Promise<void>;
-  /** The environment of each process. Changes apply when it is started again. */
+  /** The environment of each process. Changes apply when the process is started again. */
   settings: Record<Job, Record<string, string>>;
   /** Folder for files of an incident. */
   folder: string;

@@ -13,7 +13,7 @@ export interface FoundKeycloak extends KeycloakServer {
   stop(): Promise<void>;
 }
 
-/** Returns undefined if neither is there. Rejects if the script fails. */
+/** Returns undefined if there is neither KEYCLOAK_URL nor the script. Rejects if the script fails. */
 export async function findKeycloak(env: NodeJS.ProcessEnv): Promise<FoundKeycloak | undefined> {
   if (env.KEYCLOAK_URL) {
     const account = {

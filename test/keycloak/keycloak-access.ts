@@ -133,7 +133,7 @@ async function makeRealm(admin: AdminApi, definition: RealmDefinition): Promise<
   await admin.call('PUT', `/${name}/default-default-client-scopes/${textOf(scope, 'id')}`);
 }
 
-/** Deletes the realm only if a test created it, because a Keycloak given by URL may contain others. */
+/** Deletes the realm only if a test created it, because a Keycloak given by URL may contain other realms. */
 async function removeRealm(admin: AdminApi, name: string): Promise<void> {
   const present = await admin.find(`/${name}`);
   if (present === undefined) return;

@@ -17,7 +17,7 @@ export function realmRepresentation(definition: RealmDefinition): object {
     attributes: { [ownMark]: 'true' },
     accessTokenLifespan: definition.accessTokenLifetime ?? 300,
     ssoSessionIdleTimeout: definition.refreshTokenLifetime ?? 1_800,
-    // Each refresh token can be used once, which is the harder case.
+    // Each refresh token can be used only once. This is the harder case for the token handler.
     revokeRefreshToken: definition.rotateRefreshTokens ?? true,
     refreshTokenMaxReuse: 0,
     roles: {

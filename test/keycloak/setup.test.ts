@@ -1,5 +1,5 @@
-// Sets up a real Keycloak with `npm run keycloak:setup`, and checks that the accounts, audiences and registrations that
-// Formgate needs work.
+// Sets up a real Keycloak with `npm run keycloak:setup`, and checks the accounts, audiences and registrations that
+// Formgate needs.
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Deletes a realm of an earlier test. A Keycloak that is given by URL may contain others. */
+/**
+ * Deletes a realm of an earlier test. Throws for a realm that no test created, because a Keycloak given by URL may
+ * contain other realms.
+ */
 async function remove(realm: string): Promise<void> {
   const present = (await admin.find(`/${realm}`)) as { attributes?: Record<string, string> } | undefined;
   if (present === undefined) return;

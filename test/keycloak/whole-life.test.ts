@@ -66,7 +66,7 @@ describe('a session', () => {
     const response = await call(world, administrator);
     expect(response.status).toBe(200);
     expect(JSON.parse(response.text).clients).toHaveProperty('web');
-    // The person has no role at the configuration service, whose response is forwarded unchanged.
+    // The person has no role at the configuration service. The response of this service, 403, is forwarded unchanged.
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'alice@example.com' });
     expect(await status(world, browser)).toBe(403);
   });

@@ -1,5 +1,5 @@
-// A proxy in front of a real API server: forwards requests with the caller's token, and breaks chosen calls. It neither
-// interprets nor stores anything.
+// A proxy in front of a real API server. It forwards and records calls with the caller's token, and breaks chosen
+// calls. It does not interpret calls.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +23,10 @@ export interface ApiProxy {
   connections(): number;
   /** All calls, including broken ones. A test may empty the list. */
   calls: ApiCall[];
-  /** Returns the fault of a call, or undefined to forward the call. Set it to undefined to stop all faults. */
+  /**
+   * Sets the function that returns the fault of a call, or undefined to forward the call. Without a function, all calls
+   * are forwarded.
+   */
   breakWith(fault: ((call: ApiCall) => ApiFault | undefined) | undefined): void;
   close(): Promise<void>;
 }

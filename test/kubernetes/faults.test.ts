@@ -1,5 +1,5 @@
-// Tests a sync while the API server or the configuration service fails: it reports one clear line, changes nothing on
-// the basis of data that it could not read, and still maintains builder-preview.
+// Tests a sync while the API server or the configuration service fails. The sync reports the failure in one clear line.
+// It changes nothing because of data that it could not read, and it still maintains the client builder-preview.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiCall, ApiFault } from './api-proxy.ts';
 import { reconcilerRules } from './chart-parts.ts';
@@ -157,7 +157,8 @@ describe('a status that cannot be written', () => {
       failure: `${patch}: the API server is busy (429)`,
     },
     { title: 'responds with 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
-    // A rejection of a single status (422) is quarantined: see refusals.test.ts.
+    // If the API server rejects a single status (422), its resource is quarantined: see
+    // reconciler/core-clients/refusals.test.ts.
     {
       title: 'denies it',
       fault: { status: 403 },
@@ -288,8 +289,8 @@ describe('an account that lacks a verb', () => {
     await world.sync();
     await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
     try {
-      // The authorizer needs a moment to read the Role. These changes make each attempt write a status and report a
-      // repair.
+      // Retry, because the API server's authorizer needs a moment to read the Role. The changes make each attempt write
+      // a status and report a repair.
       await expect
         .poll(async () => {
           await world.lab.patch('a', { spec: { description: String(Math.random()) } });

@@ -119,7 +119,7 @@ function createActions(admin: KubeConfig, namespace: string) {
       const { metadata }: CoreClientObject = await objects.getNamespacedCustomObject({ ...place, name });
       const fieldSelector = `regarding.uid=${metadata.uid}`;
       const { items } = await events.listNamespacedEvent({ namespace, fieldSelector });
-      // The library does not parse this time.
+      // The library does not parse `eventTime`.
       const time = (item: (typeof items)[number]) => String(item.eventTime);
       return items.sort((a, b) => (time(a) < time(b) ? -1 : 1)).map(({ type, reason }) => `${type} ${reason}`);
     },
@@ -139,7 +139,7 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
       const isEstablished = status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True');
       if (isEstablished && !metadata?.deletionTimestamp) return await waitForResources(admin);
     } catch (error) {
-      // With these statuses, an earlier definition is still being removed.
+      // These statuses mean that an earlier definition is still being removed.
       if (!(error instanceof ApiException && [404, 409].includes(error.code))) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -147,7 +147,7 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
   throw new Error('The definition of CoreClients was not established within a minute.');
 }
 
-/** Removes the definition and every CoreClient, and waits until it is removed. */
+/** Removes the definition, and with it every CoreClient. Waits until the removal is complete. */
 export async function removeDefinition(admin: KubeConfig): Promise<void> {
   const api = admin.makeApiClient(ApiextensionsV1Api);
   const name = coreClientsDefinition().metadata?.name ?? '';

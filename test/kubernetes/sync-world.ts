@@ -51,9 +51,12 @@ export interface SyncWorld {
   configure(configuration: unknown, tenantId?: string): Promise<void>;
   /** Replaces the definition of core clients at the configuration service, possibly with a stricter one. */
   define(rules: { maxDescription?: number }): Promise<void>;
-  /** Returns the client ids that belong to the owner according to the record. */
+  /**
+   * Returns the client ids that belong to the owner according to the sync's record
+   * (reconciler/core-clients/document.ts).
+   */
   owned(owner?: string): Promise<string[]>;
-  /** Removes all CoreClients, and empties the core configuration and the record. */
+  /** Removes all CoreClients, and empties the core configuration and the sync's record. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }

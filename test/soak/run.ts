@@ -43,7 +43,8 @@ const calm = 'calm';
 /** Milliseconds between the end of an event and the next one. */
 const pause = 20_000;
 /**
- * Milliseconds in which everything must work again after a fault, in addition to the canaries' time without a fault.
+ * Milliseconds in which everything must work again after a fault, in addition to the time that the canaries need
+ * without a fault.
  */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
@@ -84,7 +85,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
   try {
     recorder.phase = calm;
     const send = await prepareSteadyLoad(world, recorder);
-    // This result is not used, because the first requests compile the code.
+    // A warm-up, whose result is not used: the first requests compile the code.
     await measureCapacity(send, 30, 10_000);
     const capacity = await measureCapacity(send, 30, 15_000);
     const rate = capacity / 2;
@@ -95,7 +96,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
       before: async () => {
         counts.expiryRuns += 1;
         const drafts = { ...overdueDrafts, tenantId: world.addresses.tenants.honest.id };
-        // Fails during a fault of Postgres. Before the next run, drafts are added again.
+        // This may fail during a fault of Postgres. More drafts are added before the next run.
         await addOverdue(pool, drafts).catch(() => undefined);
       },
     });
@@ -162,7 +163,7 @@ async function deploy(world: World, recorder: Phased, name: string, changes = {}
   await replica?.restart(changes);
   for (const deadline = Date.now() + 60_000; !(await replica?.prepared()); await delay(200))
     if (Date.now() > deadline) throw new Error(`${name} was not ready a minute after its deploy`);
-  // The front looks at readiness twice per second.
+  // The front checks readiness twice per second, so it needs a moment to notice the change.
   await delay(1_500);
   recorder.phase = calm;
 }
@@ -177,11 +178,12 @@ interface Events {
   print(line: string): void;
 }
 
-/** Until the time `until`, repeats two faults and a deploy of the second replica of one process. */
+/** Repeats two faults and a deploy of the second replica of one process until the time `until`. */
 async function causeEvents({ running, recorder, seed, until, counts, problems, print }: Events) {
   const { world, store } = running;
   const canaries = createCanaries(world);
-  // A refresh whose outcome is unknown ends its session (decision 0042), and nobody here would sign in again.
+  // Leaves out faults of the identity provider. A refresh whose outcome is unknown ends its session (decision 0042),
+  // and the users of this run would not sign in again.
   const steps = plan(seed, 10_000, Object.keys(store.faults)).filter(
     ({ network }) => network?.link !== 'identity provider',
   );

@@ -14,7 +14,7 @@ const drafts = 100;
 const sessionsOfPerson = 4;
 /**
  * Maximum number of requests in flight. Without this limit, the requests that wait during a fault would become a flood
- * when it ends.
+ * when the fault ends.
  */
 const mostOpen = 100;
 

@@ -26,7 +26,9 @@ export const watchers = [
   'src/service/time-limit.ts',
   'src/service/redis/redis-connection.ts',
 ];
-/** Checks registrations at the platform in the background, with many modules that requests also use. */
+/**
+ * The module that checks registrations at the platform in the background. It runs many modules that requests also use.
+ */
 export const registration = 'src/platform/registration.ts';
 
 /**
@@ -55,7 +57,7 @@ export async function recordRequest(
   return steady.filter((path) => !watchers.includes(path)).sort();
 }
 
-/** Compares the modules with the page, or first writes them to the page if FORMGATE_WRITE_TRACES is set. */
+/** Compares the modules with the page. If FORMGATE_WRITE_TRACES is set, first writes them to the page. */
 export function expectTrace(name: string, modules: string[]): void {
   const page = readFileSync(pagePath, 'utf8');
   if (process.env.FORMGATE_WRITE_TRACES) writeFileSync(pagePath, withTrace(page, { name, modules }));

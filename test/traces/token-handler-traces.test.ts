@@ -47,8 +47,8 @@ describe('the trace of', () => {
 
   it('a token refresh, for which a proxied GET waits, is the documented one', async () => {
     const { handle } = world.person;
-    // Each recording begins with the token that the previous recording's refresh has stored. A recording may be
-    // repeated.
+    // Remembers the token with which each recording begins: the one that the refresh of the previous recording has
+    // stored. A recording may be repeated.
     const tokens: string[] = [];
     const modules = await recordRequest(recording, get, async () => {
       tokens.push((await world.stored(handle)).tokens.accessToken);

@@ -24,7 +24,7 @@ const settings = {
   },
   ...{ ACCESS_SERVICE_URL: 'http://127.0.0.1:9', DIRECTORY_URL: 'http://127.0.0.1:9' },
   KEY_RING: `k:${Buffer.alloc(32, 1).toString('base64')}`,
-  // Nothing listens there. A process reads its settings and starts its traces before it connects.
+  // Nothing listens at this address. A process reads its settings and starts its traces before it connects.
   DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
 };
 

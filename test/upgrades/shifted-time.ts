@@ -5,7 +5,7 @@
 export function shiftTime(milliseconds: number): () => void {
   const real = globalThis.Date;
   const now = () => real.now() + milliseconds;
-  // A proxy and not a class, so that dates from before the shift are instances as well.
+  // Uses a proxy, not a class, so that dates from before the shift are still instances of `Date`.
   globalThis.Date = new Proxy(real, {
     construct: (target, args) => Reflect.construct(target, args.length > 0 ? args : [now()]),
     apply: () => new real(now()).toString(),

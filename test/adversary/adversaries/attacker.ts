@@ -39,5 +39,5 @@ process.once('message', (addresses) => {
     void follow(addresses as Addresses, order as Order).then((report) => process.send?.(report));
   });
 });
-// The run has ended.
+// The parent process disconnects when the run has ended.
 process.once('disconnect', () => process.exit(0));

@@ -1,4 +1,4 @@
-// Concurrent wrong codes, and a concurrent deletion of their form.
+// Concurrent attempts with wrong codes, and a concurrent deletion of the form.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';

@@ -43,7 +43,7 @@ export const poisonedRows: Adversary = {
   },
 };
 
-/** The first body plants the key that V8 then returns instead of the second body's key. */
+/** Sends two bodies. Because of the defect, V8 returns a key of the first body in place of the second body's key. */
 async function writeNulByBody({ addresses, random, signal, complain }: Attack): Promise<void> {
   const token = addresses.tokens.hostileIntake;
   const channels = [{ channel: 'email', address: `${random.word(10)}@example.net` }];

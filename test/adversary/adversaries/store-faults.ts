@@ -21,7 +21,7 @@ export const terminatedConnections: Adversary = {
     }),
 };
 
-/** The token handler serves live sessions without Postgres. */
+/** Requests that the token handler serves without Postgres: those of live sessions. */
 const needNoPostgres = ['target GET', 'target POST', 'upload', 'download', 'events'];
 
 export const databaseOutage: Adversary = {

@@ -99,7 +99,7 @@ export const streamFloods: Adversary = {
   },
 };
 
-/** The end of a session ends its requests within 2 s; the rest is an allowance for a busy machine. */
+/** Milliseconds. The requests of an ended session end within 2 s; the rest is an allowance for a busy machine. */
 const longestAfterLogout = 6_000;
 
 export const downloadsAfterLogout: Adversary = {
@@ -129,7 +129,7 @@ export const downloadsAfterLogout: Adversary = {
     // Data that is already in buffers may still arrive.
     isSlow = false;
     const loggedOut = Date.now();
-    // Wait even if the signal is aborted earlier, because the product has its own time limit.
+    // Wait even if the signal is aborted earlier, because the product's own time limit is to be checked.
     while (!socket.destroyed && Date.now() - loggedOut < longestAfterLogout) await delay(50);
     if (!socket.destroyed && head.startsWith('HTTP/1.1 200'))
       complain(`a download continued for ${longestAfterLogout / 1_000} s after the logout`);

@@ -56,8 +56,8 @@ async function work(around: Surroundings, { send }: Sender, { email }: Person): 
 }
 
 /**
- * Milliseconds without an event after which a stream counts as broken; an event arrives every second. Also the longest
- * time between the end of a stream and its cause: the token handler ends a stream whose session Redis has not confirmed
+ * Milliseconds. Without an event for this long, a stream counts as broken; an event arrives every second. A stream may
+ * also end this long after the cause of its end: the token handler ends a stream if Redis has not confirmed its session
  * for 4 s.
  */
 const longestSilence = 5_000;

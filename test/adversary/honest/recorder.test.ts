@@ -1,4 +1,4 @@
-// Tests to which phases of a run a failure belongs.
+// Tests how a failure is assigned to the phases of a run.
 import { expect, it } from 'vitest';
 import { createRecorder, Unserved } from './recorder.ts';
 

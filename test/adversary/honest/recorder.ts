@@ -38,7 +38,7 @@ export interface Failure {
 }
 
 export interface Recorder {
-  /** The phase that a run is in. Requests that are under way when it changes belong to both. */
+  /** The phase that a run is in. Requests that are under way when the phase changes belong to both phases. */
   phase: string;
   samples: Sample[];
   failures: Failure[];

@@ -1,4 +1,4 @@
-// A Postgres for one run. It does not wait for the disk.
+// A Postgres for one run. It does not wait until writes are on the disk.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

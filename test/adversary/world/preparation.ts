@@ -49,7 +49,7 @@ export async function configureTenants({ access, fronts, tenants }: Prepared): P
     const { status, text } = await call(url.href, { method: 'PATCH', token: service, body });
     if (status !== 200) throw new Error(`The configuration ${name} was not written: ${status} ${text}`);
   };
-  // Core has a configuration, as on a real platform.
+  // Writes the core configuration, which exists on every real platform.
   await configure('token-handler', { clients: {} });
   for (const tenant of Object.values(tenants)) {
     await configure('form-service', { [definitionId]: permit }, tenant.id);

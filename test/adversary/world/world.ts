@@ -219,9 +219,10 @@ const mostRestarts = 3;
 async function untilPrepared(replicas: Replica[], exits: Exit[]): Promise<void> {
   for (const deadline = Date.now() + longestStart; ; await delay(100)) {
     const prepared = await Promise.all(replicas.map((replica) => replica.prepared()));
-    // The fronts check readiness twice per second.
+    // Waits until the fronts have noticed. They check readiness twice per second.
     if (prepared.every(Boolean)) return void (await delay(700));
-    // On a busy machine, a replica may exit because its sibling's migrations take too long. It is then restarted.
+    // On a busy machine, a replica may exit because the migrations of the other replica take too long. It is then
+    // restarted.
     const exit = exits.at(mostRestarts);
     if (exit) throw new Error(`${exit.replica} did not start (${exit.how}): ${exit.lastWords}`);
     if (Date.now() > deadline) throw new Error(`The replicas are not prepared after ${longestStart / 1_000} s.`);

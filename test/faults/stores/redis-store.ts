@@ -14,7 +14,7 @@ export interface RedisStore {
   proxies: FaultProxy[];
   /** Faults of this store alone. Each resolves when the store is complete again. */
   faults: Record<string, { about: string; run(random: Random): Promise<void> }>;
-  /** For messages about a failed fault. */
+  /** Describes the state of the store, for messages about a failed fault. */
   describe(): Promise<string>;
   close(): Promise<void>;
 }

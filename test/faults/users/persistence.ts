@@ -1,5 +1,5 @@
 // Sends requests like a client that does not know whether a failed attempt had an effect: it repeats each request until
-// that succeeds.
+// the request succeeds.
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 
