@@ -4,7 +4,9 @@ import type pg from 'pg';
 
 export interface Fill {
   tenant: string;
-  /** The drafts belong to these definitions in turn, so that the compared rows are on the same pages. */
+  /**
+   * The drafts belong to these definitions in turn, so that the rows of all definitions are on the same database pages.
+   */
   definitions: string[];
   /** Number of drafts of all definitions together. */
   count: number;
@@ -39,7 +41,7 @@ const chunk = 25_000;
  */
 export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: Fill): Promise<void> {
   await pool.query(formDataSql);
-  // Otherwise, Postgres would spend most of the time on attempts to compress data that does not compress.
+  // Without this setting, Postgres would spend most of the time trying to compress data that does not compress.
   await pool.query('ALTER TABLE forms ALTER COLUMN data SET STORAGE EXTERNAL');
   for (let done = 0; done < count; done += chunk)
     // All drafts are created between 30 and 20 days ago, regardless of their number.

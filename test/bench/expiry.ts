@@ -178,7 +178,7 @@ async function undelivered({ pool }: ExpiryBench): Promise<number> {
   return (await pool.query('SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL')).rows[0].n;
 }
 
-/** Marks all rows as delivered. A stopped run may lock the table, so it is not truncated. */
+/** Marks all rows as delivered. The table is not truncated, because a stopped run may hold a lock on it. */
 async function emptyOutbox({ pool }: ExpiryBench): Promise<void> {
   await pool.query('UPDATE outbox SET accepted = now() WHERE accepted IS NULL');
   await delay(300);

@@ -33,7 +33,7 @@ process.on('message', async (message: { settings: ProxySettings } | 'url' | 'usa
 
 async function start(settings: ProxySettings): Promise<string> {
   const app = express();
-  // The default error handler would print every connection that the load generator drops.
+  // With this setting, the default error handler does not print every connection that the load generator drops.
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');

@@ -75,7 +75,7 @@ const isUp = (url: string) =>
     () => false,
   );
 
-/** Linux only: fields 14 and 15 of stat, in ticks of 10 ms. */
+/** Returns the CPU seconds of a process. Linux only: fields 14 (user) and 15 (system) of stat, in ticks of 10 ms. */
 async function cpuSecondsOf(id: number): Promise<number> {
   const fields = (await readFile(`/proc/${id}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / 100;

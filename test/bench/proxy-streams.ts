@@ -17,7 +17,7 @@ process.on('message', async (message: { settings: object } | { open: StreamsSett
 });
 
 async function openAll({ url, headers, count }: StreamsSettings): Promise<void> {
-  // A few at a time, because the backlog of a listener is short.
+  // Opens 100 streams at a time, because a listener's queue of new connections is short.
   for (let opened = 0; opened < count; opened += 100)
     await Promise.all(Array.from({ length: Math.min(100, count - opened) }, () => openOne(url, headers)));
 }

@@ -1,5 +1,5 @@
-// The environment of the proxy bench: all of Formgate as the platform, a Redis, an upstream behind a target, and
-// signed-in people. The measured token handler is a separate process.
+// The environment of the proxy bench: all of Formgate, which serves as the platform, a Redis, an upstream behind a
+// target, and signed-in people. The measured token handler is a separate process.
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

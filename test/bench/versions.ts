@@ -33,7 +33,7 @@ interface World {
 interface Ratios {
   /** Requests per CPU second of this checkout, divided by those of the other. */
   cpu: number;
-  /** Requests per second. */
+  /** The same ratio for requests per second. */
   rate: number;
   /** The same ratio for the 99th percentile of latency at half load. Lower is better. */
   p99: number;
@@ -86,7 +86,7 @@ async function startProxy(checkout: string): Promise<World> {
   };
 }
 
-/** Before version 0.2.0 `npm start` was in src/embedded. */
+/** Returns the file that starts all of Formgate. Before version 0.2.0, it was in src/embedded. */
 function startOf(checkout: string): string {
   const start = join(checkout, 'dev/start.ts');
   return existsSync(start) ? start : join(checkout, 'src/embedded/start.ts');

@@ -29,8 +29,8 @@ afterAll(async () => {
 });
 
 /**
- * Removes the priority class of a Pod. An API server rejects a Pod whose priority class does not exist, but accepts
- * such a Deployment.
+ * Removes the priority class of a Pod. An API server rejects a Pod whose priority class does not exist, but accepts a
+ * Deployment that names it.
  */
 function onlyItself(object: KubeObject): KubeObject {
   if (object.kind !== 'Pod') return object;
@@ -60,7 +60,7 @@ test.each(sets)('an API server accepts every object of %s', async (_name, file) 
   expect(taken.trim().split('\n')).toHaveLength(objects.length);
 });
 
-// If an empty list were stored as absent, for example, every upgrade would change the object.
+// An API server may store an object differently, for example without an empty list. Every upgrade would then change it.
 test.each(sets)('applying the objects of %s a second time changes none', async (_name, file) => {
   const objects = (await render(helm, { files: [file], namespace })).flatMap(withoutPods);
   const apply = async () => {

@@ -1,4 +1,4 @@
-// Runs Helm on this project's chart. Uses the program HELM, or `helm` and `helm4` on the PATH or among the lab's tools.
+// Runs Helm on this project's chart. Uses the program HELM, or `helm` and `helm4` on the PATH or in the folder LAB_BIN.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -51,9 +51,9 @@ export function run(program: string, args: string[], input?: string): Promise<Fi
 }
 
 export interface Rendering {
-  /** Files of values. The last one wins. */
+  /** Files of values. Later files override earlier ones. */
   files?: string[];
-  /** Values in JSON, by path. They win over files. */
+  /** Values in JSON, by path. They override the files. */
   set?: Record<string, unknown>;
   namespace?: string;
   /** Name of the only template to render. */

@@ -82,7 +82,7 @@ describe.each(helms())('%s', (helm) => {
         all.find((one) => one.kind === kind && one.metadata.name === name) as KubeObject & {
           data?: Record<string, string>;
         };
-      // The Secret formgate-keycloak is what `npm run keycloak:setup` writes.
+      // `npm run keycloak:setup` writes the Secret formgate-keycloak, so the chart does not render it.
       const isOurs = (name: string) => /^(formgate|intake-forms)-(?!keycloak$)/.test(name);
       for (const { of, spec } of podTemplates(all)) {
         if (isOurs(spec.serviceAccountName))
@@ -144,7 +144,7 @@ describe.each(helms())('%s', (helm) => {
         const deadline = container?.env?.find(({ name }) => name === 'DRAIN_DEADLINE')?.value ?? '';
         const seconds = Number(/^PT(\d+)S$/.exec(deadline)?.[1]);
         expect(sleep).toBeGreaterThanOrEqual(1);
-        // The process has 5 s more to close its connections.
+        // After its drain, the process has 5 s to close its connections.
         expect(pod?.spec.terminationGracePeriodSeconds).toBeGreaterThan(sleep + seconds + 5);
       }
     });

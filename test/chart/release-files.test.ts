@@ -26,7 +26,7 @@ beforeAll(async () => {
   clone = join(folder, 'clone');
   await run('git', ['clone', '--quiet', '--depth', '1', `file://${root}`, clone]);
   await symlink(join(root, 'node_modules'), join(clone, 'node_modules'));
-  // The clone contains only committed files. This copy also tests uncommitted changes of dev/release.
+  // The clone contains only committed files. This copy makes the test include uncommitted changes of dev/release.
   await cp(join(root, 'dev/release'), join(clone, 'dev/release'), { recursive: true });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-// Tests changes of a running release: rollouts, drains, upgrades, mistakes, rollbacks and uninstallation.
+// Tests changes of a running release: rollouts, drains, upgrades, faulty upgrades, rollbacks and uninstallation.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadUntil } from './load.ts';
@@ -270,7 +270,7 @@ describe('an upgrade', () => {
     expect(await formStatus()).toBe(200);
   });
 
-  /** Waits until a container of the component has ended with a matching line in its pod's status. */
+  /** Waits until a container of the component has ended and left a matching message in its pod's status. */
   async function untilSaid(part: string, why: RegExp): Promise<void> {
     const states = ['lastState', 'state'].map((state) => `{.status.containerStatuses[*].${state}.terminated.message}`);
     const path = `jsonpath={range .items[*]}${states.join('')}{"\\n"}{end}`;

@@ -19,7 +19,7 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Runs the program to its end, whatever its exit code. Rejects if it cannot be run, or takes too long. */
+/** Runs the program to its end, with any exit code. Rejects if it cannot be run, or takes too long. */
 export async function attempt(program: string, args: string[], options: RunOptions = {}): Promise<Outcome> {
   const output = options.show ? 'inherit' : 'pipe';
   const child = spawn(program, args, {

@@ -82,7 +82,7 @@ describe('a trial installation', () => {
   });
 
   it('has only pods that satisfy the Pod Security level restricted', async () => {
-    // The namespace enforces the Pod Security level. If a pod were rejected, its owner would have an event.
+    // The namespace enforces the Pod Security level. A rejected pod would cause an event.
     const events = await world.kubectl('get', 'events', '-o', 'jsonpath={.items[*].message}');
     expect(events).not.toContain('violates PodSecurity');
     const users = await world.kubectl(

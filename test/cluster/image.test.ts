@@ -110,7 +110,8 @@ describe('a command of the image', () => {
     '%s is ready within 0.7 s, and writes nothing into the image',
     async (name) => {
       const before = files().length;
-      // The limit is for a machine that takes 90 ms for this work. On a slower machine, it grows in proportion.
+      // The limit of 700 ms is for a machine on which this work takes 90 ms. On a slower machine, it grows in
+      // proportion.
       const shares: number[] = [];
       do {
         const milliseconds = await image.timeOfWork();
@@ -122,7 +123,7 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    // The services share one folder. Limited workers have another, because they run with other V8 flags.
+    // The services share one folder. Limited workers use another folder, because they run with different V8 flags.
     const folders = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
     const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);

@@ -2,7 +2,7 @@
 
 export interface PartsOptions {
   image: string;
-  /** Ends in /auth. */
+  /** Address of the identity provider; ends in /auth. */
   publicUrl: string;
   serviceSecret: string;
   host: string;

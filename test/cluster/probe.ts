@@ -4,7 +4,7 @@ import { imageOf, type World } from './world.ts';
 
 export interface Probe {
   labels?: Record<string, string>;
-  /** CommonJS that prints JSON. */
+  /** A CommonJS script that prints JSON. */
   ask: string;
 }
 

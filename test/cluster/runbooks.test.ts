@@ -63,7 +63,7 @@ async function createForm(): Promise<number> {
   return status;
 }
 
-/** The commands of all runbooks, each once, with a runbook that has it. */
+/** Each command of the runbooks once, with the text of a runbook that contains it. */
 const commands = new Map(
   runbookNames().flatMap((name) => {
     const text = readRunbook(name);
@@ -79,7 +79,7 @@ const possible = [...commands].filter(([line]) => !line.includes(' top pods '));
 it.each(possible)('%s', async (line, text) => {
   const { stdout, stderr } = await runCommands(`${preludeOf(text, { namespace, release })}\n${line}`);
   expect(stderr.replace(/^No resources found.*\n/gm, '')).toBe('');
-  // Only the name is expected, because a series with certain labels may not exist before something has happened.
+  // Expects only the name of the metric: a series with the labels of the command may not exist before an event.
   const metric = /^metrics .*'(\w+)'/.exec(line)?.[1];
   if (metric !== undefined) expect(stdout).toContain(metric);
 });

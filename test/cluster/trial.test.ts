@@ -74,7 +74,7 @@ function prepareFolder(): string {
   const file = join(made, 'charts/formgate/examples/trial.yaml');
   const { hostname, port } = ingressAddress();
   writeFileSync(file, stringify(editValues(readFileSync(file, 'utf8'))));
-  // The host name is in no DNS.
+  // The host name is not in the DNS, so this file tells curl its address.
   writeFileSync(join(made, '.curlrc'), `connect-to = "${host}:${port}:${hostname}:${port}"\n`);
   return made;
 }

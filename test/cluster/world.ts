@@ -117,7 +117,7 @@ async function writeData({ url, token }: World): Promise<void> {
   await waitForAllReplicas(`${url}/token-handler/v1/clients`, admin, (text) => text.includes(`"${demoConsoleId}"`));
 }
 
-/** Waits for eight correct responses in a row, because these come from all replicas. */
+/** Waits for eight correct responses in a row, which together come from all replicas. */
 async function waitForAllReplicas(url: string, token: string, fits: (text: string) => boolean): Promise<void> {
   let inARow = 0;
   const others = new Map<string, number>();

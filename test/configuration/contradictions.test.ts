@@ -1,5 +1,5 @@
-// Settings that contradict each other stop the start of every process. The tests of ordered, dependent and exclusive
-// settings are generated from the rules of each process; all other rules need a case below.
+// Tests that every process refuses to start if its settings contradict each other. The tests of ordered, dependent and
+// exclusive settings are generated from the rules of each process; all other rules need a case below.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -60,7 +60,7 @@ const intake = { APPLY_CLIENT_ID: 'intake', APPLY_CLIENT_SECRET: 'canary-of-inta
 const certificate = { REDIS_TLS_CA: '-----BEGIN CERTIFICATE-----' };
 const noRedis = { REDIS_URL: undefined };
 
-/** Cases of the rules that have no general form, by the first setting and the problem. */
+/** Cases of the rules that are neither ordered, dependent nor exclusive, by the first setting and the problem. */
 const cases: Record<string, Case> = {
   'TENANT_ISSUERS must not map realms of ACCESS_SERVICE_URL or ACCESS_SERVICE_PUBLIC_URL, which belong to tenants already':
     { bad: [tenantIssuer], good: [{ TENANT_ISSUERS: 'town=https://town.example.org' }] },

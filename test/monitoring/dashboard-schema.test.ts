@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { dashboardFolder, dashboardNames } from './dashboard-files.ts';
 
 const root = join(import.meta.dirname, '../..');
-/** Inside the project, so that the compiled files can import its packages. */
+/** A folder inside the project, so that the compiled files can import the project's packages. */
 const cache = join(root, 'node_modules/.cache');
 const options = ['--noEmit', '--strict', '--skipLibCheck', '--allowImportingTsExtensions', '--module', 'nodenext'];
 

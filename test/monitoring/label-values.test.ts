@@ -1,5 +1,5 @@
-// Every label value that a rule, a dashboard or a runbook selects is one that the code can produce. Otherwise a renamed
-// outcome would silence an alert unnoticed.
+// Tests that the code can produce every label value that a rule, a dashboard or a runbook selects. Without this test, a
+// renamed value could silence an alert unnoticed.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Situations for the alerts of the objectives: what a burn rate must notice, and what it must not.
+// Situations for the alerts of the objectives: burn rates that must raise an alert, and burn rates that must not.
 import { type AlertCase, counter, type Part, series } from './series.ts';
 
 type Traffic = { good: Part[]; bad: Part[] };

@@ -1,4 +1,4 @@
-// Runs Debian's `prometheus` on a free port with files in a temporary folder, and asks its API.
+// Runs Debian's `prometheus` on a free port with files in a temporary folder, and queries its API.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

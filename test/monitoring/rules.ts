@@ -26,7 +26,7 @@ interface RuleSettings {
 /** The default values of the chart. */
 export const ruleSettings: RuleSettings = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')).prometheusRule;
 
-/** Returns the rules for the release `formgate` in the namespace `forms`. `replaced` wins over the chart's defaults. */
+/** Returns the rules for the release `formgate` in the namespace `forms`. `replaced` overrides the chart's defaults. */
 export function ruleText(replaced: Record<string, string | number> = {}): string {
   const { runbookUrl, evaluationSeconds, objectives, thresholds } = ruleSettings;
   const values: Record<string, string | number> = {
@@ -47,7 +47,10 @@ export function rules(): Rule[] {
   return groups.flatMap((group) => group.rules);
 }
 
-/** Returns a rule file with one alert and the recording rules that it needs. It runs much faster than all rules. */
+/**
+ * Returns a rule file with one alert and the recording rules that it needs. Testing this file is much faster than
+ * testing all rules.
+ */
 export function rulesOf(alert: string): RuleFile {
   const file: RuleFile = parse(ruleText());
   const [, sli] = /sli="([^"]+)"/.exec(rules().find((rule) => rule.alert === alert)?.expr ?? '') ?? [];

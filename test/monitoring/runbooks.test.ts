@@ -1,4 +1,4 @@
-// Every alert has a runbook, and every runbook names only metrics, log messages and alerts that exist.
+// Tests that every alert has a runbook, and that every runbook names only metrics, log messages and alerts that exist.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -56,7 +56,7 @@ test.each(pages)('the commands of $name are valid, and use no variable but those
   const { code, stderr } = await check(commands);
   expect(stderr).toBe('');
   expect(code).toBe(0);
-  // JavaScript that a pod runs is in single quotes.
+  // Ignores text in single quotes: it is JavaScript that a pod runs.
   const used = [...commands.replace(/'[^']*'/g, '').matchAll(/\$(\w+)/g)].map(([, name = '']) => name);
   expect(used.filter((name) => !['NAMESPACE', 'RELEASE', 'pod', '1'].includes(name))).toEqual([]);
   for (const [, component = ''] of commands.matchAll(/^(?:metrics|logs) (\S+)/gm))
@@ -67,7 +67,7 @@ test.each(pages)('the commands of $name are valid, and use no variable but those
 const standard = ['nodejs_eventloop_lag_p99_seconds', 'nodejs_gc_duration_seconds'];
 const exists = (metric: string) =>
   [metric, metric.replace(/_(?:sum|count|bucket)$/, '')].some((name) => standard.includes(name) || isInSource(name));
-/** A name that ends with an underscore is the beginning of several. */
+/** A name that ends with an underscore is the prefix of several names. */
 const isInSource = (name: string) => new RegExp(`\\b${name}${name.endsWith('_') ? '' : '\\b'}`).test(source);
 
 test.each(pages)('every metric in $name exists', ({ text }) => {

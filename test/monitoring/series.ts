@@ -45,7 +45,7 @@ export function gauge(...parts: [value: number | undefined, minutes: number][]):
 /** One situation, and the alerts that fire in it. */
 export interface AlertCase {
   alert: string;
-  /** What happens. */
+  /** Description of the situation, for the title of the test. */
   when: string;
   series: Record<string, string>;
   /** Minutes after the first sample. */

@@ -1,4 +1,4 @@
-// Why a change of the code that no test noticed does no harm. A test compares this list with the results.
+// Explains why each change of the code that no test noticed does no harm. A test compares this list with the results.
 import { clients } from './explanations/clients.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { forms } from './explanations/forms.ts';

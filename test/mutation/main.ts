@@ -9,7 +9,7 @@ import { type MutationReport, summarize, withoutSurvivors } from './results.ts';
 import { type Shard, shards } from './shards.ts';
 
 const root = join(import.meta.dirname, '../..');
-/** Outside of the sandbox that Stryker copies. */
+/** A folder that Stryker does not copy into its sandbox. */
 const cache = join(root, 'node_modules/.cache/mutation');
 
 /** Stryker's configuration (https://stryker-mutator.io/docs/stryker-js/configuration). */
@@ -41,7 +41,7 @@ async function runShard(name: string, shard: Shard, isFresh: boolean): Promise<v
   mkdirSync(cache, { recursive: true });
   const incremental = join(cache, `${name}.json`);
   if (isFresh) rmSync(incremental, { force: true });
-  // Stryker would reuse a survivor without coverage by test even if a new test kills it.
+  // Without this, Stryker would reuse a survivor that has no coverage by test, even if a new test kills it.
   if (existsSync(incremental)) writeFileSync(incremental, JSON.stringify(withoutSurvivors(readReport(incremental))));
   const configuration = join(cache, `${name}.config.json`);
   writeFileSync(configuration, JSON.stringify(strykerOptions(name, shard)));

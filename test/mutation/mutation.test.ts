@@ -1,5 +1,5 @@
-// docs/mutation.md shows the stored results, names every security-critical module, and explains only survivors that
-// still exist in the code.
+// Tests that docs/mutation.md shows the stored results, names every security-critical module, and explains only
+// survivors that still exist in the code.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

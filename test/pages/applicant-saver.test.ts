@@ -11,7 +11,7 @@ interface Put {
   saveId: string;
 }
 
-/** Each request waits for its outcome in `answer`. */
+/** Each request waits until a test passes its outcome to `answer`. */
 function createWorld() {
   const puts: Put[] = [];
   const states: SaveState[] = [];

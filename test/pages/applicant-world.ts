@@ -26,7 +26,7 @@ export interface ApplicantWorld {
   browser: Browser;
   urlOf(definition: string, fragment?: string): string;
   open(options?: BrowserContextOptions): Promise<ApplicantPage>;
-  /** Waits until the code for this address has arrived. `ask` asks for it. */
+  /** Waits until the code for this address has arrived. `ask` requests the code. */
   codeFor(email: string, ask: () => Promise<void>): Promise<string>;
   close(): Promise<void>;
 }
@@ -78,7 +78,7 @@ async function createRegister({ forms }: TestApply): Promise<void> {
  */
 const expected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/;
 
-/** Throws an error for each violation of the policy, because the test is notified of errors of the page. */
+/** Turns each violation of the policy into an error of the page, because the test is notified of errors. */
 const reportViolations = `addEventListener('securitypolicyviolation', (event) => setTimeout(() => {
   throw new Error('The policy forbids ' + event.violatedDirective + ' ' + event.blockedURI);
 }))`;

@@ -22,7 +22,8 @@ async function start(page: Page, definition: string): Promise<string> {
 }
 
 test('an applicant begins a form, goes on in another browser with an emailed code, and submits it', async () => {
-  // axe is a script, which the pages' policy forbids: only the second browser keeps the policy.
+  // The first browser ignores the pages' policy, which forbids scripts such as axe. The second browser keeps the
+  // policy.
   const first = await world.open({ bypassCSP: true, colorScheme: 'dark', viewport: { width: 320, height: 640 } });
   const email = await start(first.page, 'business-licence');
   await first.page.getByLabel('Name of the business').fill('Northern Lights Bakery');

@@ -1,5 +1,5 @@
-// Lists every action of the console, which is an event handler in its sources that a person triggers. Finds out from
-// the browser's coverage data which actions ran.
+// Lists every action of the console: each event handler in its sources that a person can trigger. Finds out from the
+// browser's coverage data which actions ran.
 import { readdirSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { join } from 'node:path';
@@ -91,7 +91,7 @@ function functionOf(value: unknown, functions: Map<string, Node>): unknown {
   return value.type === 'CallExpression' ? found?.body : found;
 }
 
-/** What a browser says about the functions of one script, as in the Chrome DevTools Protocol. */
+/** What a browser reports about the functions of one script, as in the Chrome DevTools Protocol. */
 export interface ScriptCoverage {
   url: string;
   functions: { ranges: { startOffset: number; endOffset: number; count: number }[] }[];

@@ -1,4 +1,5 @@
-// Tests that form data is shown under the labels of its definition, and that no definition or data can break that.
+// Tests that form data is shown under the labels of its definition, and that no definition or data can break this
+// display.
 import { expect, it } from 'vitest';
 import { labelledData } from '../../web/console/forms/labelled-data.ts';
 

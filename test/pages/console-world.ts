@@ -27,7 +27,7 @@ export interface ConsoleWorld {
   context(options?: BrowserContextOptions): Promise<BrowserContext>;
   /** Opens a page of the console, and signs in. `path` is below `/console/demo`. */
   signIn(context: BrowserContext, path?: string, person?: Person): Promise<Page>;
-  /** Calls an API with the token of a service account of the demo. Throws unless it succeeds. */
+  /** Calls an API with the token of a service account of the demo. Throws if the call fails. */
   api(account: 'demo-admin' | 'demo-intake', method: string, path: string, body?: unknown): Promise<unknown>;
   /** Reads an API with the token of an operator of the realm core. */
   coreApi(path: string): Promise<unknown>;

@@ -1,5 +1,5 @@
-// Tests the console in a browser against `npm start`: the paths that people take most. all/console-pages.test.ts runs
-// them too, with the rest.
+// Tests the console in a browser against `npm start`: the paths that people take most. all/console-pages.test.ts tests
+// these paths and all others.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

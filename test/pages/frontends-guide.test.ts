@@ -63,7 +63,7 @@ async function signInThrough(proxy: Proxy): Promise<void> {
     const rewrite = entry.rewrite ?? ((url: string) => url.replace(new RegExp(pattern), text));
     return [path, { ...entry, rewrite, target: world.site }];
   });
-  // The name is a variable, because Vite is a package of web/.
+  // The name is a variable, so that the compiler does not look for Vite, which is a package of web/.
   const name = 'vite';
   const vite = (await import(name)) as Vite;
   const server = await vite.createServer({

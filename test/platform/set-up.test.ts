@@ -24,8 +24,8 @@ const blocks = [...page.matchAll(/^ {3}```(?<language>\w+)\n(?<text>[\s\S]*?)^ {
 }));
 const commands = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
 /**
- * Milliseconds for which the services cache. The real services cache for ten hours, but access tokens would expire in
- * that time.
+ * Milliseconds for which the services cache data. The real services cache data for ten hours, in which access tokens
+ * would expire.
  */
 const cache = 2 * 60_000;
 

@@ -1,4 +1,5 @@
-// Every route that changes something has an audit event or says why not, and docs/audit.md lists them.
+// Tests that every route that changes something has an audit event or says why it has none, and that docs/audit.md
+// lists these routes.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

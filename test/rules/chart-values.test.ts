@@ -1,4 +1,4 @@
-// The chart's values, their descriptions and their schema agree, and cover every setting of the processes.
+// Tests that the chart's values, their descriptions and their schema agree, and cover every setting of the processes.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -92,7 +92,7 @@ test('settings that are durations accept durations only, and the error names the
 
 test('the schema accepts the durations that the processes accept, and no others', () => {
   const { allOf } = schema.definitions.duration as { allOf: { pattern: string }[] };
-  // Helm matches patterns with RE2.
+  // Uses RE2, as Helm does to match patterns.
   const patterns = allOf.map(({ pattern }) => RE2JS.compile(pattern));
   const setting = z.object({ TIME: isoDuration('PT1S') });
   const isAccepted = (TIME: string) => {
@@ -171,8 +171,8 @@ test('the schema requires every group of values, because `helm upgrade --reuse-v
     const properties = (node.properties ?? {}) as Record<string, Json>;
     for (const [key, child] of Object.entries(properties)) {
       const group = value[key];
-      // Skips `resources`, which people may remove with null. Groups within a shared definition are as old as the group
-      // that refers to it, so they need not be required.
+      // Skips `resources`, which people may remove with null. A group in a shared definition is never newer than the
+      // group that refers to the definition, so it need not be required.
       if (!isObject(group) || key === 'resources' || !resolved(child).properties) continue;
       if (Object.keys(group).length === 0) continue;
       if (!(node.required as string[] | undefined)?.includes(key)) missing.push(`${path}${key}`);

@@ -1,5 +1,5 @@
-// Each code rule has a fixture that breaks it, and the repository breaks no rule. A fixture lists the expected findings
-// in expected.txt, by path and line.
+// Tests that each code rule has a fixture that breaks it, and that the repository breaks no rule. A fixture lists the
+// expected findings in expected.txt, by path and line.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

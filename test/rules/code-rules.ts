@@ -106,10 +106,10 @@ const rules: CodeRule[] = [
   vagueName,
   refuse('exports-have-names', /^export default\b|^export \{.*\bas default\b/),
   refuse('tests-run', skip, { applies: isTest }),
-  // These give up after a second, which is too short on a busy machine. `expect.poll` has the timeout of
+  // These functions give up after a second, which is too short on a busy machine. `expect.poll` has the timeout of
   // vitest.config.ts.
   refuse('waits-are-patient', /\bvi\.waitFor\(|\bvi\.waitUntil\(/, { applies: isTest }),
-  // Node's own function may leave the connection open: src/service/http/reset-socket.ts.
+  // Node's own function may leave the connection open; see src/service/http/reset-socket.ts.
   refuse('connections-are-reset-in-one-place', /\.resetAndDestroy\(/, {
     applies: (path) => isProduction(path) && !path.endsWith('/reset-socket.ts'),
   }),

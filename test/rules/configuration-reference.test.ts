@@ -1,4 +1,4 @@
-// docs/configuration.md agrees with the schemas, and the schemas describe every setting.
+// Tests that docs/configuration.md agrees with the schemas, and that the schemas describe every setting.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

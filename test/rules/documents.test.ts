@@ -1,4 +1,4 @@
-// The links in documents work, and the files and scripts that they name exist.
+// Tests that the links in documents work, and that the files and scripts that documents name exist.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// docs/errors.md lists exactly the problem types of the catalogue, and the code uses all of them and no others.
+// Tests that docs/errors.md lists exactly the problem types of the catalogue, and that the code uses all of them and no
+// others.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

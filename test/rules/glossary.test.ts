@@ -1,4 +1,4 @@
-// Documents and chart comments use the terms of docs/glossary.md, not the terms that it replaces.
+// Tests that documents and chart comments use the terms of docs/glossary.md, not the terms that it replaces.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

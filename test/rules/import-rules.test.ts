@@ -1,5 +1,5 @@
-// Each import rule has a fixture that breaks it, and the repository breaks no rule. The rule that a fixture is named
-// after must report exactly the lines of the fixture that end in `// refused`.
+// Tests that each import rule has a fixture that breaks it, and that the repository breaks no rule. The rule that a
+// fixture is named after must report exactly the lines of the fixture that end in `// refused`.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -25,7 +25,7 @@ const modules = `(?:${importRuleModules.join('|')})`;
 const nounFolder = '^src/(?:forms|token-handler|platform-server)/[^/]+/';
 // Matches forms/form.ts, registries/registry.ts, addresses/address.ts and sign-in/sign-in.ts.
 const noun = String.raw`^src/(?:forms|token-handler|platform-server)/(?:([^/]+)s/\1|([^/]+)es/\2|([^/]+)ies/\3y|([^/]*[^/s])/\4)\.ts$`;
-// Matches store.ts, form-store.ts and store-rows.ts, for example, if `kind` is `store`.
+// If `kind` is `store`, matches store.ts, form-store.ts and store-rows.ts, for example.
 const named = (kind: string) => String.raw`${nounFolder}[^/]*\b${kind}\b[^/]*\.ts$`;
 
 const forbidden: IForbiddenRuleType[] = [
@@ -146,8 +146,8 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'imports-resolve',
     comment: 'The import names a file or package that does not exist.',
     from: { path: '.' },
-    // `token-handler-client.js` is not in the folder of the sample that imports it. People who use the sample copy it
-    // there.
+    // The sample that imports `token-handler-client.js` does not contain it. A person who uses the sample copies the
+    // file into its folder.
     to: { couldNotResolve: true, pathNot: String.raw`^\./token-handler-client\.js$` },
   },
 ];
@@ -211,7 +211,7 @@ export function findBlindSpots(root: string, { modules }: ImportReport): string[
     const seen = modules.get(path);
     if (seen === undefined) return [`${path}: not seen by the import checker`];
     const statements = text.matchAll(/^(?:import|export)\b[^'"`;]*?from '([^']+)'/gm);
-    // In a file of JavaScript, a comment may name a type by such an expression.
+    // In a JavaScript file, a comment may name a type by `import(…)`.
     const expressions = text.matchAll(/^(?!\s*(?:\/\/|\/?\*)).*\bimport\('([^']+)'\)/gm);
     return [...statements, ...expressions].flatMap(([, specifier = '']) =>
       seen.includes(specifier.replace('node:', ''))

@@ -1,4 +1,5 @@
-// The settings and metrics in docs/limits.md exist, and the page names every setting that limits a resource.
+// Tests that the settings and metrics in docs/limits.md exist, and that the page names every setting that limits a
+// resource.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// The linter, with the settings of this repository, rejects code that breaks its rules. Each fixture is named after the
-// Biome rule that must report it. All fixtures are linted as files of src/service.
+// Tests that the linter, with the settings of this repository, rejects code that breaks its rules. Each fixture is
+// named after the Biome rule that must report it. All fixtures are linted as files of src/service.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

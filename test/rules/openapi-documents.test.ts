@@ -1,5 +1,5 @@
-// Tests the OpenAPI documents of all processes: names of operations, the statuses that follow from their guards, and
-// that the client that a common generator creates from them compiles.
+// Tests the OpenAPI documents of all processes: the names of operations, and the statuses that follow from their
+// guards. A common generator creates a client from the documents, and this client must compile.
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

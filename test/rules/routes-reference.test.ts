@@ -1,4 +1,5 @@
-// docs/routes.md shows the route tables of all processes, and every route has a guard that says who may call it.
+// Tests that docs/routes.md shows the route tables of all processes, and that every route has a guard that says who may
+// call it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

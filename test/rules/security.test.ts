@@ -1,5 +1,5 @@
-// The tables of docs/security.md and docs/asvs.md: every row has its cells and a known result, and the rules and files
-// that they name exist.
+// Tests the tables of docs/security.md and docs/asvs.md: every row has its cells and a known result, and the rules and
+// files that it names exist.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// skaffold.yaml is valid, and names only existing files and values.
+// Tests that skaffold.yaml is valid, and names only existing files and values.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';

@@ -1,4 +1,5 @@
-// Every test that docs/specification.md and docs/specification-token-handler.md name exists, and every rule has a test.
+// Tests that every test that docs/specification.md and docs/specification-token-handler.md name exists, and that every
+// rule has a test.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +12,7 @@ const pages = ['docs/specification.md', 'docs/specification-token-handler.md'];
 const rulesOfPages = pages.map((page) => rulesOf(readFileSync(join(root, page), 'utf8')));
 const rules = rulesOfPages.flat();
 const files = listFiles(root, sourceFolders, '.test.ts');
-// Tests that two suites share are in separate modules.
+// Two suites may share tests. Shared tests are in a separate module.
 const shared = listFiles(root, sourceFolders, '.ts').filter(({ path }) =>
   /^test\/pages\/.*(?<!\.test)\.ts$/.test(path),
 );

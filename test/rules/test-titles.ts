@@ -1,5 +1,5 @@
-// Finds the titles of the tests in a file by parsing it, with the titles of their describes. It runs nothing: the title
-// of an `each` remains a template, and computed titles are left out.
+// Parses a test file, and returns the titles of its tests with the titles of the `describe` blocks around them. It runs
+// nothing, so the title of an `each` remains a template. Computed titles are left out.
 import { parseSync } from '@swc/core';
 
 /** Separates a file, its describes and a test's title. */

@@ -7,7 +7,7 @@ export interface FillOptions {
   databaseUrl: string;
   /** The tenant with most forms; a URN. */
   tenant: string;
-  /** Number of forms in status Draft. There are a tenth as many others. */
+  /** Number of forms in status Draft. The number of other forms is a tenth of it. */
   drafts: number;
   log(line: string): void;
 }
@@ -76,7 +76,7 @@ export async function fill(options: FillOptions): Promise<void> {
   });
   const started = performance.now();
   await pool.query(formDataSql);
-  // Otherwise, Postgres would spend most of the time on attempts to compress data that does not compress.
+  // Without this setting, Postgres would spend most of the time trying to compress data that does not compress.
   await pool.query('ALTER TABLE forms ALTER COLUMN data SET STORAGE EXTERNAL');
   const { rows: indexes } = await pool.query<{ name: string; sql: string }>(
     `SELECT indexname AS name, indexdef AS sql FROM pg_indexes WHERE tablename = 'forms' AND indexname <> 'forms_pkey'`,

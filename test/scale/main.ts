@@ -85,5 +85,5 @@ async function measureDatabase(database: ScaleDatabase, asks: (part: (typeof par
 }
 
 process.exitCode = await main();
-// A bench leaves idle connections behind.
+// A bench leaves idle connections behind, which would keep the process alive.
 process.exit();

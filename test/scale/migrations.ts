@@ -42,7 +42,7 @@ export async function measureMigrations(database: ScaleDatabase, tenant: string)
     const started = performance.now();
     const measured = await load.measure(async () => {
       await migrateTo(version, database.forms);
-      // Gives statements that wait for the migration's locks time to end.
+      // Statements that waited for the migration's locks need time to end.
       await delay(1_000);
     });
     results.push({ version, seconds: (performance.now() - started - 1_000) / 1_000, ...measured });

@@ -56,7 +56,7 @@ export async function measureSessions({ settings, sessions, usedMemory }: Sessio
   };
   // Tries twice, because on a busy machine a command may take longer than the token handler waits.
   const created = await rateOf(sessions, (index) => create(index).catch(() => create(index)));
-  // Entries of the index of all sessions are written after the sign-in.
+  // A sign-in ends before its entry is in the index of all sessions, so wait for the entries.
   while ((await store.tokens.count(now)) < sessions) await new Promise((resolve) => setTimeout(resolve, 50));
   const bytesPerSession = ((await usedMemory()) - before) / sessions;
   const load = async (index: number) => {

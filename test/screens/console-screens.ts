@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 export interface ConsolePage {
   name: string;
   title: string;
-  /** Below `/console/demo`. `{form}` is the id of a form. */
+  /** Path below `/console/demo`. `{form}` is the id of a form. */
   path: string;
   /** Brings the page into the state to show. */
   prepare?(page: Page): Promise<void>;

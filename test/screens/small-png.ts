@@ -69,7 +69,10 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, named, sum]);
 }
 
-/** Reverses the filters of section 9, which store each byte as its difference from its neighbours. */
+/**
+ * Reverses the filters of section 9 of the PNG specification. They store each byte as its difference from its
+ * neighbours.
+ */
 function unfilter(data: Buffer, { width, height, size }: { width: number; height: number; size: number }): Buffer {
   const line = width * size;
   const pixels = Buffer.alloc(line * height);

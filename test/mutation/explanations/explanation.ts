@@ -1,4 +1,4 @@
-// What is known of a mutant that survives.
+// The explanation of a mutant that survives.
 export interface Explanation {
   file: string;
   /** The first line of the changed code, without indentation. */

@@ -322,7 +322,7 @@ test('a stored answer cannot be lost by a click while the list that it comes fro
   await expect.poll(() => page.locator('option:checked').textContent()).toBe('Town b');
 });
 
-// On a busy machine, a page that listened only after its first painting failed here once in 25 times.
+// A page that began to listen only after its first painting failed here in one of 25 runs on a busy machine.
 test('an address that changes as soon as the page is loaded is followed', async () => {
   const { page } = await open({ definition: simple, ...inDraft });
   await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);

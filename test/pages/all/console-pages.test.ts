@@ -26,7 +26,7 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
-  // The counts of a document are lost when the page leaves it, so they are read before.
+  // The counts of a document are lost when the page leaves it, so they are read before that.
   const { goto, reload } = page;
   page.goto = (...args) => collect().then(() => goto.apply(page, args));
   page.reload = (...args) => collect().then(() => reload.apply(page, args));

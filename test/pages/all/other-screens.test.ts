@@ -23,7 +23,7 @@ import { type ConsoleWorld, startConsoleWorld } from '../console-world.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
 const index = join(screensFolder, 'other.md');
-/** A picture shows the top of a long page, such as that of an API. */
+/** Maximum height of a picture. Of a long page, such as that of an API, the picture shows only the top. */
 const tallest = 1_500;
 
 let world: ConsoleWorld;

@@ -1,4 +1,5 @@
-// Tests the browser module for frontends where it waits for seconds: polling, expiry, and failed sign-outs.
+// Tests those functions of the browser module for frontends that wait for seconds: polling, expiry, and failed
+// sign-outs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   events,
