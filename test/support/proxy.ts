@@ -1,7 +1,13 @@
 // The proxy of the token handler in this process, between a real client and an upstream whose responses a test sets.
 // Guards, directory and sessions are left out: all requests belong to one session, which a test can end.
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request as send } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  request as send,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createPlainListener } from '../../src/service/http/plain-listener.ts';
 import { serveUpgrades, upgradeOf } from '../../src/service/http/upgrades.ts';
@@ -23,11 +29,13 @@ export interface ProxyOfTest {
   /** Minimum rate of bodies in bytes per second, over 60 ms. */
   least?: number;
   perSession?: number;
+  /** Milliseconds after which the server closes a connection of a client that is idle. Without it, never. */
+  idle?: number;
 }
 
 export type RunningProxy = Awaited<ReturnType<typeof startProxy>>;
 
-export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 }: ProxyOfTest = {}) {
+export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9, idle = 0 }: ProxyOfTest = {}) {
   const upstream = await startUpstream();
   const metrics = createMetrics();
   const targetMetrics = createTargetMetrics({ registry: metrics.registry, namesTargets: false });
@@ -48,11 +56,21 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
     ...{ session: { handle: 'h', tenantId: 'town', user: { id: 'ada' } }, onEnd },
     accessToken: async () => 'token',
   } as unknown as LiveSession;
+  let noted = 0;
+  let running = 0;
+  let latest: ServerResponse | undefined;
+  const passing = createPassingBuffers();
+  const buffers = {
+    note(bytes: number) {
+      noted += bytes;
+      passing.note(bytes);
+    },
+  };
   const forward = createProxy({
     ...{ connections, rate, firstByte, metrics: { ...targetMetrics, dependencyFailures: metrics.dependencyFailures } },
     // Watches the session from the start of a request; the product begins after a second.
     streams: { ...streams, watch: (of, end) => of.onEnd(end) },
-    bodies: { buffers: createPassingBuffers(), readAhead: createReadAhead() },
+    bodies: { buffers, readAhead: createReadAhead() },
   });
   const headersOf = createRequestHeaders({ tenantHeader: 'X-Tenant', alsoDropped: [] });
   const { log, lines } = captureLog();
@@ -67,19 +85,19 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
         const isStream = isUpgrade || request.headers.accept === 'text/event-stream';
         const { method = 'GET', url = '/' } = request;
         const headers = headersOf(request, added);
-        return forward(request, response, {
-          method,
-          path: url,
-          origin: upstream.url,
-          headers,
-          isUpgrade,
-          isStream,
-          session,
-        });
+        const { url: origin } = upstream;
+        running += 1;
+        latest = response;
+        return forward(request, response, { method, path: url, origin, headers, isUpgrade, isStream, session }).finally(
+          () => {
+            running -= 1;
+          },
+        );
       },
     },
   );
   const server = createServer(listener);
+  server.setTimeout(idle);
   serveUpgrades(server, listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -89,6 +107,12 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
     ...{ upstream, port, lines, held: () => connections.count().held },
     /** The number of requests that watch the session. */
     watching: () => listeners.size,
+    /** The number of requests that the proxy has not reported as done. */
+    running: () => running,
+    /** The number of bytes of the latest response that its client has not taken. */
+    unread: () => latest?.writableLength ?? 0,
+    /** The number of bytes that `PassingBuffers` were told of. */
+    noted: () => noted,
     endSession() {
       for (const listen of [...listeners]) listen();
     },
@@ -106,6 +130,10 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9 
       const text = await metrics.registry.metrics();
       const samples = [...text.matchAll(new RegExp(`^${name}\\{(.*)\\} ([1-9].*)$`, 'gm'))];
       return Object.fromEntries(samples.map(([, labels = '', value]) => [labels.replaceAll('"', ''), Number(value)]));
+    },
+    /** The value of a metric without labels. */
+    async total(name: string) {
+      return Number(new RegExp(`^${name} (.*)$`, 'm').exec(await metrics.registry.metrics())?.[1]);
     },
     async close() {
       streams.close();

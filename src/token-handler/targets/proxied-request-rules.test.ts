@@ -5,7 +5,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ProxyOfTest, type RunningProxy, startProxy } from '../../../test/support/proxy.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -14,8 +14,8 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
-  // However a request ended, it has released its connection and stopped watching its session.
-  await expect.poll(() => [proxy.held(), proxy.watching()], timeout).toEqual([0, 0]);
+  // However a request ended, it is reported as done, has released its connection and stopped watching its session.
+  await expect.poll(() => [proxy.running(), proxy.held(), proxy.watching()], timeout).toEqual([0, 0, 0]);
   await proxy.close();
 });
 
@@ -68,9 +68,10 @@ describe('a request', () => {
       headers: { 'x-own': 'x', authorization: 'Bearer token', 'content-length': '4' },
     });
     expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
-    const buckets = await proxy.counts('formgate_upstream_duration_seconds_bucket');
-    // The buckets are in seconds. The bucket of 60 s contains the request.
-    expect([buckets['le=60'], buckets['le=+Inf']]).toEqual([1, 1]);
+    // In seconds. This process is older than its request.
+    const duration = await proxy.total('formgate_upstream_duration_seconds_sum');
+    expect(duration).toBeGreaterThan(0);
+    expect(duration).toBeLessThan(performance.now() / 1_000);
   });
 
   it('streams its body, whatever its framing', async () => {
@@ -86,6 +87,7 @@ describe('a request', () => {
       (await answer).resume();
       expect(proxy.upstream.last().body).toBe('beginlater');
     }
+    expect(proxy.noted()).toBe(2 * 'beginlater'.length);
   });
 
   it('with a transfer coding that cannot be forwarded is refused', async () => {
@@ -124,8 +126,32 @@ describe('a response', () => {
     const first = once(incoming, 'data');
     write?.();
     expect(String(await first)).toBe('first');
+    expect(await proxy.counts('formgate_open_streams')).toEqual({});
     end?.();
     expect(await text(incoming)).toBe('last');
+    expect(proxy.noted()).toBe('firstlast'.length);
+  });
+
+  it('of which the client has not read the end no longer uses a connection, but its session is watched', async () => {
+    let piece: (() => void) | undefined;
+    let end: (() => void) | undefined;
+    await start((_request, response) => {
+      piece = () => void response.write(Buffer.alloc(4_096));
+      end = () => void response.end();
+    });
+    const { request, answer } = proxy.start();
+    request.end();
+    await proxy.upstream.waitFor(1);
+    // Fills the buffers of the kernel until some bytes stay in the proxy. These are too few to pause the upstream.
+    for (let sent = 0; proxy.unread() === 0; sent += 4_096) {
+      piece?.();
+      await expect.poll(() => proxy.noted(), { interval: 1 }).toBe(sent + 4_096);
+    }
+    expect(proxy.held()).toBe(1);
+    end?.();
+    await expect.poll(() => proxy.held(), timeout).toBe(0);
+    expect(proxy.watching()).toBe(1);
+    expect((await buffer(await answer)).length).toBe(proxy.noted());
   });
 
   it('keeps its trailers, and informational responses precede it', async () => {
@@ -155,13 +181,31 @@ describe('a response', () => {
 
   it('that comes before the whole request was read closes the connection of the client', async () => {
     await start((_request, response) => void response.writeHead(413).end('too large'));
-    const { request, answer } = proxy.start('POST', { 'Content-Length': 1_000 });
+    const { request, answer } = proxy.start('POST', { 'Content-Length': 1_000, Connection: 'keep-alive' });
     request.write('some');
     const incoming = await answer;
     expect([incoming.statusCode, incoming.headers.connection, await text(incoming)]).toEqual([
       ...[413, 'close', 'too large'],
     ]);
     request.destroy();
+  });
+
+  it.each([
+    ['of the upstream', (response: ServerResponse) => void response.writeHead(413).end(), 413],
+    ['about a failure of the upstream', (response: ServerResponse) => response.destroy(), 502],
+  ])('%s reaches a client that first sends its whole body', async (_what, act, status) => {
+    await start((_request, response) => act(response));
+    const { request, answer } = proxy.start('POST', { 'Content-Length': 400 });
+    const failures: Error[] = [];
+    request.on('error', (error) => failures.push(error));
+    for (let piece = 0; piece < 40; piece += 1) {
+      request.write('0123456789');
+      await delay(5);
+    }
+    request.end();
+    expect((await answer).statusCode).toBe(status);
+    (await answer).resume();
+    expect(failures).toEqual([]);
   });
 
   it('that the upstream aborts is aborted for the client, too', async () => {
@@ -227,6 +271,8 @@ describe('an upstream that does not begin its response', () => {
     expect(await sent()).toMatchObject({ status: 504, problem: 'dependency-timeout' });
     expect(performance.now() - began).toBeGreaterThan(39);
     await given;
+    await delay(100);
+    // The timer has stopped.
     expect(await proxy.counts('formgate_dependency_failures_total')).toEqual({ 'dependency=upstream,kind=timeout': 1 });
   });
 
@@ -251,6 +297,26 @@ describe('an upstream that does not begin its response', () => {
     (await answer).resume();
   });
 
+  it('has its full time again while it reads a body that the client sends without a pause', async () => {
+    await start(
+      (request, response) => {
+        const take = () => {
+          request.pause();
+          setTimeout(() => request.resume(), 15);
+        };
+        request.on('data', take).once('end', () => response.end());
+      },
+      { firstByte: 1_000 },
+    );
+    const body = Buffer.alloc(12_000_000);
+    const began = performance.now();
+    const { request, answer } = proxy.start('POST', { 'Content-Length': body.length });
+    request.end(body);
+    expect((await answer).statusCode).toBe(200);
+    (await answer).resume();
+    expect(performance.now() - began).toBeGreaterThan(1_000);
+  });
+
   it('may take any time after its response has begun', async () => {
     await start(
       (_request, response) => {
@@ -264,15 +330,17 @@ describe('an upstream that does not begin its response', () => {
 });
 
 describe('a client that leaves', () => {
-  it('before the response has begun aborts the request at the upstream', async () => {
+  it('before the response has begun aborts the request at the upstream, which does not count as a timeout', async () => {
     const { answer, asked, given } = silence();
-    await start(answer);
+    await start(answer, { firstByte: 1_000 });
     const { request } = proxy.start();
     request.end();
     await asked;
     request.destroy();
     await given;
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=client': 1 });
+    await delay(1_100);
+    expect(await proxy.counts('formgate_dependency_failures_total')).toEqual({});
   });
 
   it('while it sends its body aborts the request at the upstream', async () => {
@@ -335,6 +403,32 @@ describe('the end of the session', () => {
     await given;
   });
 
+  it('causes a 401 for a request that has waited for its response for a second', async () => {
+    const { answer, asked, given } = silence();
+    await start(answer);
+    const { request, answer: head } = proxy.start();
+    request.end();
+    await asked;
+    await expect.poll(() => proxy.watching(), { timeout: 5_000 }).toBe(1);
+    proxy.endSession();
+    expect((await head).statusCode).toBe(401);
+    (await head).resume();
+    await given;
+  });
+
+  it('prevents a request that still waits for its connection to the upstream', async () => {
+    await start();
+    const { request, answer } = proxy.start('POST', { 'Transfer-Encoding': 'chunked' });
+    request.write('some');
+    while (proxy.watching() === 0) await immediate();
+    proxy.endSession();
+    expect((await answer).statusCode).toBe(401);
+    (await answer).resume();
+    await expect.poll(() => proxy.held(), timeout).toBe(0);
+    expect(seen()).toBe(0);
+    request.destroy();
+  });
+
   it('causes a 401 for a running upload', async () => {
     const { answer, asked, given } = silence();
     await start(answer);
@@ -357,6 +451,7 @@ describe('the end of the session', () => {
     await expect(text(incoming)).rejects.toThrow();
     expect(incoming.complete).toBe(false);
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
+    await expectNoFailure();
   });
 
   it('closes a WebSocket', async () => {
@@ -366,9 +461,15 @@ describe('the end of the session', () => {
     const isClosed = closed(socket);
     proxy.endSession();
     await isClosed;
+    await expectNoFailure();
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({ 'side=session': 1 });
   });
 });
+
+/** Waits for the log line of the only request. It must not report that the request failed. */
+async function expectNoFailure() {
+  await expect.poll(() => proxy.lines().map(({ msg }) => msg), timeout).toEqual(['request']);
+}
 
 const handshake =
   'GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n';
@@ -396,6 +497,7 @@ describe('a WebSocket', () => {
     expect(proxy.upstream.last().headers).toMatchObject({ upgrade: 'websocket', authorization: 'Bearer token' });
     socket.end();
     await closed(socket);
+    await expectNoFailure();
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});
   });
 
@@ -441,7 +543,7 @@ describe('a client that is too slow', () => {
   it('to send its body gets 408, and its connection is closed', async () => {
     const { answer, given } = silence();
     await start(answer, { least: 1_000_000 });
-    const { request, answer: head } = proxy.start('POST', { 'Content-Length': 1_000 });
+    const { request, answer: head } = proxy.start('POST', { 'Content-Length': 1_000, Connection: 'keep-alive' });
     request.write('some');
     const incoming = await head;
     expect([incoming.statusCode, incoming.headers.connection]).toEqual([408, 'close']);
@@ -461,5 +563,36 @@ describe('a client that is too slow', () => {
     const incoming = await answer;
     await expect.poll(() => proxy.counts('formgate_slow_bodies_total'), timeout).toEqual({ 'direction=download': 1 });
     await expect(buffer(incoming)).rejects.toThrow();
+    await expectNoFailure();
+  });
+});
+
+describe('a client whose connection is idle for longer than the server allows', () => {
+  const idle = 150;
+  const later = () => delay(3 * idle);
+  const events = (response: ServerResponse) => response.setHeader('Content-Type', 'text/event-stream');
+  const plain = (response: ServerResponse) => response;
+
+  it.each<[string, OutgoingHttpHeaders, (response: ServerResponse) => ServerResponse, string]>([
+    ['keeps an event stream', { Accept: 'text/event-stream' }, events, 'onetwo'],
+    ['keeps an event stream that it did not ask for', {}, events, 'onetwo'],
+    ['loses any other response', {}, plain, 'broken off'],
+  ])('%s', async (_what, headers, prepare, expected) => {
+    await start(
+      (_request, response) => {
+        prepare(response).write('one');
+        void later().then(() => response.end('two'));
+      },
+      { idle },
+    );
+    expect((await sent('GET', headers)).content).toBe(expected);
+  });
+
+  it('keeps a WebSocket', async () => {
+    await start(undefined, { idle });
+    const socket = await upgraded();
+    await later();
+    expect(socket.destroyed).toBe(false);
+    socket.resetAndDestroy();
   });
 });
