@@ -9,8 +9,8 @@ import type { Addresses } from './world/addresses.ts';
 
 export interface Attackers {
   /**
-   * Resolves with the adversary's report. If the adversary has not stopped 60 s after its time, the report says so; a
-   * run of the reconciler may take that long.
+   * Resolves with the adversary's report. If the adversary has not stopped 60 s after the ordered time, the report says
+   * so. The limit is that high because a run of the reconciler may take that long.
    */
   order(order: Omit<Order, 'id'>): Promise<Report>;
   stop(): Promise<void>;

@@ -45,7 +45,7 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
   });
 }
 
-/** Returns the phases that exceed the limit, slowest first. */
+/** Returns the phases whose p99 exceeds `limit`, slowest first. */
 function slowPhases(samples: Sample[], p99Of: (phase: string) => number, limit: number): string {
   return [...new Set(samples.map(({ phase }) => phase))]
     .map((phase) => ({ phase, p99: p99Of(phase) }))
@@ -68,7 +68,8 @@ export async function measure(replicas: Replica[]): Promise<Footprints> {
 const mebibyte = 1024 * 1024;
 
 /**
- * Waits at most `patience` milliseconds for all replicas to return to their baseline, and reports those that have not.
+ * Waits at most `patience` milliseconds for the footprints (memory and file descriptors) of all replicas to return to
+ * the baseline, and reports the replicas whose footprints have not.
  */
 export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
   for (const deadline = Date.now() + patience; ; await delay(2_000)) {

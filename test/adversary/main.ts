@@ -82,12 +82,12 @@ async function writeReport(file: string, problems: string[]): Promise<void> {
   await writeFile(file, JSON.stringify({ numPassedTests, numFailedTests: problems.length, testResults: [] }));
 }
 
-/** Each seed takes about 15 s of every later run. */
+/** The most seeds that seeds.json keeps, because each seed takes about 15 s of every later run. */
 const mostKept = 5;
 
 async function keepSeed(seed: string): Promise<void> {
   const list = [...kept, seed].slice(-mostKept).map((each) => JSON.stringify(each));
-  // In Biome's format, so that the file can be committed unchanged.
+  // The list is written in Biome's format, so that the file can be committed unchanged.
   await writeFile(join(import.meta.dirname, 'seeds.json'), `[${list.join(', ')}]\n`);
   print(`The seed was added to test/adversary/seeds.json.\n`);
 }

@@ -2,15 +2,15 @@
 import { createHash } from 'node:crypto';
 
 export interface Random {
-  /** From 0 (inclusive) to 1 (exclusive). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   fraction(): number;
-  /** An integer from `min` to `max`, both inclusive. */
+  /** Returns an integer from `min` to `max`, both inclusive. */
   integer(min: number, max: number): number;
   chance(probability: number): boolean;
   pick<T>(values: readonly T[]): T;
   shuffle<T>(values: readonly T[]): T[];
   bytes(length: number): Buffer;
-  /** Lower-case letters and digits. */
+  /** Returns a text of `length` lower-case letters and digits. */
   word(length: number): string;
 }
 

@@ -1,5 +1,5 @@
 // One run: a baseline with honest users only, then the adversaries of each pass, then honest users only. Returns the
-// problems.
+// problems that it found.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Attackers, startAttackers } from './attackers.ts';
 import { type HonestUsers, startHonestUsers } from './honest/honest.ts';
@@ -19,7 +19,7 @@ export interface RunOptions {
   baseline: number;
   /** A p99 below this many milliseconds is never too slow. */
   floor: number;
-  /** Milliseconds in which memory and file descriptors must return to their baseline. */
+  /** Milliseconds within which memory and file descriptors of the replicas must return to the baseline. */
   settling: number;
   print(line: string): void;
 }

@@ -5,7 +5,7 @@ import type { Adversary } from './adversaries/adversary.ts';
 import { createRandom } from './random.ts';
 
 export interface Slot {
-  /** Seed of the adversaries' choices. */
+  /** Seed from which the adversaries generate their random choices. */
   seed: string;
   adversaries: Adversary[];
   milliseconds: number;
@@ -17,7 +17,10 @@ const longest = 8_000;
 export interface PlanOptions {
   /** Names of the adversaries; by default all. */
   only?: string[];
-  /** Number of concurrent adversaries; by default one. With several, a short pass has time for all of them. */
+  /**
+   * Number of adversaries that run at a time; by default one. With several, even a short pass has time for all
+   * adversaries.
+   */
   together?: number;
 }
 
@@ -25,7 +28,8 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   const random = createRandom(seed);
   const chosen = random.shuffle(adversaries.filter(({ name }) => only.length === 0 || only.includes(name)));
   const groups = together === 1 ? chosen.map((adversary) => [adversary]) : group(chosen, together);
-  // A quarter of the time is for random groups. If `together` exceeds one, all adversaries run in groups anyway.
+  // If `together` is one, a quarter of the pass is reserved for random groups. Otherwise, all adversaries run in groups
+  // anyway.
   const share = together === 1 ? 750 : 1_000;
   const milliseconds = Math.round(Math.min(Math.max((seconds * share) / groups.length, shortest), longest));
   const slots: Slot[] = groups.map((adversaries) => ({ seed, adversaries, milliseconds }));
@@ -40,7 +44,7 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   return slots;
 }
 
-/** Leaves out adversaries that use the database if others of the group cut connections to it. */
+/** If an adversary of the group causes faults (it has `excuses`), leaves out the adversaries that need the database. */
 function compatible(group: Adversary[]): Adversary[] {
   const hasFault = group.some(({ excuses }) => excuses !== undefined);
   return hasFault ? group.filter(({ needsDatabase }) => !needsDatabase) : group;

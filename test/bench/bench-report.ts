@@ -10,7 +10,7 @@ export interface Section {
   /** Name of the bench, as in `npm run bench -- NAME`. */
   bench: string;
   figures: Figure[];
-  /** Why the bench has no figures. */
+  /** The error because of which the bench has no figures. */
   failure?: string;
 }
 
@@ -28,7 +28,7 @@ export interface BenchReport {
 const project = join(import.meta.dirname, '../..');
 export const historyFolder = join(project, 'docs/benchmarks');
 
-/** One-minute load average: programs that run or wait for a processor. */
+/** One-minute load average: the number of processes that run or wait for a processor. */
 export const currentLoad = (): number => Math.round((loadavg()[0] ?? 0) * 10) / 10;
 
 export async function describeRun(started: Date, loadBefore: number, sections: Section[]): Promise<BenchReport> {

@@ -28,7 +28,7 @@ export interface Forked extends Contender {
   ask<T>(question: unknown): Promise<T>;
 }
 
-/** Ends a contender if the bench was killed. */
+/** Node flags with which a contender's process ends when the bench's process has ended. */
 const followBench = ['--import', 'data:text/javascript,process.on("disconnect",()=>process.exit())'];
 
 /** Forks `file` of this folder, and sends its settings as the first message. `flags` are flags of Node. */

@@ -86,7 +86,7 @@ function lockers(tenant: string): Record<(typeof contenders)[number], Locker> {
 
 export interface LockComparison {
   name: string;
-  /** Milliseconds of all batches together, and of the median batch. */
+  /** Milliseconds of all batches together; `batch` is the duration of the median batch. */
   total: number;
   batch: number;
   locked: number;

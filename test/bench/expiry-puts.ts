@@ -4,12 +4,12 @@ import { Pool } from 'undici';
 import { permit } from '../support/forms.ts';
 
 export interface Applicants {
-  /** Saves for some milliseconds. Returns the milliseconds of each save. */
+  /** Saves form data for `milliseconds`. Returns the duration of each save in milliseconds. */
   save(milliseconds: number): Promise<number[]>;
   close(): Promise<void>;
 }
 
-/** Saves per second. */
+/** Saves per second, of all applicants together. */
 const rate = 100;
 
 export async function createApplicants(url: string, token: string, count: number): Promise<Applicants> {

@@ -22,31 +22,31 @@ import { roleToken } from '../support/platform.ts';
 import { type Contender, serviceContender } from './contender.ts';
 
 export interface BenchRun {
-  /** Duration of the run, without the start of the process. */
+  /** Duration of the reconciler's run, without the start of its process. */
   milliseconds: number;
   counts: Record<string, number>;
-  /** Highest RSS in bytes; NaN if the system does not report it. */
+  /** Highest RSS of the reconciler in bytes; NaN if the system does not report it. */
   residentBytes: number;
 }
 
 export interface ExpiryBench {
   pool: pg.Pool;
-  /** URN */
+  /** URN of the tenant that owns the drafts. */
   tenant: string;
   /** Access token of an intake application. */
   token: string;
   /** Access token of a form-admin of the tenant. */
   adminToken: string;
-  /** Runs the reconciler once. `onStart` gets a function that sends a signal to its process. */
+  /** Runs the reconciler once. `onStart` gets a function that sends a signal to the reconciler's process. */
   reconcile(onStart?: (signal: (name: NodeJS.Signals) => void) => void): Promise<BenchRun>;
   startForms(): Promise<Contender & { url: string }>;
-  /** Requests that the sink has accepted. */
+  /** Returns the number of requests that the sink has accepted. */
   sunk(): Promise<number>;
   close(): Promise<void>;
 }
 
 const root = join(import.meta.dirname, '../..');
-/** The flags of every process of the product (decision 0013). */
+/** The Node flags with which every process of the product runs (decision 0013). */
 const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
@@ -68,7 +68,7 @@ export interface Databases {
   close(): Promise<void>;
 }
 
-/** Without `given`, creates databases that are removed at the end. */
+/** Starts the environment of the expiry bench. Without `given`, creates databases that are removed at the end. */
 export async function startExpiryBench(given?: Databases): Promise<ExpiryBench> {
   const databases = given ?? (await createOwnDatabases());
   const [access, platformPort, sink] = await Promise.all([startTestAccess(), findFreePort(), startSink()]);

@@ -11,19 +11,21 @@ import { quantile } from './latency.ts';
 
 const drafts = Number(process.env.BENCH_DRAFTS || 100_000);
 const rounds = Number(process.env.BENCH_ROUNDS || 2);
-/** Drafts for each contender in the comparison of statements. */
+/** Number of drafts that each contender locks in the comparison of lock statements. */
 const compared = Math.min(drafts, 50_000);
 const drainSeconds = 30;
 /** Drafts in each round of saves. */
 const draftsOfRound = 60_000;
-/** Milliseconds of saves in one slice. */
+/** Milliseconds during which applicants save in one slice. */
 const sliceLength = 1_000;
 /**
- * Milliseconds of saves before each slice. They do not count, because a run that was just stopped or continued takes
- * time to settle.
+ * Milliseconds of saves before each slice. They do not count, because a run of the reconciler that was just stopped or
+ * continued takes time to settle.
  */
 const settling = 200;
-/** Milliseconds of saves that do not count, because a service that was idle is slow at first. */
+/**
+ * Milliseconds of saves before the first slice. They do not count, because a service that was idle is slow at first.
+ */
 const warmUp = 3_000;
 
 export async function benchExpiry(): Promise<Figure[]> {
@@ -99,7 +101,9 @@ async function compareStatements(bench: ExpiryBench): Promise<void> {
   }
 }
 
-/** Measures how fast the events of the runs are delivered: one row for each locked draft. */
+/**
+ * Measures how fast the dispatcher delivers the events of the reconciler's runs: one outbox row for each locked draft.
+ */
 async function measureDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>): Promise<Figure> {
   const backlog = await undelivered(bench);
   await bench.pool.query('ANALYZE outbox');
@@ -122,8 +126,9 @@ interface Saves {
 }
 
 /**
- * Stops and continues a run repeatedly, so that a drift of the machine affects all phases alike. The phases are slices
- * of saves: with neither run nor outbox rows, with the run and the dispatcher, and with the dispatcher only.
+ * Stops and continues a run of the reconciler repeatedly, so that a drift of the machine affects all phases alike. The
+ * phases are slices of saves: with neither run nor outbox rows, with the run and the dispatcher, and with the
+ * dispatcher only.
  */
 async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise<Figure[]> {
   const saves: Saves = { quiet: [], dispatcher: [], run: [] };
@@ -178,7 +183,9 @@ async function undelivered({ pool }: ExpiryBench): Promise<number> {
   return (await pool.query('SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL')).rows[0].n;
 }
 
-/** Marks all rows as delivered. The table is not truncated, because a stopped run may hold a lock on it. */
+/**
+ * Marks all outbox rows as delivered. Does not truncate the table, because a stopped reconciler may hold a lock on it.
+ */
 async function emptyOutbox({ pool }: ExpiryBench): Promise<void> {
   await pool.query('UPDATE outbox SET accepted = now() WHERE accepted IS NULL');
   await delay(300);

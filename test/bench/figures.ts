@@ -32,7 +32,7 @@ export function goalOf({ least, most, digits }: Figure): string {
   return most === undefined ? '' : `at most ${most.toFixed(digits)}`;
 }
 
-/** Returns the rows of a Markdown table, with its head. */
+/** Returns the figures as a Markdown table, including the header rows. */
 export function tableOf(figures: readonly Figure[]): string {
   const rows = figures.map((figure) => {
     const value = figure.low === figure.high ? figure.value.toFixed(figure.digits) : written(figure, figure.digits);

@@ -24,7 +24,9 @@ const operations = ['PUT', 'GET'] as const;
 type Operation = (typeof operations)[number];
 const mebibyte = 1_048_576;
 const bareSql = 'bare SQL';
-/** Ratios of requests per CPU second that the form service should reach. */
+/**
+ * Goals for the form service's requests per CPU second, divided by those of the minimal handler and of the bare SQL.
+ */
 const goals = { PUT: { handler: 0.95, sql: 0.3 }, GET: { handler: 0.9, sql: 0.3 } };
 
 interface Arena {

@@ -1,5 +1,5 @@
-// Measures latencies at a steady rate in short slices, and reports their median, so that a busy moment of the machine
-// affects only a few of them.
+// Measures latencies at a steady rate in short slices, and reports the median of the slices, so that a busy moment of
+// the machine affects only a few slices.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { type Load, median } from './load.ts';
@@ -14,7 +14,7 @@ export interface SteadyLoad {
 }
 
 export interface SteadyContender {
-  /** Milliseconds of each request of a slice. */
+  /** Sends requests for `milliseconds`, and returns the latency of each request in milliseconds. */
   slice(milliseconds: number): Promise<number[]>;
   close(): Promise<void>;
 }

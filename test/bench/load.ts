@@ -13,7 +13,7 @@ export interface Load {
 export interface LoadResult {
   requests: number;
   perSecond: number;
-  /** Milliseconds. */
+  /** Percentiles of the latency, in milliseconds. */
   p50: number;
   p99: number;
 }

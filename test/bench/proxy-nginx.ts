@@ -11,7 +11,7 @@ import { findFreePort } from '../../dev/listen.ts';
 import type { Contender } from './contender.ts';
 import type { ProxySettings } from './plain-proxies.ts';
 
-/** Returns undefined if nginx is not installed. */
+/** Starts nginx. Returns undefined if nginx is not installed. */
 export async function startNginx(
   settings: Omit<ProxySettings, 'kind'>,
 ): Promise<(Contender & { url: string }) | undefined> {

@@ -22,7 +22,7 @@ export interface ProxyWorld {
   cookies: string[];
   /** Starts another token handler with the same sessions: with further settings, or from another checkout. */
   startAnother(env: Record<string, string>, checkout?: string): Promise<TokenHandlerProcess>;
-  /** Environments of further processes, without their ports. */
+  /** Environment variables for further processes of these services, without the ports. */
   environments: Record<'forms' | 'token-handler', Record<string, string>>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export interface ProxyWorldOptions {
   sessions: number;
 }
 
-/** The id of the target. */
+/** The id of the target that leads to the bench's upstream. */
 export const target = 'upstream';
 const clientId = 'bench';
 const urnPrefix = 'urn:example';

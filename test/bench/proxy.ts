@@ -29,7 +29,7 @@ const bareProxy = 'undici relay in Express';
 
 type Reached = Contender & { url: string };
 
-/** Ratios of requests per CPU second that the token handler should reach. */
+/** Goals for the token handler's requests per CPU second, divided by those of the contender. */
 const goals: Record<string, number> = { [bareProxy]: 0.85, 'http-proxy-middleware': 1.1 };
 
 export async function benchProxy(): Promise<Figure[]> {
@@ -118,7 +118,8 @@ async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: nu
   );
   for (const [index, { p50, p99 }] of results.entries())
     console.log(`  ${contenders[index]?.name.padEnd(24)} p50 ${p50.toFixed(2)}   p99 ${p99.toFixed(2)}`);
-  // The difference is taken within each round, because the machine drifts between rounds.
+  // The difference of the two p99 values is taken within each round, because the speed of the machine drifts between
+  // rounds.
   const [own, proxy] = results.map(({ slices: list }) => list.map(({ p99 }) => p99));
   return meanOf((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
 }

@@ -7,7 +7,7 @@ export interface Runner {
   name: string;
   /** CPU seconds of the process since its start, of all threads. */
   cpuSeconds(): Promise<number>;
-  /** Sends this number of requests. */
+  /** Sends `requests` requests to the contender, and returns their rate. */
   run(requests: number): Promise<{ perSecond: number }>;
 }
 
@@ -21,7 +21,7 @@ export interface RoundsOptions {
   title: string;
 }
 
-/** The figures of one contender, by round. */
+/** The figures of one contender, with one value for each round. */
 export interface Turns {
   name: string;
   perCpuSecond: number[];
@@ -65,7 +65,7 @@ export function compareTurns(own: Turns, other: Turns): Ratios {
   };
 }
 
-/** Returns the rates of one contender. */
+/** Returns a contender's mean requests per CPU second and per second, as rows of the report. */
 export function figuresOfTurns({ name, perCpuSecond, perSecond }: Turns, operation: string): Figure[] {
   return [
     { name: `${operation}: ${name}, requests per CPU second`, ...meanOf(perCpuSecond), digits: 0 },

@@ -21,7 +21,7 @@ const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')]
 interface Start {
   /** Seconds from the start of the process until it listened. */
   passed: number;
-  /** Seconds that its main thread spent on a processor in that time. */
+  /** Seconds that the main thread of the process spent on a processor until the process listened. */
   cpu: number;
   residentMib: number;
 }

@@ -33,9 +33,9 @@ interface World {
 interface Ratios {
   /** Requests per CPU second of this checkout, divided by those of the other. */
   cpu: number;
-  /** The same ratio for requests per second. */
+  /** Requests per second of this checkout, divided by those of the other. */
   rate: number;
-  /** The same ratio for the 99th percentile of latency at half load. Lower is better. */
+  /** 99th percentile of latency at half load of this checkout, divided by that of the other. Lower is better. */
   p99: number;
 }
 

@@ -53,12 +53,12 @@ export function run(program: string, args: string[], input?: string): Promise<Fi
 export interface Rendering {
   /** Files of values. Later files override earlier ones. */
   files?: string[];
-  /** Values in JSON, by path. They override the files. */
+  /** Values keyed by path, such as `forms.replicas`, which Helm gets as JSON. They override the files. */
   set?: Record<string, unknown>;
   namespace?: string;
-  /** Name of the only template to render. */
+  /** Name of the only template to render; by default all are rendered. */
   only?: string;
-  /** Folder of another chart. */
+  /** Folder of the chart to render; by default that of this project. */
   from?: string;
 }
 

@@ -1,5 +1,5 @@
-// The PrometheusRule contains the rules of files/alerts.yaml with the values of the release. They are the rules that
-// the tests with promtool use.
+// Tests that the PrometheusRule contains the rules of files/alerts.yaml with the values of the release. The promtool
+// tests run on the same rules.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Fields that Kubernetes refuses to change, by kind. */
+/** For each kind of object, the fields that Kubernetes refuses to change. */
 const immutable: Record<string, (spec: Record<string, unknown>) => unknown> = {
   Deployment: ({ selector }) => selector,
   StatefulSet: ({ selector, serviceName, volumeClaimTemplates }) => ({ selector, serviceName, volumeClaimTemplates }),

@@ -45,8 +45,8 @@ async function formStatus(): Promise<number> {
 const serving = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (forms, token-handler)`;
 
 /**
- * Returns the version of every object of the release by name, and the pods. Leaves out objects whose version changes
- * without an upgrade.
+ * Returns the version of every object of the release, keyed by kind and name, and the names of the release's pods.
+ * Leaves out objects whose version changes without an upgrade.
  */
 async function generations(): Promise<Record<string, string>> {
   const kinds =
@@ -55,7 +55,8 @@ async function generations(): Promise<Record<string, string>> {
     ...['get', kinds, '-l', `app.kubernetes.io/instance=${release}`],
     ...['-o', 'jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion}{"\\n"}{end}'],
   );
-  // The status of Deployments and StatefulSets changes without an upgrade. Their pods show whether they were changed.
+  // The version of a Deployment, StatefulSet or CronJob also changes with its status, so these lines are left out. The
+  // names of the pods show whether a Deployment or StatefulSet was changed.
   const lines = said
     .trim()
     .split('\n')
@@ -187,7 +188,10 @@ describe('an upgrade', () => {
     },
   );
 
-  /** Returns the names of pods by their readiness. Pods of earlier tests may still be terminating. */
+  /**
+   * Returns the names of the pods that are ready, or of those that are not. Leaves out pods that are terminating,
+   * because pods of earlier tests may still be.
+   */
   async function podsBy(ready: boolean, selector: string): Promise<string[]> {
     const columns = 'NAME:.metadata.name,READY:.status.containerStatuses[0].ready,ENDS:.metadata.deletionTimestamp';
     const rows = await world.kubectl(

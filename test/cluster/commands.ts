@@ -1,4 +1,4 @@
-// Runs programs for the cluster tests. Errors contain their output.
+// Runs programs for the cluster tests. The errors that it throws contain the program's output.
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
@@ -7,7 +7,7 @@ export interface RunOptions {
   input?: string;
   cwd?: string;
   env?: Record<string, string>;
-  /** Milliseconds; by default five minutes. */
+  /** Milliseconds after which the program counts as hanging; by default five minutes. */
   timeout?: number;
   /** Shows the output instead of returning it. */
   show?: boolean;

@@ -115,7 +115,7 @@ describe('rights at the API server', () => {
   });
 });
 
-/** Returns the rights of an account in the namespace, without those that every account has. */
+/** Returns the rights of a service account in the namespace, without those that every service account has. */
 async function rightsOf(account: string): Promise<string[]> {
   const list = async (name: string) => {
     const user = `system:serviceaccount:${world.namespace}:${name}`;
@@ -147,7 +147,7 @@ describe('rate limits by client address', () => {
     expect(statuses.slice(0, signInLimit).every((status) => status === 302)).toBe(true);
     expect(statuses.slice(signInLimit)).toEqual([429, 429, 429]);
     expect(await start('127.0.0.8')).toBe(302);
-    // A forged header does not use up the limit of another client either.
+    // A forged X-Forwarded-For header does not use up the limit of the client that it names either.
     expect(await start('127.0.0.8', '127.0.0.7')).toBe(302);
   });
 });

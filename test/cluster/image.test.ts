@@ -1,5 +1,5 @@
-// Tests the content of the image. Each of its commands runs without a shell, as an unprivileged user, and writes no
-// file.
+// Tests the content of the image. Each command of the image runs without a shell, as an unprivileged user, and writes
+// no file.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -110,7 +110,7 @@ describe('a command of the image', () => {
     '%s is ready within 0.7 s, and writes nothing into the image',
     async (name) => {
       const before = files().length;
-      // The limit of 700 ms is for a machine on which this work takes 90 ms. On a slower machine, it grows in
+      // The limit of 700 ms is for a machine on which `timeOfWork` takes 90 ms. On a slower machine, the limit grows in
       // proportion.
       const shares: number[] = [];
       do {
@@ -123,7 +123,8 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    // The services share one folder. Limited workers use another folder, because they run with different V8 flags.
+    // The services share one folder. Their limited worker processes use another folder, because they run with different
+    // V8 flags.
     const folders = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
     const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);

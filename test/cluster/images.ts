@@ -12,9 +12,9 @@ const buildah = { BUILDAH_ISOLATION: 'chroot', STORAGE_DRIVER: process.env.STORA
 export interface Images {
   /** The image of Formgate. */
   formgate: string;
-  /** Postgres and Redis of a trial installation. */
+  /** The image with Postgres and Redis for a trial installation. */
   data: string;
-  /** Identity provider and mailbox. */
+  /** The image with the identity provider and the mailbox of the tests. */
   parts: string;
 }
 
@@ -46,7 +46,10 @@ function parseVariables(text: string): Record<string, string> {
   return Object.fromEntries([...text.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 }
 
-/** Returns the image's name. Its tag changes with its content, so that a cluster never uses an older image. */
+/**
+ * Builds an image and returns its name. The tag changes with the image's content, so that a cluster never uses an older
+ * image.
+ */
 async function build(context: string, name: string, args: string[]): Promise<string> {
   const untagged = `localhost/formgate-tests/${name}`;
   await run('buildah', ['bud', '-q', ...args, '-t', `${untagged}:latest`, context], { env: buildah, timeout: 900_000 });
@@ -83,7 +86,7 @@ async function buildParts(runImage: string): Promise<string> {
   }
 }
 
-/** Adds the folders of packages and of their dependencies, relative to the project. */
+/** Adds to `found` the folders of the packages and of their dependencies, relative to the project. */
 function collectPackages(names: string[], from: string, found: Set<string>): void {
   for (const name of names) {
     const folder = findPackage(name, from);
@@ -96,7 +99,7 @@ function collectPackages(names: string[], from: string, found: Set<string>): voi
   }
 }
 
-/** Resolves a package as Node does: in the folder or in one above it. */
+/** Finds a package's folder as Node does: in `from` or in a folder above it. */
 function findPackage(name: string, from: string): string | undefined {
   for (let folder = from; folder.startsWith(project); folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name);

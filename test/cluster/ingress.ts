@@ -28,7 +28,7 @@ const lookup: LookupFunction = (name, options, callback) => {
   return systemLookup(ingressUrl().hostname, options, callback);
 };
 
-/** Makes fetch in this process reach the ingress. */
+/** Makes fetch in this process reach the ingress by host names under `domain`. */
 export function reachIngress(): void {
   setGlobalDispatcher(new Agent({ connect: { lookup } }));
 }

@@ -29,10 +29,10 @@ async function main(): Promise<number> {
   const cluster = findCluster();
   if (cluster === undefined)
     throw new Error('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.');
-  // Ctrl-C also reaches the tests. When they have ended, the cluster is stopped.
+  // Ignore the signals: Ctrl-C also ends the tests, and this process must then stop the cluster.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   Object.assign(process.env, cluster.env);
-  // The images come first, because a cluster takes minutes to start.
+  // Build the images before the cluster starts, because the start takes minutes and `--images-only` does not need it.
   if (process.argv.includes('--images-only')) {
     await step('Images', buildImages);
     return 0;

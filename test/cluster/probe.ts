@@ -8,7 +8,10 @@ export interface Probe {
   ask: string;
 }
 
-/** Returns the JSON that the pod printed. Throws if it does not succeed within a minute. */
+/**
+ * Runs the script in a pod, and returns the JSON that it printed. Throws if the script does not succeed within a
+ * minute.
+ */
 export async function runProbe(world: World, { labels = {}, ask }: Probe): Promise<unknown> {
   const name = `probe-${randomUUID().slice(0, 8)}`;
   const container = {

@@ -63,7 +63,7 @@ async function createForm(): Promise<number> {
   return status;
 }
 
-/** Each command of the runbooks once, with the text of a runbook that contains it. */
+/** Maps each command in a Diagnosis or Verification section to the text of a runbook that contains it. */
 const commands = new Map(
   runbookNames().flatMap((name) => {
     const text = readRunbook(name);

@@ -1,4 +1,5 @@
-// Signs a person in through the token handler of a test world, for load with a session.
+// Signs a person in through the token handler of a test world, so that the load generator can send requests with a
+// session.
 
 import { createDemoBrowser } from '../../dev/demo/browser.ts';
 import { createConversation } from '../../dev/demo/conversation.ts';

@@ -16,7 +16,7 @@ import { ingressAddress, ingressOrigin, openPassage, type Passage, passTo, reach
 import { imageOf } from './world.ts';
 
 const project = join(import.meta.dirname, '../..');
-/** The page's namespace. The label shows that a test created it. */
+/** The namespace that docs/operations.md uses. The label shows that a test created it. */
 const namespace = 'formgate';
 const ownLabel = 'formgate.dev/created-by=test-cluster';
 const host = 'trial.formgate.test';
@@ -79,7 +79,9 @@ function prepareFolder(): string {
   return made;
 }
 
-/** Replaces the values that the page tells its reader to replace, and those that this cluster requires. */
+/**
+ * Replaces the values that docs/operations.md tells its reader to replace, and the values that this cluster requires.
+ */
 function editValues(text: string): object {
   const replaced = text
     .replaceAll('https://formgate.example.org', site)

@@ -30,7 +30,7 @@ export interface World {
   /** Runs kubectl and returns its outcome, whatever the exit code. */
   tryKubectl(...args: string[]): Promise<Outcome>;
   apply(manifests: object[]): Promise<void>;
-  /** `helm upgrade --install` with the world's values and the given ones. Waits until all pods are ready. */
+  /** Runs `helm upgrade --install` with the world's values and `values`. Waits until all pods are ready. */
   install(values?: object, ...flags: string[]): Promise<void>;
   helm(...args: string[]): Promise<string>;
   /** Gets an access token for a client's service account in the realm demo. */
@@ -117,7 +117,10 @@ async function writeData({ url, token }: World): Promise<void> {
   await waitForAllReplicas(`${url}/token-handler/v1/clients`, admin, (text) => text.includes(`"${demoConsoleId}"`));
 }
 
-/** Waits for eight correct responses in a row, which together come from all replicas. */
+/**
+ * Waits for eight correct responses in a row. So many are very unlikely if one of the replicas still gives another
+ * response.
+ */
 async function waitForAllReplicas(url: string, token: string, fits: (text: string) => boolean): Promise<void> {
   let inARow = 0;
   const others = new Map<string, number>();
@@ -132,7 +135,7 @@ async function waitForAllReplicas(url: string, token: string, fits: (text: strin
   throw new Error(`${url} does not respond as expected after 90 s, but:\n${list}`);
 }
 
-/** Returns the status and the body, or the error. */
+/** Returns the status and the body as one text, or the error. */
 async function fetchText(url: string, token: string): Promise<string> {
   try {
     const headers = { Authorization: `Bearer ${token}` };

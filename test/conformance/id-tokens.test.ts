@@ -15,7 +15,7 @@ beforeEach(() => {
   browser = createSiteBrowser();
 });
 
-/** Returns the counted failures of the identity provider, of one kind or of all kinds. */
+/** Returns the number of failures that the metrics count for the identity provider, of one kind or of all kinds. */
 async function failures(kind?: string): Promise<number> {
   const text = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
   const counts = text.matchAll(

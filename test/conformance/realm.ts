@@ -18,24 +18,24 @@ interface RealmKey extends GenerateKeyPairResult {
 
 /** How the realm differs from a correct one. */
 export interface Script {
-  /** Members that replace those of the discovery document. */
+  /** Members of the discovery document that replace the realm's own. */
   discovery?: Record<string, unknown>;
   /**
-   * Claims that replace those of an ID token. The value undefined removes a claim. A function receives the correct
-   * claims.
+   * Claims of an ID token that replace the realm's own. The value undefined removes a claim. If it is a function, it
+   * receives the correct claims and returns those to replace.
    */
   claims?: Record<string, unknown> | ((correct: JWTPayload) => Record<string, unknown>);
-  /** Members that replace those of the ID token's header. */
+  /** Members of the ID token's header that replace the realm's own. */
   header?: Record<string, unknown>;
   /** Changes the finished ID token. */
   alter?: (token: string, claims: JWTPayload) => string | Promise<string>;
-  /** Status of the response that should contain the keys. */
+  /** Status of the response with the realm's public keys; by default 200. */
   keysStatus?: number;
   /** Runs before an ID token is signed. */
   beforeSigning?: () => Promise<void>;
-  /** Claims that replace those of a logout token. */
+  /** Claims of a logout token that replace the realm's own. */
   logoutClaims?: Record<string, unknown>;
-  /** Signs a logout token; by default with the realm's key. */
+  /** Signs a logout token. By default, the realm's key signs it. */
   signLogout?: (claims: JWTPayload) => string | Promise<string>;
 }
 
@@ -57,7 +57,7 @@ interface RegisteredClient {
 export class ScriptedRealm {
   readonly issuer: string;
   readonly subject = randomUUID();
-  /** Session at this provider. All sign-ins to the realm belong to it. */
+  /** Id of the only session at this provider. All sign-ins to the realm belong to this session. */
   readonly sid = randomUUID();
   /** The key that signs tokens. */
   key: RealmKey;
@@ -68,7 +68,7 @@ export class ScriptedRealm {
   readonly calls: string[] = [];
   /** Rules that the relying party broke. */
   readonly violations: string[] = [];
-  /** Responses to back-channel logout requests. */
+  /** The relying party's responses to back-channel logout requests. */
   readonly logoutAnswers: { status: number; cacheControl: string | null }[] = [];
   readonly clients = new Map<string, RegisteredClient>();
   readonly codes = new Map<string, IssuedCode>();
@@ -89,7 +89,7 @@ export class ScriptedRealm {
     this.published = await Promise.all(keys.map(async (key) => ({ ...(await publicJwk(key)), ...members })));
   }
 
-  /** Replaces the key with a new one. */
+  /** Replaces the realm's key with a new one, and publishes only the new key. */
   async rotate(): Promise<void> {
     this.key = await makeKey('RS256');
     await this.publish([this.key]);

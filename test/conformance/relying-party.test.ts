@@ -83,7 +83,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 });
 
-/** Expects that an unsigned ID token is rejected. The modules allow this. */
+/** Expects that an unsigned ID token is rejected. The modules allow a relying party to reject it. */
 async function rejectsUnsigned(): Promise<void> {
   const claims = { at_hash: undefined, c_hash: undefined };
   await rejects(await world.module({ claims, alter: (_token, altered) => unsigned(altered) }));

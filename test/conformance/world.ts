@@ -105,7 +105,9 @@ export async function expectAccepted(run: ModuleRun, browser: SiteBrowser): Prom
   expect(run.realm.violations).toEqual([]);
 }
 
-/** Expects that the relying party redeems the code, but opens no session. `status` is that of its response. */
+/**
+ * Expects that the relying party redeems the code, but opens no session, and responds to the callback with `status`.
+ */
 export async function expectRejected(run: ModuleRun, browser: SiteBrowser, status = 502): Promise<void> {
   const answer = await run.signIn(browser);
   expect([answer.status, answer.location]).toEqual([status, undefined]);

@@ -11,7 +11,10 @@ import type { Answered } from '../support/platform.ts';
 import { seedOfRun, sizeOf } from '../support/sizes.ts';
 import { until } from '../support/until.ts';
 
-/** Milliseconds. Each crash costs a start, which takes half a second on an idle machine. */
+/**
+ * Timeout of a test in milliseconds. Each crash costs a start of the process, which takes half a second on an idle
+ * machine.
+ */
 const timeout = 400_000;
 
 let world: FormWorld;
@@ -23,11 +26,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Removes the subscriber of a deleted form without delay. */
+/** Environment in which the form service removes the subscriber of a deleted form without delay. */
 const env = { SUBSCRIBER_REMOVAL_DELAY: 'PT0S', PGAPPNAME: 'killed' };
 const spawn = () => world.spawn(env);
 
-/** Makes the claims of a dead process expire, after its last statement has ended. */
+/** Makes the outbox claims of a dead process expire, after the last statement of that process has ended. */
 async function expireClaims(): Promise<void> {
   const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
   await expect
@@ -38,7 +41,7 @@ async function expireClaims(): Promise<void> {
   await world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
 }
 
-/** Starts the next process, after the claims of the dead one have expired. */
+/** Starts the next process, after the outbox claims of the dead process have expired. */
 async function restart(): Promise<void> {
   expect(await forms.ended).toBe('SIGKILL');
   await expireClaims();
@@ -80,7 +83,8 @@ async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
     if (first) {
       expect(first.status).toBeLessThan(300);
       if (crashes > 0) return step - 1;
-      // The request completed before the step that was chosen first. Begin again at step 1.
+      // The random first step was beyond the last step of the request, so nothing has crashed yet. Begin again at step
+      // 1.
       step = 1 - stride;
       continue;
     }
@@ -302,7 +306,10 @@ async function expectGone(id: string): Promise<void> {
 }
 
 describe('the dispatcher, killed before and after each of its statements', { timeout }, () => {
-  /** Crashes at the first to the fifth step after a start, in turn, until there is nothing to deliver. */
+  /**
+   * Starts the dispatcher again and again, and kills it at its first, second, third, fourth or fifth step, in turn,
+   * until there is nothing to deliver. Returns the number of crashes.
+   */
   async function crashUntilDrained(): Promise<number> {
     await forms.kill();
     await Promise.all([world.events.open(), world.notifications.open()]);
@@ -319,8 +326,9 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     }
   }
   /**
-   * Waits until all rows are delivered, then shuts the taps, so that both services look stopped. All rows that follow
-   * belong to one form, so a process has one claim at a time, and five steps are enough to record a result.
+   * Waits until all rows are delivered, then shuts the taps, so that the event service and the notification service
+   * look stopped. All rows that follow belong to one form, so a process has one claim at a time, and five steps are
+   * enough to record a result.
    */
   const shut = async () => {
     await drained(world.pool);

@@ -6,7 +6,7 @@ import { basePath } from '../adversary/world/upstream.ts';
 
 export interface Effects {
   port: number;
-  /** Number of requests by the id in their path, `/effects/:id`. */
+  /** Number of requests to `/effects/:id`, keyed by the id. */
   counts: Map<string, number>;
   close(): Promise<void>;
 }

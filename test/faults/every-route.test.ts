@@ -106,7 +106,7 @@ async function untilQuiet(pool: Pick<pg.Pool, 'query'>): Promise<Record<string, 
   return last;
 }
 
-/** Values and expiry times of all keys. */
+/** Returns the values and expiry times of all keys in Redis. */
 async function stateOfRedis(): Promise<Record<string, unknown>> {
   const command = async (...args: string[]) => site.redis?.command(...args);
   const keys = ((await command('KEYS', '*')) as string[]).sort();

@@ -90,7 +90,7 @@ async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Pro
     await world.pool.query("UPDATE forms SET last_accessed = now() - interval '16 days' WHERE id = ANY($1)", [wave]);
     await untilMoreThan(before);
     await sleep(Math.random() * 120);
-    // The second time, the processes are stopped for longer than their lease, and continue while others work.
+    // At the second wave, the processes are stopped for longer than their lease, and continue while others work.
     const victims = [...running];
     for (const victim of victims) victim.kill(nth === 1 ? 'SIGSTOP' : 'SIGKILL');
     if (nth === 1) await sleep(2 * lease);

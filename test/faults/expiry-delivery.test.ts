@@ -47,7 +47,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     start({ pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
     await expect.poll(() => sink.received.length, { timeout: patience }).toBeGreaterThan(5);
     await sleep(1_500);
-    // The client sends three requests per attempt.
+    // The client of the notification service sends three requests per attempt.
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
@@ -69,7 +69,8 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
   ] as const)(
     'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
     async (kind, status) => {
-      // Only a removal names a subscriber here. A deletion that names one would add a removal, which is due later.
+      // Only the row `remove-subscriber` names a subscriber. A row `form-deleted` with a subscriber would add a row
+      // that removes it later.
       const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
       const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
       refuse(status, always);

@@ -53,7 +53,7 @@ const eventsOf = (id: string) =>
 const subjectsTo = (address: string) =>
   mail.mails.filter(({ to }) => to === address).map(({ subject }) => subject.replace(/^.*(?:is|be) /, ''));
 
-/** Waits until everything is delivered, except for removals that are not due yet. */
+/** Waits until all outbox rows are delivered, except for removals of subscribers that are not due yet. */
 async function delivered(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
@@ -61,7 +61,10 @@ async function delivered(): Promise<void> {
   await expect.poll(due, { timeout: patience }).toBe(0);
 }
 
-/** Moves the clock past the pause that the dispatcher makes after an outage, and waits for the delivery. */
+/**
+ * Moves the clock past the pause that the dispatcher makes after an outage, and waits until all outbox rows are
+ * delivered.
+ */
 async function backToWork(): Promise<void> {
   moved += 5 * minute;
   await delivered();

@@ -26,8 +26,8 @@ const formOf = async (id: string) =>
 const begun = async (sql: string) => (await world.pool.query(sql)).rowCount ?? 0;
 
 /**
- * Sends a request for each form, beginning with the newest. A run begins with the oldest form, so the requests and the
- * run meet.
+ * Sends a request for each form, beginning with the newest. The reconciler begins with the oldest form, so that the
+ * requests and its run meet.
  */
 async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) => Promise<Answered>) {
   const env = { ...reconcilerEnv(world.platform, world.databaseUrl), BATCH_SIZE: '1' };

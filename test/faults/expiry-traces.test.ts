@@ -42,7 +42,7 @@ async function reconcileAfter(milliseconds: number): Promise<Record<string, numb
   return counts;
 }
 
-/** Resolves when all due rows are delivered, and the platform has sent its notices. */
+/** Resolves when all due outbox rows are delivered, and the platform has sent its notices. */
 async function settled(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
@@ -119,7 +119,7 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
     moved += 20 * minute;
     await settled();
     for (const id of ids) expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(410);
-    // Starts a process that logs at level trace, on the database of these forms.
+    // Runs the reconciler as a process that logs at level trace, on the database of these forms.
     const env = { ...reconcilerEnv(world.platform, world.databaseUrl), LOG_LEVEL: 'trace' };
     const { code: exitCode, stdout, stderr } = await spawnReconciler(env, ['--only', 'expire']).ended;
     expect(exitCode).toBe(0);

@@ -10,7 +10,7 @@ export interface Conditions {
   latency?: number;
   /** Up to this many milliseconds are added to `latency`, at random. The order of the bytes is kept. */
   jitter?: number;
-  /** Limit in each direction of each connection. */
+  /** Limit in each direction of each connection, in bytes per second. */
   bytesPerSecond?: number;
   /**
    * The direction in which nothing arrives. As with TCP, the bytes are kept and arrive when the conditions change,
@@ -52,7 +52,10 @@ interface Pair {
   isStranded: boolean;
 }
 
-/** `fraction` returns a number from 0 to 1 for the jitter. */
+/**
+ * Starts a proxy in front of the port `target`. `fraction` returns a number from 0 to 1, by which `jitter` is
+ * multiplied.
+ */
 export async function startFaultProxy(target: number, fraction: () => number = Math.random): Promise<FaultProxy> {
   let to = target;
   let conditions: Conditions = {};

@@ -17,7 +17,7 @@ export type LinkName = (typeof links)[number];
 export interface NetworkFault {
   name: string;
   about: string;
-  /** Resolves when the fault has lasted for this many milliseconds. The proxies are healed afterwards. */
+  /** Causes the fault, and resolves when it has lasted for `milliseconds`. The caller heals the proxies afterwards. */
   run(proxies: FaultProxy[], milliseconds: number, random: Random): Promise<void>;
 }
 

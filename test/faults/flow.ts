@@ -19,13 +19,13 @@ export interface Flow {
 /** A packet without bytes marks the end of the stream. */
 interface Packet {
   bytes: Buffer | undefined;
-  /** A time as `performance.now()` returns it. */
+  /** Time at which the packet is to be passed on, as `performance.now()` returns it. */
   due: number;
 }
 
-/** If more bytes wait, the flow stops reading, as when the buffers of a network are full. */
+/** If more bytes than this wait, the flow stops reading, as when the buffers of a network are full. */
 const mostWaiting = 256 * 1024;
-/** With a limited rate, bytes pass in pieces, so that the rate is even. */
+/** Largest number of bytes that pass at once if the rate is limited, so that the rate is even. */
 const largestPiece = 4 * 1024;
 
 export function createFlow(source: Socket, sink: Socket, conditions: FlowConditions): Flow {

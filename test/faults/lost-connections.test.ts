@@ -74,7 +74,7 @@ const list = () => forms.ask('GET', '', { as: 'admin' });
 const create = () => forms.ask('POST', '', { as: 'admin', body: { definitionId: 'permit' } });
 const healthOf = (url: string) => fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) });
 
-/** Repeats requests that need a connection, and ignores their results. */
+/** Repeats requests for which the processes use their connections, and ignores the results. */
 async function load(): Promise<void> {
   const ask = [list, create, () => healthOf(platform.url), () => healthOf(handler.url)].map(async (request) => {
     while (isLoaded) {

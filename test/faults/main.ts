@@ -15,7 +15,7 @@ import { type TopologyName, topologies, topologyNames } from './topologies.ts';
 interface Kept {
   topology: string;
   seed: string;
-  /** Number of faults after which the run failed. */
+  /** Number of faults that the failed run had. */
   faults: number;
 }
 const kept: Kept[] = seeds;
@@ -114,12 +114,12 @@ function leave(text: string, code: number): number {
 const started = Date.now();
 const elapsed = () => `${((Date.now() - started) / 1_000).toFixed(0).padStart(4)} s`;
 
-/** Each run counts as a test. */
+/** Each run counts as one test. */
 async function writeReport(file: string, runs: number, numFailedTests: number): Promise<void> {
   await writeFile(file, JSON.stringify({ numPassedTests: runs - numFailedTests, numFailedTests, testResults: [] }));
 }
 
-/** Each seed takes half a minute of every later run. */
+/** The most seeds that seeds.json keeps, because each seed takes half a minute of every later run. */
 const mostKept = 3;
 
 async function keepSeeds(failed: Kept[]): Promise<void> {

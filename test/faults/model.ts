@@ -23,7 +23,7 @@ interface FormRow {
   address: string;
 }
 
-/** Returns a line for each violation. */
+/** Checks each application against the form in the database, and returns a line for each violation. */
 export async function judgeForms(applications: Application[], { addresses }: World): Promise<string[]> {
   return withClient(addresses.databases.forms, async (client) => {
     const { rows } = await client.query<FormRow>(
@@ -90,7 +90,7 @@ export async function judgeEvents(world: World): Promise<string[]> {
 export interface NoticeCount {
   problems: string[];
   notices: number;
-  /** Notices that were sent more than once, which a lost response of the mail server can cause. */
+  /** Number of notices that were sent more than once, which a lost response of the mail server can cause. */
   repeated: number;
 }
 

@@ -47,7 +47,7 @@ async function addForms(): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Gives the forms an address that the notification service does not accept. */
+/** Gives the applicants of these forms an address that the notification service does not accept. */
 async function rejectSubscribers(ids: string[]): Promise<void> {
   await world.pool.query(
     `UPDATE forms SET applicant = '{"channels":[{"channel":"email","address":"no address"}]}' WHERE id = ANY ($1)`,
@@ -107,7 +107,7 @@ it('all forms are locked or deleted though 100 have notices that cannot be writt
       detail: 'SQLSTATE 22P05',
     });
   expect(of(failing)).toHaveLength(15);
-  // The entries of deleted forms were deleted with them.
+  // The quarantine entries of deleted forms were deleted with them.
   const left = await world.pool.query<{ id: string }>('SELECT id FROM forms WHERE id = ANY ($1)', [subscribers]);
   expect(of(subscribers)).toHaveLength(left.rows.length);
   for (const entry of of(subscribers))

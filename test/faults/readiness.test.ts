@@ -44,7 +44,7 @@ const replicaAt = (index: number) => replicas[index] as FormReplica;
 const save = (replica: FormReplica, id: string) =>
   replica.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'Ana' }, files: {} } });
 
-/** Locks a form's row as another transaction would. Returns a function that releases it. */
+/** Locks a form's row as another transaction would. Returns a function that releases the lock. */
 async function lock(id: string): Promise<() => Promise<void>> {
   const holder = new pg.Client({ connectionString: world.databaseUrl });
   await holder.connect();
@@ -110,7 +110,7 @@ describe('a pod', () => {
 
   it('whose connections to Postgres hang gets no requests until they are replaced', async () => {
     const gate = gates[0] as TcpGate;
-    // With these settings, the watch notices the hanging connections earlier than a statement that gets no response.
+    // With these settings, the pool's watch notices the hanging connections before the timeout of a statement does.
     const poolWatch = { interval: 1_000, patience: 300 };
     const replica = await world.start({ env: { DATABASE_URL: through(gate) }, poolWatch });
     onTestFinished(() => replica.close());

@@ -59,7 +59,8 @@ async function refreshElsewhere() {
   expect(await statusOf(person, process.url)).toBe(200);
   await world.shortenToken(person.handle, 3_000);
   const { refreshToken = '' } = (await world.stored(person.handle)).tokens;
-  // Not awaited: on a slow machine the token may have expired already, and the call then waits for the refresh.
+  // The call is not awaited, because on a slow machine the token may have expired already, and the call then waits for
+  // the refresh.
   statusOf(person, process.url).catch(() => undefined);
   await expect.poll(() => presentations(refreshToken)).toBe(1);
   return { process, person, refreshToken };
@@ -67,14 +68,17 @@ async function refreshElsewhere() {
 
 const presentations = (refreshToken: string) => door.presented.filter((token) => token === refreshToken).length;
 
-/** Sends calls until the first one is not 200. Then sends ten calls, and returns their statuses. */
+/**
+ * Sends calls one after the other until one gets a status other than 200. Then sends ten more calls, and returns the
+ * status of that call and of these ten.
+ */
 async function callUntilExpiry(person: Person): Promise<number[]> {
   const url = (index: number) => replicas[index % 2]?.url ?? '';
   let status = 200;
   for (let index = 0; status === 200; index += 1) {
     const started = performance.now();
     status = await statusOf(person, url(index));
-    // A call waits at most 5 s; the rest is an allowance for a slow machine.
+    // A call waits at most 5 s for a refresh; the rest is an allowance for a slow machine.
     expect(performance.now() - started).toBeLessThan(15_000);
     await delay(100);
   }

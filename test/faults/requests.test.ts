@@ -15,14 +15,14 @@ interface Operation {
   path: string;
   hasBearer: boolean;
   hasBody: boolean;
-  /** True if the body is JSON. */
+  /** True if the route takes a JSON body. */
   hasJson: boolean;
 }
 
 let world: FormWorld;
 let forms: FormReplica;
 let operations: Operation[];
-/** A draft and a register of the tenant demo. */
+/** The id of a draft and the name of a register, both of the tenant demo. */
 let formId: string;
 const register = 'countries';
 beforeAll(async () => {
@@ -85,7 +85,10 @@ function typeOf(name: string): Record<string, string> | undefined {
 
 const guarded = () => operations.filter(({ hasBearer }) => hasBearer);
 const ofForms = () => guarded().filter(({ path }) => path.includes('{formId}'));
-/** Leaves out the search for references: it searches the caller's tenant even if the register does not exist. */
+/**
+ * Returns the routes of one register, except for the search for references: it searches the caller's tenant even if the
+ * register does not exist.
+ */
 const ofRegisters = () => guarded().filter(({ path }) => path.includes('{name}') && !path.endsWith('/references'));
 const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
 const realmRoles = ['applicant', 'clerk', 'assessor'];

@@ -21,7 +21,7 @@ interface RunOptions {
   seed: string;
   /** Smallest number of faults. Further faults follow until the time `until` has passed. */
   faults: number;
-  /** A time as `Date.now()` returns it. */
+  /** Time until which further faults follow, as `Date.now()` returns it. */
   until: number;
   print(line: string): void;
 }
@@ -32,7 +32,8 @@ export interface RunResult {
 }
 
 /**
- * Milliseconds in which everything must work again after a fault, in addition to the canaries' time without a fault.
+ * Milliseconds in which everything must work again after a fault. The time that the canary requests take without a
+ * fault is added.
  */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
@@ -50,7 +51,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const users = startUsers(running, createRandom(seed), (what) => problems.push(what));
   const canaries = createCanaries(world);
   try {
-    // A busy machine needs time for the canaries even without a fault.
+    // On a busy machine, the canary requests take time even without a fault, so this time is added to the limit.
     const usual = await measureRecovery(canaries, longestBaseline);
     print(`${topology}: the canaries take ${(usual.milliseconds / 1_000).toFixed(1)} s without a fault`);
     if (usual.failing.length > 0) throw new Error(`Without a fault, this does not work: ${usual.failing.join(', ')}.`);
@@ -68,7 +69,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       users.recorder.phase = calm;
       await delay(300);
     }
-    // Reports a user who could not begin, or who does not stop.
+    // `stop` rejects if a user could not begin or does not stop.
     await users.stop().catch((error: Error) => problems.push(`${error.message}: ${error.cause}`));
     problems.push(...judgeFailures(users.recorder.failures), ...(await judge(users, running, print)));
     problems.push(...(await judgeOutput(world.replicas)));
@@ -85,7 +86,7 @@ const calm = 'calm';
 interface Recovering {
   step: Step;
   canaries: Canary[];
-  /** Milliseconds. */
+  /** Milliseconds that the recovery may take. */
   limit: number;
 }
 

@@ -52,7 +52,7 @@ describe('two concurrent saves with the same ETag', () => {
 });
 
 describe('1,000 interleaved reads and saves', () => {
-  /** The form data of each successful save, by the revision that its response returned. */
+  /** The form data of each successful save, keyed by the revision in the response to the save. */
   const saved = new Map<number, FormBody>();
   const revisionOf = (tag: string) => Number(/^"(\d+)"$/.exec(tag)?.[1]);
   let reads = 0;

@@ -4,13 +4,13 @@ import { createRandom } from '../adversary/random.ts';
 import { type LinkName, links, networkFaults } from './faults.ts';
 
 export interface Step {
-  /** Such as `blackhole of Redis`. */
+  /** Name of the step, such as `blackhole of Redis`. */
   name: string;
-  /** Name of a network fault, and the connections; undefined for a fault of a store. */
+  /** Name of a network fault, and the connections that it affects; undefined for a fault of a store. */
   network?: { fault: string; link: LinkName };
-  /** Milliseconds of a network fault. */
+  /** Duration of a network fault in milliseconds. */
   milliseconds: number;
-  /** Seed of the choices within the fault. */
+  /** Seed from which the fault makes its random choices, such as the latency. */
   seed: string;
 }
 

@@ -107,7 +107,7 @@ describe('the personal data of a form', () => {
   const put = (body: unknown, query = '') => forms.ask('PUT', `/${id}/data${query}`, { as: 'intake', body });
   const submit = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } });
 
-  /** The life of a form with all kinds of failures, up to the delivery of its events. */
+  /** Takes a form through its life, with all kinds of failures, until its events are delivered. */
   beforeAll(async () => {
     const created = await forms.ask('POST', '', { as: 'intake', body: { definitionId: permit.id, applicant } });
     expect(created.status).toBe(201);
@@ -164,7 +164,7 @@ describe('the personal data of a form', () => {
     expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
   }
 
-  /** Interrupts a save: its statement is cancelled while it waits for the form's row. */
+  /** Interrupts a save: the statement of the save is canceled while it waits for the form's row. */
   async function breakPostgres(): Promise<void> {
     const client = await world.pool.connect();
     await client.query('BEGIN');
@@ -178,7 +178,7 @@ describe('the personal data of a form', () => {
     client.release();
   }
 
-  /** Resolves when the outbox is delivered and the platform has sent its mails. */
+  /** Resolves when all outbox rows are delivered and the platform has sent its mails. */
   async function settled(): Promise<void> {
     await drained(world.pool);
     await mailsSent();

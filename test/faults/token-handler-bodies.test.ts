@@ -1,5 +1,6 @@
-// A large upload and a large download through the proxy, in a separate process, so that its memory can be measured. The
-// memory does not depend on the length, so the default is short. BODY_MIB=1024 makes each body 1 GiB.
+// A large upload and a large download through the token handler, which runs in a separate process, so that its memory
+// can be measured. Its memory does not depend on the length of a body, so the default length is short. BODY_MIB=1024
+// makes each body 1 GiB.
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -43,7 +44,7 @@ async function sumOf(body: AsyncIterable<Buffer>): Promise<number> {
   return sum;
 }
 
-/** The highest RSS while `work` runs, in bytes. */
+/** Returns the highest RSS of the token handler while `work` runs, in bytes. */
 async function peakOf(work: Promise<unknown>): Promise<number> {
   let peak = 0;
   let isOver = false;
@@ -77,7 +78,7 @@ it('a large upload and a large download arrive unchanged, and the memory of the 
       received.then(() => response.end('stored')).catch(() => response.destroy());
     }
   };
-  // Warm up, so that memory that any request takes, such as compiled code, is not measured.
+  // Warm up the token handler, so that memory that any request takes, such as compiled code, is not measured.
   for (let call = 0; call < 1_000; call += 1) await world.send({ url: handler.url, method: 'HEAD' });
   const before = await handler.residentBytes();
 

@@ -34,7 +34,7 @@ afterAll(async () => {
   await platform.close();
 });
 
-/** The secrets that occurred, by name. */
+/** The secrets that occurred in the test, keyed by their description. */
 const secrets = new Map<string, string>();
 
 function note(name: string, secret: string | null | undefined): void {
@@ -93,7 +93,7 @@ async function registerAnew(): Promise<void> {
   await noteRegistration('after an update');
 }
 
-/** Returns the session's handle. */
+/** Signs a person in, notes the secrets that occur, and returns the session's handle. */
 async function signIn(browser: SiteBrowser): Promise<string> {
   const begun = await browser.request(world.authUrl());
   for (const name of ['state', 'nonce', 'code_challenge']) note(name, begun.location?.searchParams.get(name));

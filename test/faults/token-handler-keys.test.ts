@@ -124,7 +124,7 @@ it('a key rotation signs no one out, and all stored secrets are encrypted with t
   await load.stop();
   expect(new Set(load.statuses)).toEqual(new Set([200]));
 
-  // When all sessions are younger than the last use of the old key, that key is removed.
+  // The old key can be removed, because all remaining sessions began after its last use.
   const rest = start(young);
   await fleet.roll(newKey);
   young.push(await enter());

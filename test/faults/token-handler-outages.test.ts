@@ -44,7 +44,7 @@ interface TimedResponse {
   sentAt: number;
 }
 
-/** The requests of one person's frontend. */
+/** Sends the requests of one person's frontend, and returns the responses. */
 async function sendAs(as: Person, nth: number): Promise<TimedResponse[]> {
   const url = replicas[nth % replicas.length]?.url ?? '';
   const sentAt = performance.now();

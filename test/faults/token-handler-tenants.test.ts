@@ -20,8 +20,8 @@ import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/t
 const kibibyte = 1_024;
 const most = sizeOf('TENANTS');
 /**
- * Tenants added together. After the first batch the code is warm, and everything that is kept once for all tenants
- * exists.
+ * Number of tenants that are added together. After the first batch the code is warm, and everything that is kept once
+ * for all tenants exists.
  */
 const batch = Math.max(30, Math.ceil(most / 5));
 /**
@@ -70,7 +70,7 @@ beforeAll(async () => {
   await world.configure({ shared: {} }, { core: true });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
   configurator = await roleToken(access, { 'configuration-service': ['configured-service'] });
-  // A short lifetime, so that cached data is fetched repeatedly.
+  // The caches have a short lifetime, so that cached data is fetched repeatedly.
   const env = { ...world.env, LOG_LEVEL: 'warn', PLATFORM_CACHE_TTL: 'PT2S', SIGN_IN_LIMIT: '1000000' };
   handler = await startTokenHandlerProcess({ env });
 });

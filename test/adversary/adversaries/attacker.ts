@@ -1,11 +1,11 @@
-// The process in which adversaries run. Its first message contains the addresses of the services. Each later message
-// orders an attack. When the attack has ended, the process reports the adversary's complaints.
+// The process in which adversaries run. The first message to this process contains the addresses of the services. Each
+// later message orders an attack. When the attack has ended, the process sends back the adversary's complaints.
 import { createRandom } from '../random.ts';
 import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';
 
 export interface Order {
-  /** Identifies the order in its report. */
+  /** Number of the order. The report of the attack has the same `id`. */
   id: number;
   name: string;
   seed: string;
@@ -15,7 +15,7 @@ export interface Order {
 export interface Report {
   id: number;
   complaints: string[];
-  /** The error of the adversary; undefined if it did not fail. */
+  /** The adversary's error message; undefined if the adversary did not fail. */
   failure: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Concurrent attempts with wrong codes, and a concurrent deletion of the form.
+// Concurrent attempts to read a form with wrong codes, while the form is deleted.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';

@@ -1,5 +1,5 @@
-// Many requests of one adversary: register writes of one tenant, many client addresses, many invalid tokens, and many
-// drafts for one mail address.
+// Floods of requests: register writes of one tenant, requests from many client addresses, requests with invalid tokens,
+// and drafts for one mail address.
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary, Attack } from './adversary.ts';
@@ -64,7 +64,7 @@ export const tokenFloods: Adversary = {
     }),
 };
 
-/** In the first minute, only the mail about the first draft and the mail with the code may be sent. */
+/** Number of mails that the address may get in the first minute: one about the first draft, and one with the code. */
 const allowedMails = 2;
 
 export const mailFloods: Adversary = {

@@ -5,7 +5,7 @@ import { anyReplica, type Response, send, swarm } from './hostile-client.ts';
 
 const attackText = `${'a'.repeat(30)}!`;
 
-/** Schemas for an object with the member `q`. */
+/** JSON Schemas that take very long to evaluate, for an object with the member `q`. */
 const schemas: object[] = [
   { properties: { q: { type: 'string', pattern: '^(a+)+$' } } },
   { properties: { q: { type: 'string', pattern: '^(a|aa)+$' } } },

@@ -8,7 +8,7 @@ const script = '<script>alert(1)</script>';
 const withBody = (lines: string[], body = script) =>
   `HTTP/1.1 200 OK\r\n${[...lines, `Content-Length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`;
 
-/** Documents whose script a browser would run. */
+/** Responses with a script that a browser would run if the token handler forwarded them unchanged. */
 const active = [
   withBody(['Content-Type: image/png, text/html']),
   withBody(['Content-Type: image/png', 'Content-Type: text/html']),

@@ -43,7 +43,10 @@ export const poisonedRows: Adversary = {
   },
 };
 
-/** Sends two bodies. Because of the defect, V8 returns a key of the first body in place of the second body's key. */
+/**
+ * Sends two bodies. Because of the defect nodejs/node#63785, V8 returns a key of the first body in place of the second
+ * body's key.
+ */
 async function writeNulByBody({ addresses, random, signal, complain }: Attack): Promise<void> {
   const token = addresses.tokens.hostileIntake;
   const channels = [{ channel: 'email', address: `${random.word(10)}@example.net` }];

@@ -6,7 +6,7 @@ import type { Adversary, Attack } from './adversary.ts';
 import { exchange, open, swarm, untilAborted } from './hostile-client.ts';
 
 const end = '\r\n\r\n';
-/** Must be rejected: RFC 9112 sections 3.2 and 6.3. */
+/** Requests that the services must reject, by RFC 9112 sections 3.2 and 6.3. */
 const refused: Record<string, string> = {
   'two Host lines': `GET /health HTTP/1.1\r\nHost: a\r\nHost: b${end}`,
   'a malformed Host': `GET /health HTTP/1.1\r\nHost: a b${end}`,
@@ -32,7 +32,7 @@ const nasty = [
   `GET /%00%ff%zz HTTP/1.1\r\nHost: \u0001${end}`,
 ];
 
-/** Milliseconds for a response on a busy machine. */
+/** Milliseconds to wait for a response, long enough for a busy machine. */
 const patience = 3_000;
 
 export const framing: Adversary = {

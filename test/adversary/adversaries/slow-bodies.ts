@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Adversary, Attack } from './adversary.ts';
 import { open, targetHead, untilAborted } from './hostile-client.ts';
 
-/** More connections than each replica opens to an upstream. */
+/** Number of connections: more than each replica opens to one upstream. */
 const count = 260;
 
 export const slowUploads: Adversary = {
@@ -28,7 +28,7 @@ export const unreadDownloads: Adversary = {
     }),
 };
 
-/** Returns one of Mallory's sessions. */
+/** Returns one of the sessions of Mallory, the adversary in the honest tenant. */
 const person = ({ addresses, random }: Attack) => random.pick(addresses.mallory);
 
 async function hold({ addresses, signal }: Attack, begin: (socket: Socket) => void): Promise<void> {

@@ -21,7 +21,7 @@ export const terminatedConnections: Adversary = {
     }),
 };
 
-/** Requests that the token handler serves without Postgres: those of live sessions. */
+/** Kinds of requests that the token handler serves without Postgres: those of live sessions. */
 const needNoPostgres = ['target GET', 'target POST', 'upload', 'download', 'events'];
 
 export const databaseOutage: Adversary = {
@@ -48,7 +48,8 @@ export const databaseOutage: Adversary = {
 export const redisRestarts: Adversary = {
   name: 'redis-restarts',
   about: 'Redis is shut down and restarted',
-  // A stream may end while the token handler cannot check whether its session is alive. The browser then reconnects.
+  // An event stream may end while the token handler cannot check whether its session is alive. The browser then
+  // reconnects.
   excuses: (failure) => isStoreFault(failure) || (failure.kind === 'events' && !failure.isWrong),
   recovery,
   async run({ addresses, random, signal }) {

@@ -107,7 +107,7 @@ export const downloadsAfterLogout: Adversary = {
   about: 'a download of known length that continues after the logout',
   async run({ addresses, complain }) {
     const site = addresses.fronts['token-handler'];
-    // A separate person, so that no other adversary uses this person's share of the connections.
+    // A separate person, so that other adversaries do not use up this person's share of the connections.
     const person = await signIn(site, 'erin@example.com');
     const socket = open(site);
     let received = 0;
@@ -124,7 +124,7 @@ export const downloadsAfterLogout: Adversary = {
     for (let waited = 0; received === 0 && waited < 3_000; waited += 50) await delay(50);
     const logout = `${site}/token-handler/v1/clients/${clientId}/logout`;
     const { status } = await send(logout, { headers: { cookie: person.cookie } });
-    // A store may be down because of other adversaries.
+    // The logout can fail, because other adversaries may have made Postgres or Redis unavailable.
     if (status !== 302) return void socket.destroy();
     // Data that is already in buffers may still arrive.
     isSlow = false;
@@ -138,7 +138,10 @@ export const downloadsAfterLogout: Adversary = {
   },
 };
 
-/** Returns the response of the honest upstream; undefined if the request did not reach it. */
+/**
+ * Returns what the honest upstream saw of the request, parsed from its response; undefined if the request did not reach
+ * it.
+ */
 function seenBy(text: string): Seen | undefined {
   if (!text.startsWith('HTTP/1.1 200')) return undefined;
   const json = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);

@@ -1,4 +1,4 @@
-// The loop of an honest user: repeats its round, with a short pause after a round that failed.
+// The loop of an honest user: repeats the user's round of requests, with a short pause after a round that failed.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../random.ts';
 import type { World } from '../world/world.ts';
@@ -15,7 +15,10 @@ export interface Surroundings {
   begin(): void;
 }
 
-/** Repeats the round until the signal is aborted. Failed steps have already been recorded. */
+/**
+ * Repeats the round until the signal is aborted. Ignores errors of a round, because the recorder already has the failed
+ * step.
+ */
 export async function live(around: Surroundings, round: () => Promise<void>): Promise<void> {
   around.begin();
   while (!around.signal.aborted) {

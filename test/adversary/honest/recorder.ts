@@ -28,12 +28,12 @@ export interface Failure {
   kind: Kind;
   /** The phases during which the step ran, joined with ` + `: each of them may be the cause. */
   phase: string;
-  /** A description without tokens and codes. */
+  /** A description of the failure, without tokens and codes. */
   what: string;
   /** 0 if there was no response. */
   status: number;
   hasRetryAfter: boolean;
-  /** The user saw something wrong: other data, another person, a sign-out. */
+  /** True if the user saw something wrong: other data, another person, a sign-out. */
   isWrong: boolean;
 }
 
@@ -64,7 +64,7 @@ export class Unserved extends Error {
   }
 }
 
-/** If the condition is false, throws an Unserved that no fault excuses. */
+/** If `holds` is false, throws an Unserved with `isWrong`, which no adversary excuses. */
 export function mustSee(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Unserved(what, { isWrong: true });
 }

@@ -7,7 +7,7 @@ export interface SentRequest {
   headers?: Record<string, string>;
   /** Sent as JSON, unless it is a buffer. */
   body?: unknown;
-  /** By default 200. */
+  /** The expected status; by default 200. */
   expect?: number;
 }
 
@@ -27,8 +27,8 @@ export interface Sender {
 const patience = 15_000;
 
 /**
- * Milliseconds after which a connection is replaced, as browsers and proxies do. Otherwise, all connections would stay
- * at the replica that did not restart.
+ * Milliseconds after which a connection is replaced, as browsers and proxies do. Otherwise, after one replica has
+ * restarted, all connections would stay at the other replica.
  */
 const connectionLife = 20_000;
 
@@ -64,12 +64,15 @@ export function createSender(own: Record<string, string>): Sender {
       }
       return { headers: response.headers, bytes, json: parseJson(bytes) };
     },
-    // Also drops responses that are not complete.
+    // `destroy` also drops responses that are not complete.
     close: () => void agent.destroy().catch(() => undefined),
   };
 }
 
-/** Returns status, type and detail of a problem. The text is the same for every instance of the problem. */
+/**
+ * Returns the status, type and detail of a problem response. They contain no ids, so that equal problems can be
+ * counted.
+ */
 export function describeProblem(status: number, text: string): string {
   const type = /"type":"urn:formgate:problem:([\w-]+)"/.exec(text)?.[1];
   const detail = /"detail":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];

@@ -14,7 +14,7 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
     const began = performance.now();
     const person = await signIn(site, email, 'demo', (step) => recorder.measure('sign-in', () => inTime(step()))).catch(
       (error: Error) => {
-        // Failed steps are already recorded; other errors are those of the identity provider and its pages.
+        // Failed steps are already recorded; other errors come from the identity provider or its pages.
         if (error instanceof Unserved) throw error;
         recorder.fail({ kind: 'sign-in', what: error.message, status: 0, hasRetryAfter: false, isWrong: false }, began);
         throw error;

@@ -21,14 +21,17 @@ export interface Addresses {
     hostileIntake: string;
     hostileAdministrator: string;
   };
-  /** Sessions of an adversary in the honest tenant. */
+  /** Sessions of Mallory, an adversary in the honest tenant. */
   mallory: Person[];
-  /** Session of an adversary in the hostile tenant. */
+  /** Session of Trudy, an adversary in the hostile tenant. */
   trudy: Person;
-  /** Targets of the client lead to this port and to `stuckTlsPort` of 127.0.0.1. Adversaries may listen there. */
+  /**
+   * The client's targets `hostile` and `stuck` lead to this port and to `stuckTlsPort`, both on 127.0.0.1. Adversaries
+   * may listen on these ports.
+   */
   hostileUpstreamPort: number;
   stuckTlsPort: number;
-  /** Environment of a run of the reconciler. */
+  /** Environment variables for a run of the reconciler. */
   reconcilerEnv: Record<string, string>;
   /** `GET ?to=address` returns the number of mails to an address. */
   mailCountUrl: string;

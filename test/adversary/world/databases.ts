@@ -1,4 +1,4 @@
-// A database for each service on a given Postgres server. They are dropped at the end.
+// Creates a database for each service on a given Postgres server, and drops the databases at the end.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
@@ -9,7 +9,7 @@ export interface Databases {
   drop(): Promise<void>;
 }
 
-/** The names of the databases begin with `prefix`. */
+/** Creates a database for each service. The database names begin with `prefix`. */
 export async function createDatabases(administratorUrl: string, prefix: string): Promise<Databases> {
   const suffix = randomBytes(6).toString('hex');
   const nameOf = (part: string) => `${prefix}_${suffix}_${part}`;

@@ -12,7 +12,7 @@ export interface Surroundings {
   access: TestAccess;
   databases: Databases['urls'];
   edge: EdgePorts;
-  /** Settings with which the token handler finds Redis. */
+  /** Environment variables with which the token handler finds Redis. */
   redisEnv: Environment;
   smtpUrl: string;
   seedFile: string;
@@ -32,7 +32,9 @@ const apis = {
   'directory-service:v2': '/directory/v2',
 };
 
-/** Targets of the client `web` by id, with their entries in the directory. */
+/**
+ * Base URLs of the targets of the client `web`, keyed by target id. The platform's directory contains the same URLs.
+ */
 const targetsOf = (around: Pick<Surroundings, 'edge' | 'hostileUpstreamPort' | 'stuckTlsPort' | 'deadPort'>) => ({
   api: `http://127.0.0.1:${around.edge.upstream}${basePath}`,
   hostile: `http://127.0.0.1:${around.hostileUpstreamPort}/h`,
@@ -88,7 +90,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
       KEY_RING: `test:${randomBytes(32).toString('base64')}`,
       ...around.redisEnv,
       PLATFORM_CACHE_TTL: 'PT5S',
-      // Raised, because everyone signs in from the same address here.
+      // The limit is raised, because everyone signs in from the same address here.
       SIGN_IN_LIMIT: '1000000',
     },
     reconciler: { ...shared, ...formService, CORE_CLIENTS: 'off' },

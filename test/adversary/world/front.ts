@@ -13,7 +13,7 @@ export interface Front {
 }
 
 const probeInterval = 500;
-/** As with the chart's readiness probe, a replica gets no connections after two consecutive failures. */
+/** As with the chart's readiness probe, a replica gets no more connections after two consecutive failed probes. */
 const failuresToLeave = 2;
 
 export async function startFront(backends: Backend[]): Promise<Front> {
@@ -43,7 +43,7 @@ export async function startFront(backends: Backend[]): Promise<Front> {
   return { port: (server.address() as AddressInfo).port };
 }
 
-/** Connects to the next candidate if a connection is refused. */
+/** Connects to the first backend, or to the next one if the connection is refused. */
 function forward(incoming: Socket, [backend, ...others]: Backend[]): void {
   if (!backend) return void resetSocket(incoming);
   const outgoing = connect({ port: backend.port, host: '127.0.0.1', noDelay: true });

@@ -21,7 +21,7 @@ export interface Exit {
   replica: string;
   /** Exit code or signal. */
   how: string;
-  /** The message of its last fatal log line. */
+  /** The message of the last fatal line in the replica's log. */
   lastWords: string;
 }
 
@@ -37,10 +37,13 @@ export interface Replica {
   logFile: string;
   /** Undefined while the replica is not running. */
   pid(): number | undefined;
-  /** True if it is ready and has written everything that it registers at the platform. */
+  /** True if the replica is ready and has written everything that it registers at the platform. */
   prepared(): Promise<boolean>;
   footprint(): Promise<Footprint>;
-  /** Replaces the process as a rollout does: SIGTERM, then a new process with these changes to its environment. */
+  /**
+   * Replaces the process as a rollout does: sends SIGTERM, then starts a new process whose environment has these
+   * `changes`.
+   */
   restart(changes?: Record<string, string>): Promise<void>;
   /** Sends SIGTERM, and SIGKILL after 8 s. */
   stop(): Promise<void>;

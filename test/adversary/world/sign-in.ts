@@ -25,7 +25,10 @@ export class SignInFailure extends Error {
   }
 }
 
-/** Runs a step at the token handler. */
+/**
+ * Runs one step of a sign-in, which is a request to the token handler. A caller can pass a function that measures the
+ * step.
+ */
 export type RunStep = (step: () => Promise<Visit>) => Promise<Visit>;
 
 /** Signs in a person whose password is the part of the address before the @. */

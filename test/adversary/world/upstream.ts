@@ -8,17 +8,17 @@ import { acceptWebSocket } from '../../support/upstream.ts';
 /** The response to `GET /base/v1/whoami` and to most other requests. */
 export interface Seen {
   method: string;
-  /** Path and query as they arrived. */
+  /** Path and query of the request, as they arrived. */
   target: string;
   email: string | undefined;
-  /** Names and values, alternating. */
+  /** Names and values of the request headers, alternating. */
   rawHeaders: string[];
   bodyBytes: number;
-  /** Checksum of the body. */
+  /** Checksum of the request body. */
   checksum: number;
 }
 
-/** The base path in the directory. */
+/** The base path of the target `api` in the platform's directory. */
 export const basePath = '/base/v1';
 
 export function checksumOf(chunk: Buffer, start = 0): number {

@@ -33,7 +33,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** Number of Mallory's sessions. Each session has its own rate limit. */
+/** Number of sessions of Mallory, an adversary. Each session has its own rate limit. */
 const sessions = 6;
 
 const services: Service[] = ['platform-server', 'forms', 'token-handler'];
@@ -44,11 +44,11 @@ export interface Wiring {
   startRedis(): Promise<{ port: number; env: Record<string, string>; close(): Promise<unknown> }>;
   /** Returns the port at which the processes reach the server that listens on `port`. */
   reach(link: Link, port: number): Promise<number>;
-  /** Seconds. */
+  /** Lifetime of the access tokens of the realm `demo`, in seconds. */
   demoTokenLifetime?: number;
-  /** Further settings of the processes. */
+  /** Additional environment variables of each service's processes. */
   env?: Partial<Record<Service, Record<string, string>>>;
-  /** Prefix of the databases. */
+  /** Prefix of the database names. */
   name: string;
 }
 
@@ -212,14 +212,16 @@ async function startEdge(places: ReplicaPlace[]): Promise<{ worker: Worker; port
   return { worker, ports };
 }
 
-/** Milliseconds. A busy machine takes minutes to compile six processes. */
+/**
+ * Milliseconds that the replicas may take to start. A busy machine takes minutes to compile the code of six processes.
+ */
 const longestStart = 300_000;
 const mostRestarts = 3;
 
 async function untilPrepared(replicas: Replica[], exits: Exit[]): Promise<void> {
   for (const deadline = Date.now() + longestStart; ; await delay(100)) {
     const prepared = await Promise.all(replicas.map((replica) => replica.prepared()));
-    // Waits until the fronts have noticed. They check readiness twice per second.
+    // Waits until the fronts have noticed that the replicas are ready. The fronts check readiness twice per second.
     if (prepared.every(Boolean)) return void (await delay(700));
     // On a busy machine, a replica may exit because the migrations of the other replica take too long. It is then
     // restarted.

@@ -39,7 +39,9 @@ export async function startRedisSentinel(): Promise<RedisStore> {
     const { server } = await primary();
     return agree && /connected_slaves:2/.test(String(await server.command('INFO', 'replication')));
   };
-  /** Runs the fault, waits for another primary, repairs what the fault broke, and waits until all are connected. */
+  /**
+   * Runs the fault, waits for another primary, repairs what the fault broke, and waits until all servers are connected.
+   */
   const failOver = async (begin: (old: Member) => unknown, repair: (old: Member) => unknown = () => undefined) => {
     const old = await primary();
     await begin(old);
