@@ -142,11 +142,11 @@ async function register(nth: number): Promise<void> {
   expect([nth, registered.status], registered.text).toEqual([nth, 200]);
 }
 
-/** Sends the requests that make the process cache data of a tenant. */
+/** Sends the requests after which the process has cached the data of a tenant. */
 async function meet(nth: number): Promise<void> {
   const { status, body } = await call(`${handler.url}/token-handler/v1/clients`, { token: tokens.get(nth) });
   const listed = (body as { id: string; registered: boolean }[]).map(({ id, registered }) => [id, registered]);
-  // An invalid client is not listed and does not affect its neighbour.
+  // The client `broken`, which is invalid, is not listed and does not affect the other clients of its tenant.
   expect([nth, status, Object.fromEntries(listed)]).toEqual([nth, 200, { own: true, shared: false }]);
   for (const tenant of [realmOf(nth), urnOf(nth)]) {
     const begun = await fetch(authUrl(tenant), { redirect: 'manual' });
@@ -174,7 +174,7 @@ async function signIn(nth: number): Promise<void> {
 interface Kept {
   /** KiB of the heap in use after garbage collection: the lowest of several measurements. */
   heap: number;
-  /** Lines of /metrics. */
+  /** Number of series in the text of /metrics. */
   series: number;
   /** Sockets, timers and other resources that Node counts. */
   resources: number;

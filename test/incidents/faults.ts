@@ -9,7 +9,7 @@ import { refuseFormChanges } from '../support/poison.ts';
 import type { TcpGate } from '../support/tcp-gate.ts';
 import type { Job, World } from './world.ts';
 
-/** Switches of the harness that faults may turn. */
+/** What a fault can control of the reconciler's schedule. */
 export interface Routine {
   /** While false, the reconciler does not run. */
   reconciles: boolean;
@@ -33,7 +33,7 @@ function repeated(step: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Lets traffic through for a moment every few seconds. */
+/** Freezes a gate for `frozenMs` again and again, and lets traffic through only for a moment in between. */
 export const stutter = (gateOf: (world: World) => TcpGate, frozenMs: number) => async (world: World) => {
   const gate = gateOf(world);
   const fix = repeated(async () => {
@@ -71,7 +71,7 @@ export const stopService = (job: Job) => async (world: World) => {
   return () => world.start(job);
 };
 
-/** Takes the CPU away for most of the time, as a full node does. */
+/** Takes the CPU away from a process for most of the time, as a full node does. */
 export const starve = (job: Job) => async (world: World) => {
   const pid = await world.pidOf(job);
   return repeated(async () => {
@@ -100,7 +100,7 @@ export const tenMinutesAhead = {
   TEST_TIME_SHIFT: '600000',
 };
 
-/** Returns settings with which a process trusts an authority that expires tomorrow. */
+/** Returns settings with which a process trusts a certificate authority that expires tomorrow. */
 export function expiringAuthority({ folder }: World): Record<string, string> {
   return { NODE_EXTRA_CA_CERTS: createCertificate(folder, { days: 1 }).certificateFile };
 }
@@ -120,8 +120,8 @@ export async function ageKey(world: World): Promise<() => Promise<void>> {
 }
 
 /**
- * Removes the form service's registration from the document of the events. A script that replaces the document may do
- * this.
+ * Removes the form service's registration from the configuration of the event service. A script that replaces this
+ * configuration may do the same.
  */
 export async function overwriteRegistration(world: World): Promise<() => Promise<void>> {
   // A restarted form service checks its registration after a few seconds. Later, the pauses grow to an hour.

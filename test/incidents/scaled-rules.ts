@@ -13,7 +13,8 @@ export function scaledRules(): string {
     evaluationSeconds: factor,
     outboxSeconds: outboxSeconds / factor,
     reconcilerSeconds: reconcilerSeconds / factor,
-    // A day would become 24 minutes. An incident need not last that long, because its drafts are days overdue.
+    // The default, a day, would become 24 minutes, which is longer than an incident. A minute is enough, because the
+    // drafts of the incidents are days overdue.
     overdueSeconds: 60,
   });
   const scaled = text

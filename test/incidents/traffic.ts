@@ -91,7 +91,7 @@ async function createAndSendCode(forms: (path: string, method: string, body?: ob
   await forms(`/${id}`, 'POST', { operation: 'send-code' });
 }
 
-/** Returns the browser with a session; undefined if the sign-in failed. */
+/** Signs in, and returns the browser with the session; undefined if the sign-in failed. */
 async function signIn(world: World): Promise<SiteBrowser | undefined> {
   const browser = createSiteBrowser();
   const query = new URLSearchParams({ tenant: 'demo', callbackUrl: `${world.publicUrl}${client}/callback` });

@@ -42,7 +42,7 @@ export interface World {
   settings: Record<Job, Record<string, string>>;
   /** Folder for files of an incident. */
   folder: string;
-  /** Process id of a running process. */
+  /** Returns the process id of a running job. */
   pidOf(job: Job): Promise<number>;
   close(): Promise<void>;
 }
@@ -94,7 +94,7 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
     cookieKey: 'a cookie key of incidents',
     urns,
     serviceSecret: (clientId) => secrets.get(`client:${clientId}`),
-    // Short, so that sessions are refreshed during an incident.
+    // The lifetime is short, so that sessions are refreshed during an incident.
     accessTokenLifetime,
   });
   await stack.add(access.close);
@@ -150,7 +150,7 @@ async function assemble(folder: string, stack: StopStack): Promise<World> {
       ...environments.forms,
       DATABASE_URL: behind(places.forms.databaseUrl, gates.formsPostgres),
       DIRECTORY_URL: `${platformUrl}/directory/v2`,
-      // Serves no pages, because they would have to be built first.
+      // The form service serves no pages, because they would have to be built first.
       PAGES: '',
     },
     'token-handler': {
@@ -214,7 +214,7 @@ function run(env: Record<string, string>): Promise<void> {
   return new Promise((done) => child.once('exit', () => done()));
 }
 
-/** Finds the process by its environment, because its supervisor does not report the id. */
+/** Finds a process by the METRICS_PORT in its environment, because its supervisor does not report the process id. */
 async function pidOf(metricsPort: number): Promise<number> {
   const { readdir } = await import('node:fs/promises');
   for (const name of await readdir('/proc')) {

@@ -13,7 +13,10 @@ export interface FoundKeycloak extends KeycloakServer {
   stop(): Promise<void>;
 }
 
-/** Returns undefined if there is neither KEYCLOAK_URL nor the script. Rejects if the script fails. */
+/**
+ * Finds or starts a Keycloak. Returns undefined if there is neither KEYCLOAK_URL nor the script. Rejects if the script
+ * fails.
+ */
 export async function findKeycloak(env: NodeJS.ProcessEnv): Promise<FoundKeycloak | undefined> {
   if (env.KEYCLOAK_URL) {
     const account = {
@@ -24,7 +27,7 @@ export async function findKeycloak(env: NodeJS.ProcessEnv): Promise<FoundKeycloa
   }
   const script = join(resolve(project, env.LAB || '../shared/lab'), 'keycloak.sh');
   if (!existsSync(script)) return undefined;
-  // A free port, so that a running Keycloak is not affected.
+  // The new Keycloak gets a free port, so that a running Keycloak is not affected.
   const port = String(await findFreePort());
   const started = Date.now();
   process.stdout.write(`Starting a Keycloak on port ${port}…\n`);
@@ -38,7 +41,7 @@ export async function findKeycloak(env: NodeJS.ProcessEnv): Promise<FoundKeycloa
   return { url: `http://127.0.0.1:${port}/auth`, username: 'admin', password: 'admin', stop };
 }
 
-/** Returns the exit code. */
+/** Runs keycloak.sh, and returns its exit code. */
 function runScript(script: string, command: 'up' | 'down', port: string): Promise<number> {
   const env = { ...process.env, KC_PORT: port };
   const child = spawn('bash', [script, command], { cwd: project, env, stdio: 'inherit' });

@@ -2,7 +2,7 @@
 // identity provider.
 import type { KeycloakServer } from './admin-api.ts';
 
-/** Names of the variables, chosen so that no one sets them by accident. */
+/** Names of the environment variables, chosen so that no one sets them by accident. */
 export const variables = {
   url: 'FORMGATE_TEST_KEYCLOAK_URL',
   username: 'FORMGATE_TEST_KEYCLOAK_ADMIN',

@@ -33,7 +33,7 @@ async function main(): Promise<number> {
     );
     return 1;
   }
-  // Ctrl-C also reaches the tests. When they have ended, Keycloak is stopped.
+  // Ignore the signals: Ctrl-C also ends the tests, and this process must then stop Keycloak.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   try {
     await createAdminApi(keycloak).call('GET', '');

@@ -54,7 +54,7 @@ async function openSessionsOfSignIn(): Promise<SiteBrowser[]> {
   const { browser } = await world.signIn();
   const browsers = [browser];
   while (browsers.length < sessionsOfEach) {
-    // The copy is still signed in at the identity provider, and opens another session at the token handler.
+    // The copied browser is still signed in at the identity provider, and opens another session at the token handler.
     const other = browser.copy();
     other.setCookie(world.site, cookieName, undefined);
     browsers.push((await world.signIn(other)).browser);

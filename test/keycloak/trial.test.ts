@@ -46,7 +46,10 @@ afterAll(async () => {
   for (const close of opened.reverse()) await close();
 });
 
-/** The part of kubectl that the page uses: it keeps the Secret that is applied, and prints a key of this Secret. */
+/**
+ * The part of kubectl that docs/operations.md uses: it keeps the Secret that is applied, and prints a key of this
+ * Secret.
+ */
 const kubectl = `#!/usr/bin/env node
 const { existsSync, readFileSync, copyFileSync } = require('node:fs');
 const { parse } = require(${JSON.stringify(join(root, 'node_modules/yaml'))});

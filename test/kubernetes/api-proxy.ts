@@ -8,7 +8,7 @@ import { createHttpServer } from '../support/http-server.ts';
 
 export interface ApiCall {
   method: string;
-  /** Path and query. */
+  /** Path and query of the call. */
   url: string;
   contentType: string | undefined;
   body: string;
@@ -19,7 +19,7 @@ export type ApiFault = 'hang' | 'reset' | { status: number; reason?: string; ret
 
 export interface ApiProxy {
   url: string;
-  /** Number of connections that were opened. */
+  /** Number of connections to the proxy that were opened. */
   connections(): number;
   /** All calls, including broken ones. A test may empty the list. */
   calls: ApiCall[];

@@ -1,6 +1,8 @@
 // The cluster of a test run, which test/kubernetes/main.ts passes in the environment. The tests use no other cluster.
 
-/** Name of the variable, chosen so that no one sets it by accident. Its value is the path of a kubeconfig. */
+/**
+ * Name of the environment variable, chosen so that no one sets it by accident. Its value is the path of a kubeconfig.
+ */
 export const kubeconfigVariable = 'FORMGATE_TEST_KUBECONFIG';
 
 export function kubeconfigOfRun(env: NodeJS.ProcessEnv = process.env): string {

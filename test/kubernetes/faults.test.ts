@@ -21,7 +21,7 @@ const isList = ({ method }: ApiCall) => method === 'GET';
 const isStatus = ({ method }: ApiCall) => method === 'PATCH';
 const isEvent = ({ method }: ApiCall) => method === 'POST';
 
-/** Breaks the first `times` calls of a kind. Returns the list of broken calls, which grows. */
+/** Breaks the first `times` calls that match. Returns the list of the broken calls, which grows with each of them. */
 function breakCalls(matches: (call: ApiCall) => boolean, fault: ApiFault, times = Number.POSITIVE_INFINITY) {
   const broken: ApiCall[] = [];
   world.lab.proxy.breakWith((call) => {

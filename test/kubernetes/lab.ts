@@ -36,25 +36,25 @@ export interface CoreClientObject {
 }
 
 export interface Lab {
-  /** The administrator of the cluster. */
+  /** Configuration with which tests act as the cluster's administrator. */
   admin: KubeConfig;
   namespace: string;
   /** Path of a kubeconfig for the reconciler's account, through the proxy. */
   kubeconfig: string;
-  /** Path of a kubeconfig for the same account, with direct access to the API server. */
+  /** Path of a kubeconfig for the reconciler's account, with direct access to the API server. */
   directKubeconfig: string;
   proxy: ApiProxy;
   objects: CustomObjectsApi;
   /** Creates a CoreClient. Throws ApiException. */
   create(name: string, spec: Record<string, unknown>, namespace?: string): Promise<CoreClientObject>;
   read(name: string): Promise<CoreClientObject>;
-  /** Applies a JSON merge patch. */
+  /** Applies a JSON merge patch to a CoreClient. */
   patch(name: string, patch: object): Promise<CoreClientObject>;
   remove(name: string): Promise<void>;
   removeAll(): Promise<void>;
   /** Returns type and reason of the Events about a CoreClient, such as `Warning Duplicate`, oldest first. */
   events(name: string): Promise<string[]>;
-  /** Replaces the rules in the account's Role. */
+  /** Replaces the rules in the Role of the reconciler's account. */
   allow(rules: V1PolicyRule[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -126,7 +126,7 @@ function createActions(admin: KubeConfig, namespace: string) {
   } satisfies Partial<Lab>;
 }
 
-/** Installs the definition, and waits until resources can be created. */
+/** Installs the CustomResourceDefinition of CoreClients, and waits until CoreClients can be created. */
 export async function installDefinition(admin: KubeConfig): Promise<void> {
   await refuseOthers(admin);
   const api = admin.makeApiClient(ApiextensionsV1Api);
@@ -147,7 +147,10 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
   throw new Error('The definition of CoreClients was not established within a minute.');
 }
 
-/** Removes the definition, and with it every CoreClient. Waits until the removal is complete. */
+/**
+ * Removes the CustomResourceDefinition of CoreClients, and with it every CoreClient. Waits until the removal is
+ * complete.
+ */
 export async function removeDefinition(admin: KubeConfig): Promise<void> {
   const api = admin.makeApiClient(ApiextensionsV1Api);
   const name = coreClientsDefinition().metadata?.name ?? '';
@@ -225,7 +228,9 @@ async function createAccount(admin: KubeConfig, namespace: string): Promise<stri
   return status?.token ?? '';
 }
 
-/** Replaces the rules of the Role. The API server's authorizer needs a moment to read them. */
+/**
+ * Replaces the rules of the Role of the reconciler's account. The API server's authorizer needs a moment to read them.
+ */
 async function replaceRole(admin: KubeConfig, namespace: string, rules: V1PolicyRule[]): Promise<void> {
   const rbac = admin.makeApiClient(RbacAuthorizationV1Api);
   await rbac.replaceNamespacedRole({ name: account, namespace, body: { metadata: { name: account }, rules } });
@@ -248,7 +253,7 @@ interface Access {
 }
 
 function kubeconfigText({ server, ca, token, namespace }: Access): string {
-  // The library uses plain HTTP only if certificates are not verified.
+  // The client library uses plain HTTP only if it does not verify certificates.
   const trust = server.startsWith('http:') ? { 'insecure-skip-tls-verify': true } : trusting(ca);
   return stringify({
     apiVersion: 'v1',

@@ -19,7 +19,7 @@ async function main(): Promise<number> {
     process.stderr.write('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.\n');
     return 1;
   }
-  // Ctrl-C also reaches the tests. When they have ended, the cluster is stopped.
+  // Ignore the signals: Ctrl-C also ends the tests, and this process must then stop the cluster.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   try {
     return await runTests(cluster.kubeconfig);
@@ -68,7 +68,7 @@ function runTests(kubeconfig: string): Promise<number> {
   return run(process.execPath, [vitest, 'run', 'test/kubernetes', ...flags, ...process.argv.slice(2)], env);
 }
 
-/** Returns the exit code. */
+/** Runs a program, and returns its exit code. */
 function run(program: string, args: string[], env: Record<string, string>): Promise<number> {
   const child = spawn(program, args, { cwd: project, env: { ...process.env, ...env }, stdio: 'inherit' });
   return new Promise((done, fail) => {

@@ -25,7 +25,9 @@ export interface SyncSettings {
   owner?: string;
   renewLease?: () => Promise<void>;
   signal?: AbortSignal;
-  /** Path of the kubeconfig to use instead of the account's; an empty string means no Kubernetes. */
+  /**
+   * Path of the kubeconfig to use instead of the one for the reconciler's account; an empty string means no Kubernetes.
+   */
   kubeconfig?: string;
 }
 
@@ -61,7 +63,7 @@ export interface SyncWorld {
   close(): Promise<void>;
 }
 
-/** The fields that tests change. */
+/** The fields of the definition that tests change. */
 interface CoreDefinition {
   configurationSchema: {
     properties: { clients: { additionalProperties: { properties: Record<string, unknown> } } };

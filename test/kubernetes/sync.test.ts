@@ -122,7 +122,7 @@ describe('the API server', () => {
     for (let n = 0; n < 40; n += 1) await world.lab.create(`c${n}`, spec);
     const before = world.lab.proxy.connections();
     expect((await world.sync()).clusterWrites).toHaveLength(80);
-    // The sync sends 81 requests over these connections.
+    // The sync sends its 81 requests over at most 20 connections.
     expect(world.lab.proxy.connections() - before).toBeLessThanOrEqual(20);
   });
 });
@@ -274,7 +274,7 @@ describe('a CoreClient that is not accepted', () => {
 
   it('because an older one has the same client id is accepted after the older one is deleted', async () => {
     await world.lab.create('z-older', { ...spec, clientId: 'permits' });
-    // Creation times have a resolution of one second, so wait until the next one differs.
+    // Creation times have a resolution of one second, so wait until the next CoreClient gets a later one.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await world.lab.create('a-newer', { ...spec, clientId: 'permits', keycloakLogout: false });
     const { failures } = await world.sync();

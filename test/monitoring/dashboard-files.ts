@@ -44,7 +44,7 @@ export function queriesOf({ panels }: DashboardFile): DashboardQuery[] {
   );
 }
 
-/** Returns the series and the label of each variable that is a query. */
+/** For each variable whose values a query returns, returns the series and the label that the query names. */
 export function variableQueriesOf({ templating }: DashboardFile): { name: string; metric: string; label: string }[] {
   return templating.list.flatMap(({ name, type, query }) => {
     const text = typeof query === 'string' ? query : query.query;
@@ -53,7 +53,7 @@ export function variableQueriesOf({ templating }: DashboardFile): { name: string
   });
 }
 
-/** Returns the query without the 0 that it shows while there are no series. */
+/** Returns the query without the part that returns 0 while there are no series. */
 export function withoutFallback(expr: string): string {
   return expr.replace(/ or on\(\) (?:label_replace\()?vector\(0\).*$/s, '');
 }

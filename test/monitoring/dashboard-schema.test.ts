@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..');
 const cache = join(root, 'node_modules/.cache');
 const options = ['--noEmit', '--strict', '--skipLibCheck', '--allowImportingTsExtensions', '--module', 'nodenext'];
 
-/** Returns the messages of the compiler. */
+/** Checks the dashboards with the TypeScript compiler, and returns its messages. */
 async function errorsIn(dashboards: Record<string, string>): Promise<string> {
   await mkdir(cache, { recursive: true });
   const folder = await mkdtemp(join(cache, 'dashboards-'));

@@ -14,7 +14,7 @@ export function seriesOf({ name, type }: Pick<CatalogueEntry, 'name' | 'type'>):
   return type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 }
 
-/** Returns the metrics by name. */
+/** Parses the text of /metrics, and returns the metrics, keyed by name. */
 export function parseMetrics(text: string): Map<string, ExposedMetric> {
   const metrics = new Map<string, ExposedMetric>();
   const metricOf = (series: string) => metrics.get(series) ?? metrics.get(series.replace(/_(bucket|sum|count)$/, ''));

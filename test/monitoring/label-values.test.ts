@@ -22,7 +22,7 @@ interface Selected {
   value: string;
 }
 
-/** The metric without the suffix of a histogram's series. */
+/** Returns the metric of a series: the name without the suffix that the series of a histogram have. */
 const metricOf = (series: string) => series.replace(/_(?:bucket|sum|count)$/, '');
 
 /**

@@ -1,4 +1,4 @@
-// Requests that use every store and service. After a fault, each must succeed again.
+// Canaries: requests that use every store and service. After a fault, each canary must succeed again.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../../adversary/world/preparation.ts';
@@ -9,7 +9,7 @@ import { attempt } from './persistence.ts';
 
 export interface Canary {
   name: string;
-  /** True if it succeeded. */
+  /** Sends the requests of the canary, and returns true if they succeeded. */
   run(): Promise<boolean>;
 }
 
@@ -103,7 +103,8 @@ export interface Recovery {
 }
 
 /**
- * A canary must succeed this often in a row, because two replicas of the platform server share the calls of the others.
+ * Number of times that a canary must succeed in a row. One success is not enough, because the calls of a service
+ * alternate between two replicas of the platform server.
  */
 const successesInRow = 3;
 
