@@ -13,12 +13,12 @@ const longestStart = 60_000;
 
 export interface Sample {
   metric: Record<string, string>;
-  /** Values over time, without those that are not a number. */
+  /** Values of the series over time, without those that are not a number. */
   values: number[];
 }
 
 export interface PrometheusServer {
-  /** Sends a GET request to /api/v1 and returns `data`. Throws the message of an error. */
+  /** Sends a GET request to /api/v1 and returns `data`. If Prometheus responds with an error, throws its message. */
   get(path: string, parameters?: Record<string, string>): Promise<unknown>;
   /** Evaluates an expression at this moment. Throws if Prometheus rejects it. */
   query(expr: string): Promise<Sample[]>;
@@ -27,7 +27,7 @@ export interface PrometheusServer {
   close(): Promise<void>;
 }
 
-/** `files`: contents by name. One of them is prometheus.yml. */
+/** Starts Prometheus with `files`: their contents, keyed by file name. One of them is prometheus.yml. */
 export async function startPrometheus(files: Record<string, string>): Promise<PrometheusServer> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-prometheus-'));
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);

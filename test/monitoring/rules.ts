@@ -6,9 +6,9 @@ import { parse } from 'yaml';
 const chart = join(import.meta.dirname, '../../charts/formgate');
 
 export interface Rule {
-  /** Present if the rule is an alert. */
+  /** Name of the alert; undefined if the rule records a series. */
   alert?: string;
-  /** Present if the rule records a series. */
+  /** Name of the series that the rule records; undefined if the rule is an alert. */
   record?: string;
   expr: string;
   for?: string;

@@ -71,7 +71,7 @@ it('a form service has fewer than 3,000 series', { timeout }, async () => {
     const { status } = await fetch(`${forms.url}${path}?tenantId=${tenantId}`, { headers });
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   });
-  // The lists of all tenants respond with 200. Forms that do not exist and unknown paths respond with 404.
+  // The request for the list of forms of each tenant gets 200. Forms that do not exist and unknown paths get 404.
   expect(statuses).toEqual(
     new Map([
       [200, tenants],

@@ -48,7 +48,7 @@ export interface AlertCase {
   /** Description of the situation, for the title of the test. */
   when: string;
   series: Record<string, string>;
-  /** Minutes after the first sample. */
+  /** Time at which the alerts are checked, in minutes after the first sample. */
   at: number;
   /** If set, only alerts of this severity count. */
   severity?: 'critical';
@@ -86,7 +86,7 @@ function alertSeries(alertname: string, labels: Record<string, string>): string 
 export const critical = { severity: 'critical' };
 export const warning = { severity: 'warning' };
 
-/** Seconds. */
+/** The seconds of a day. */
 export const day = 86_400;
 
 /** Labels of a pod of the token handler. */

@@ -1,5 +1,5 @@
-// A plugin of Stryker that makes no mutants of texts for people: messages of errors and problems, details of validation
-// issues and log messages. Programs do not depend on them; other tests check that they contain no secret.
+// A plugin that tells Stryker not to mutate texts that only people read: messages of errors and problems, details of
+// validation issues and log messages. Programs do not depend on them; other tests check that they contain no secret.
 
 /** The parts of a Babel path (https://babeljs.io/docs/babel-traverse) that the plugin reads. */
 interface Path {
@@ -17,7 +17,7 @@ interface Node {
 
 const reason = 'a text for people';
 const logMethods = new Set(['debug', 'info', 'warn', 'error']);
-/** Properties of problems, of validation issues and of the list of untrusted headers. */
+/** Properties whose values only people read, in problems, validation issues and the list of untrusted headers. */
 const textProperties = new Set(['detail', 'description', 'message', 'source', 'claim']);
 
 function isText({ node, parent }: Path): boolean {

@@ -22,7 +22,7 @@ function strykerOptions(name: string, shard: Shard): object {
     ignorers: ['texts'],
     coverageAnalysis: 'perTest',
     concurrency: 2,
-    // A busy machine must not make a slow run look like an endless loop.
+    // The timeouts are long, because a busy machine must not make a slow run look like an endless loop.
     timeoutMS: 20_000,
     timeoutFactor: 4,
     incremental: true,
@@ -41,7 +41,8 @@ async function runShard(name: string, shard: Shard, isFresh: boolean): Promise<v
   mkdirSync(cache, { recursive: true });
   const incremental = join(cache, `${name}.json`);
   if (isFresh) rmSync(incremental, { force: true });
-  // Without this, Stryker would reuse a survivor that has no coverage by test, even if a new test kills it.
+  // Remove the survivors from the stored report. Otherwise, Stryker would reuse a survivor that has no coverage by
+  // test, even if a new test kills it.
   if (existsSync(incremental)) writeFileSync(incremental, JSON.stringify(withoutSurvivors(readReport(incremental))));
   const configuration = join(cache, `${name}.config.json`);
   writeFileSync(configuration, JSON.stringify(strykerOptions(name, shard)));
@@ -74,7 +75,7 @@ function readReport(file: string): MutationReport {
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
-/** The commit whose code was mutated; `+` if files differ from it. */
+/** Returns the commit whose code was mutated, followed by `+` if files in src differ from it. */
 function commit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
   return git('rev-parse', '--short=10', 'HEAD') + (git('status', '--porcelain', 'src') === '' ? '' : '+');

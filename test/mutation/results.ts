@@ -36,9 +36,9 @@ export interface ModuleResult {
   timedOut: number;
   survived: number;
   uncovered: number;
-  /** Mutants of texts for people. The tests are not run with them. */
+  /** Number of mutants in texts that only people read. The tests are not run with these mutants. */
   ignored: number;
-  /** Mutants with which the test file could not be loaded. They count neither as killed nor as survivors. */
+  /** Number of mutants with which the test file could not be loaded. They count neither as killed nor as survivors. */
   unloadable: number;
   survivors: Survivor[];
 }

@@ -26,7 +26,7 @@ export interface ApplicantWorld {
   browser: Browser;
   urlOf(definition: string, fragment?: string): string;
   open(options?: BrowserContextOptions): Promise<ApplicantPage>;
-  /** Waits until the code for this address has arrived. `ask` requests the code. */
+  /** Calls `ask`, which requests a code, and returns the code when it has arrived at the address. */
   codeFor(email: string, ask: () => Promise<void>): Promise<string>;
   close(): Promise<void>;
 }

@@ -17,7 +17,10 @@ const sources = join(import.meta.dirname, '../../web/console');
 /** Events that no person causes, or that change only what is shown. */
 const passive = new Set(['onScroll', 'onDragOver']);
 
-/** Throws if a handler is neither a function nor the name of one, because its calls could not be counted. */
+/**
+ * Returns all actions of the console. Throws if a handler is neither a function nor the name of one, because its calls
+ * could not be counted.
+ */
 export function listConsoleActions(): ConsoleAction[] {
   const files = readdirSync(sources, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tsx'));
   return files.sort().flatMap(actionsOf);
@@ -52,7 +55,7 @@ interface Node {
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
 
-/** The node and all nodes below it. */
+/** Returns the node and all nodes below it. */
 function nodesOf(root: unknown): Node[] {
   if (Array.isArray(root)) return root.flatMap(nodesOf);
   if (!isNode(root)) return [];
@@ -80,7 +83,8 @@ function handlerOf(node: Node): { event: string; value: unknown } | undefined {
 }
 
 /**
- * Returns undefined for a handler that a component only passes on, because the handler is listed where it is defined.
+ * Returns the function of a handler. Returns undefined if a component only passes the handler on, because the handler
+ * is listed where it is defined.
  */
 function functionOf(value: unknown, functions: Map<string, Node>): unknown {
   if (!isNode(value)) return value;
@@ -100,7 +104,7 @@ export interface ScriptCoverage {
 /** Remembers which functions of the built console ran. `folder` has its scripts and their maps. */
 export class ConsoleCoverage {
   readonly #folder: string;
-  /** Ranges of functions by the script's file name, as `start end`. */
+  /** Ranges of the functions that ran, as `start end`, keyed by the script's file name. */
   readonly #ran = new Map<string, Set<string>>();
 
   constructor(folder: string) {
@@ -118,7 +122,7 @@ export class ConsoleCoverage {
     }
   }
 
-  /** Names of the actions that no page has run. */
+  /** Returns the names of the actions that no page has run. */
   missing(actions: readonly ConsoleAction[] = listConsoleActions()): string[] {
     const seen = [...this.#ran].flatMap(([script, ran]) => this.#originals(script, ran));
     const isSeen = ({ file, head: [from, to] }: ConsoleAction) =>
@@ -126,7 +130,7 @@ export class ConsoleCoverage {
     return actions.filter((action) => !isSeen(action)).map(({ name }) => name);
   }
 
-  /** The positions in the sources at which the functions that ran begin. */
+  /** Returns the positions in the sources at which the functions that ran begin. */
   #originals(script: string, ran: ReadonlySet<string>): { file: string; offset: number }[] {
     const text = readFileSync(join(this.#folder, script), 'utf8');
     const map = new SourceMap(JSON.parse(readFileSync(join(this.#folder, `${script}.map`), 'utf8')));
@@ -142,7 +146,7 @@ export class ConsoleCoverage {
   }
 }
 
-/** `line` and `column` are counted from 0. */
+/** Returns the offset of a position in a source file. `line` and `column` are counted from 0. */
 function offsetOf(file: string, line: number, column: number): number {
   const before = readFileSync(join(sources, file), 'utf8').split('\n').slice(0, line);
   return before.reduce((sum, { length }) => sum + length + 1, column);

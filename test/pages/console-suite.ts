@@ -3,11 +3,11 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest';
 import { type ConsoleWorld, settled, startConsoleWorld } from './console-world.ts';
 
-/** Its members can be used only while tests run. */
+/** What the tests of the console share. The members can be used only while tests run. */
 export interface ConsoleSuite {
   readonly world: ConsoleWorld;
   readonly context: BrowserContext;
-  /** A form with some data. */
+  /** The id of a form with some data. */
   readonly formId: string;
   /** Opens a page of the console until the end of the test. `path` is below `/console/demo`. */
   open(path: string, from?: BrowserContext): Promise<Page>;

@@ -183,7 +183,7 @@ async function signIn(context: BrowserContext, address: string, person: Person):
   return page;
 }
 
-/** Fills in the form of the identity provider, and waits for the return. */
+/** Fills in the form of the identity provider, and waits until the browser is back in the console and signed in. */
 export async function enterPassword(page: Page, person: Person = 'admin'): Promise<void> {
   await page.locator('#username').fill(`${person}@example.com`);
   await page.locator('#password').fill(person);

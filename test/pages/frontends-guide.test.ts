@@ -15,7 +15,7 @@ const root = join(import.meta.dirname, '../..');
 const guide = readFileSync(join(root, 'docs/frontends.md'), 'utf8');
 const folder = mkdtempSync(join(tmpdir(), 'formgate-guide-'));
 
-/** Returns the first code block of a language after a text. */
+/** Returns the first code block in `language` that follows the text `after` in docs/frontends.md. */
 function block(language: string, after: string): string {
   const from = guide.indexOf(after);
   const code = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\n\`\`\``).exec(guide.slice(from))?.[1];

@@ -3,7 +3,9 @@
 export interface Example {
   schema: unknown;
   data: readonly unknown[];
-  /** Compares only whether the data is valid, because the form service has more findings about the same fault. */
+  /**
+   * True if only the validity of the data is compared, because the form service has more findings about the same fault.
+   */
   comparesValidity?: boolean;
 }
 

@@ -18,8 +18,8 @@ export interface Counts {
 export type Language = 'en' | 'fr';
 
 /**
- * Splits at full stops and similar marks, but not at colons and semicolons. A title or label ends a sentence, although
- * it has no full stop.
+ * Splits texts into sentences at full stops and similar marks, but not at colons and semicolons. A title or label ends
+ * a sentence, although it has no full stop.
  */
 export function sentencesOf(texts: readonly string[]): string[] {
   return texts
@@ -28,7 +28,10 @@ export function sentencesOf(texts: readonly string[]): string[] {
     .filter((sentence) => /\p{L}/u.test(sentence));
 }
 
-/** An apostrophe ends a word in French, as in `l’adresse`. Numbers do not count as words. */
+/**
+ * Returns the words of a sentence. An apostrophe ends a word in French, as in `l’adresse`. Numbers do not count as
+ * words.
+ */
 export function wordsOf(sentence: string, language: Language): string[] {
   return sentence.match(language === 'fr' ? /\p{L}+(?:-\p{L}+)*/gu : /\p{L}+(?:[’'-]\p{L}+)*/gu) ?? [];
 }

@@ -1,5 +1,5 @@
 // Tests the samples for frontend developers in Chromium, with a real token handler and identity provider, under a
-// strict policy. Angular's packages are large, so only the full test of the pages tests its sample.
+// strict policy. Angular's packages are large, so only `npm run test:pages` tests the sample for Angular.
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

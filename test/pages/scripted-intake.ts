@@ -7,9 +7,9 @@ export interface ScriptedIntake {
   entries?: readonly unknown[];
   /** The body of the response to `GET forms/{id}`; without it, the response is 401. */
   status?: Record<string, unknown> | undefined;
-  /** Responses that replace the usual ones, by method and last part of the path, such as `PUT data`. */
+  /** Responses that replace the usual ones, keyed by method and last part of the path, such as `PUT data`. */
   answers?: Record<string, { status: number; body?: object; headers?: Record<string, string> }>;
-  /** The body of the last save. */
+  /** The body of the last save that the page sent. */
   saved?: unknown;
 }
 

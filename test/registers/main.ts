@@ -1,6 +1,6 @@
 // `npm run test:registers`: runs the register suites against a configuration service that they know only by its URL. It
 // is the service that REGISTER_SUITE_… names (test/support/registers.ts) or, by default, this repository's platform
-// server in a separate process, with the behaviour of the reference implementation. Arguments are passed to vitest.
+// server in a separate process, with the behavior of the reference implementation. Arguments are passed to vitest.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ interface Service {
 }
 
 async function main(): Promise<number> {
-  // Ctrl-C also reaches the tests. When they have ended, the service is stopped.
+  // Ignore the signals: Ctrl-C also ends the tests, and this process must then stop the service.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   const isGiven = process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
   const service: Service = isGiven ? { env: {}, stop: async () => undefined } : await startStandIn();
@@ -76,7 +76,7 @@ function runTests(env: Record<string, string>): Promise<number> {
   const suites = process.argv.length > 2 ? process.argv.slice(2) : ['src/forms/registers'];
   const child = spawn(process.execPath, [vitest, 'run', ...suites, '--no-file-parallelism'], {
     cwd: project,
-    // The suites then expect the time limits of the reference implementation.
+    // With this setting, the suites expect the time limits of the reference implementation.
     env: { ...process.env, ...env, PLATFORM_BEHAVIOUR: 'reference' },
     stdio: 'inherit',
   });

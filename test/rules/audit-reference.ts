@@ -60,7 +60,7 @@ tokens or form data. The ids of accounts and persons are their subjects at the i
 
 This page is written by \`npm run docs\` from the catalogue of actions and the route tables; a test fails if it differs.`;
 
-/** Returns the page for these processes. */
+/** Returns the text of docs/audit.md for `processes`. */
 export function auditReference(processes: readonly RoutedProcess[]): string {
   const routes = processes.flatMap((process) => process.routes);
   const sections = [

@@ -161,7 +161,7 @@ test('every key of the schema has a default in values.yaml', () => {
     }
   };
   walk(schema, values, '');
-  // Amounts of single resources may be missing from values.yaml.
+  // Requests and limits for single resources, such as a CPU limit, may be missing from values.yaml.
   expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
 });
 

@@ -12,7 +12,7 @@ import { pageSettingsSchema } from '../../src/token-handler/pages/settings.ts';
 import { withMarkedPart } from './marked-part.ts';
 
 export interface DescribedValue {
-  /** Path in the syntax of `--set`. */
+  /** Path of the value, in the syntax of `--set`. */
   path: string;
   /** The default in JSON. */
   default: string;
@@ -29,7 +29,7 @@ export interface ChartPart {
   callsPlatform: boolean;
 }
 
-/** Set from `tracing`, if it names a collector. */
+/** Variables that the chart sets from the value `tracing`, if it names a collector. */
 const tracing = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_HEADERS',
@@ -51,7 +51,7 @@ const served = [
 const platform = ['DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
 const clients = ['BUILDER_APP_URL', 'CONSOLE_URL', 'ALLOW_INSECURE_REDIRECT_URIS', 'ALLOW_WILDCARD_REDIRECT_PATHS'];
 
-/** The components by their keys in values.yaml. */
+/** The components, keyed by their names in values.yaml. */
 export const chartParts: Readonly<Record<string, ChartPart>> = {
   forms: {
     schema: formsSchema,

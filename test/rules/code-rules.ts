@@ -6,7 +6,7 @@ import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 export interface CodeFinding {
   rule: string;
   path: string;
-  /** 1-based; absent if the finding is about the whole file. */
+  /** Number of the line, beginning with 1; absent if the finding is about the whole file. */
   line?: number;
   detail: string;
 }
@@ -22,7 +22,7 @@ const isProduction = (path: string) => !isTest(path);
 const isScript = (path: string) => /\.tsx?$/.test(path);
 const everywhere = () => true;
 
-// The noun file of a folder has the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
+// True for the noun file of a folder, which has the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
 function isNoun(path: string): boolean {
   const [, folder, name] = /^src\/(?:forms|token-handler|platform-server)\/([^/]+)\/([^/]+)\.ts$/.exec(path) ?? [];
   if (folder === undefined || name === undefined) return false;
@@ -95,7 +95,7 @@ const clocks = [
   'src/service/clock.ts',
   'src/platform-server/notifications/deliveries-store.ts',
   'src/platform-server/worker.ts',
-  // Tests replace the clock of the browser.
+  // This module runs in a browser, whose clock the tests replace.
   'web/token-handler-client/token-handler-client.ts',
 ];
 

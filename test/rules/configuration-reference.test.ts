@@ -31,7 +31,7 @@ test('code reads every setting that a schema has', () => {
   const names = new Set(processes.flatMap(({ schema }) => Object.keys(schema.shape)));
   const unread = [...names].filter((name) => {
     const mentions = sources.match(new RegExp(`\\b${name}\\b`, 'g')) ?? [];
-    // The protocol has only one valid value, which the schema checks, so no code reads the setting.
+    // OTEL_EXPORTER_OTLP_PROTOCOL has only one valid value, which the schema checks, so no code reads this setting.
     return mentions.length <= 1 && name !== 'OTEL_EXPORTER_OTLP_PROTOCOL';
   });
   expect(unread).toEqual([]);

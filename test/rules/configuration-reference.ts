@@ -52,7 +52,7 @@ export function settingsOf({ schema }: Pick<ConfiguredProcess, 'schema'>): Setti
   });
 }
 
-/** Returns the page for these processes. */
+/** Returns the text of docs/configuration.md for the processes in `described`. */
 export function configurationReference(described: readonly ConfiguredProcess[]): string {
   const tables = described.map((one) =>
     [`## ${one.title}`, one.about, tableOf(settingsOf(one)), ...listOf(one.rules ?? [])].join('\n\n'),

@@ -32,7 +32,7 @@ This page is written by \`npm run docs\` from \`src/service/http/problem-types.t
 | slug | status | title | meaning | what to do |
 | --- | --- | --- | --- | --- |`;
 
-/** Returns the slug and status of each row of the page. */
+/** Returns the slug and status of each row in the table of docs/errors.md. */
 export function slugsOfPage(page: string): [slug: string, status: number][] {
   return [...page.matchAll(/^\| `([^`]+)` \| (\d{3}) \|/gm)].map(([, slug = '', status]) => [slug, Number(status)]);
 }
@@ -41,5 +41,5 @@ const rows = Object.entries<ProblemType>(problemTypes).map(
   ([slug, { status, title, meaning, action }]) => `| \`${slug}\` | ${status} | ${title} | ${meaning} | ${action} |`,
 );
 
-/** The whole page. */
+/** The whole text of docs/errors.md. */
 export const errorPage = `${[introduction, ...rows].join('\n')}\n`;

@@ -1,5 +1,5 @@
 // Finds replaced terms of docs/glossary.md in prose: documents, and the comments of the chart. Only terms of the column
-// "replaces, always" count; the others are ordinary words, which need a reader's judgement.
+// "replaces, always" count; the others are ordinary words, which need a reader's judgment.
 const columns = ['term', 'meaning', 'replaces, by context', 'replaces, always'];
 
 /** A term of the glossary with the words that it replaces. */
@@ -77,8 +77,8 @@ function list(cell: string): string[] {
     .filter((term) => term !== '');
 }
 
-// Replaces text in quotation marks or code spans, which names a term instead of using it, by blanks of the same length,
-// so that line numbers do not change. Such text may contain one line break.
+// Replaces text in quotation marks or code spans, which names a term instead of using it, with blanks of the same
+// length, so that line numbers do not change. Such text may contain one line break.
 function withoutMentions(text: string): string {
   const mention = /"[^"\n]*\n?[^"\n]*"|“[^”\n]*\n?[^”\n]*”|`[^`\n]*\n?[^`\n]*`/g;
   return text.replace(mention, (found) => found.replace(/[^\n]/g, ' '));

@@ -20,7 +20,7 @@ const systems: Record<string, string> = { windows: 'win32' };
 const knownSystems = /^(?:aix|android|darwin|freebsd|linux|netbsd|openbsd|openharmony|sunos|win32|windows)$/;
 const knownProcessors = /^(?:arm|arm64|ia32|loong64|mips64el|ppc64|riscv64|s390x|x64)$/;
 
-/** Returns the missing entries by path: optional dependencies of locked packages, for other platforms. */
+/** Returns the missing entries, keyed by path: optional dependencies of locked packages, for other platforms. */
 export function missingPlatformPackages({ packages }: LockFile): Record<string, LockedPackage> {
   const missing: Record<string, LockedPackage> = {};
   for (const [path, parent] of Object.entries(packages)) {
@@ -28,7 +28,7 @@ export function missingPlatformPackages({ packages }: LockFile): Record<string, 
       const platform = platformOf(name);
       if (platform === undefined || isLocked(packages, path, name)) continue;
       missing[`node_modules/${name}`] = {
-        // In npm's order of members, so that its next run changes nothing.
+        // The members are in npm's order, so that the next run of npm changes nothing.
         version: range.replace(/^[\^~]/, ''),
         cpu: platform.cpu,
         ...(parent.dev === true ? { dev: true } : {}),

@@ -6,7 +6,7 @@ export interface RoutedProcess {
   routes: Route[];
 }
 
-/** What each guard checks, by its name up to the first parenthesis. */
+/** What each guard checks, keyed by the guard's name up to the first parenthesis. */
 export const guardMeanings: Record<string, string> = {
   formCookie: 'The cookie with which this browser opened the form of the path. Otherwise 401.',
   openReadSession: 'A code was entered in this browser within the last 30 minutes. Otherwise 401.',
@@ -53,7 +53,7 @@ Each process also serves \`/livez\`, \`/readyz\` and \`/metrics\` on its metrics
 
 This page is written by \`npm run docs\` from the route tables; a test fails if it differs.`;
 
-/** Returns the page for these processes. */
+/** Returns the text of docs/routes.md for `processes`. */
 export function routesReference(processes: readonly RoutedProcess[]): string {
   const sections = processes.map(({ title, routes }) => `## ${title}\n\n${routeTable(routes)}`);
   return `${[introduction, `## Guards\n\n${guardTable()}`, ...sections].join('\n\n')}\n`;

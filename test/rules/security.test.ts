@@ -30,10 +30,10 @@ function tableBelow(heading: string): string[][] {
   );
 }
 
-/** Names of rules in a text. */
+/** Returns the names of the specification's rules that a text contains. */
 const named = (text: string) => text.match(/\b(?:FS|TH|D|P)-[a-z0-9][a-z0-9-]*/g) ?? [];
 
-/** Files of the repository that a text names. */
+/** Returns the paths of the files of this repository that a text names. */
 const files = (text: string) =>
   [...text.matchAll(/`((?:src|docs|charts|web|reconciler)\/[^`\s]+|\.?[\w-]+\.json|\.dockerignore|Dockerfile)`/g)].map(
     ([, path = '']) => path,

@@ -1,4 +1,4 @@
-// The mutants that survive in the clients of tenants, and why they do no harm.
+// The mutants that survive in the code for tenants' clients, and why they do no harm.
 import type { Explanation } from './explanation.ts';
 
 export const clients: readonly Explanation[] = [

@@ -1,4 +1,4 @@
-// The mutants that survive in sessions and logout, and why they do no harm.
+// The mutants that survive in the code for sessions and logout, and why they do no harm.
 import type { Explanation } from './explanation.ts';
 
 export const sessions: readonly Explanation[] = [

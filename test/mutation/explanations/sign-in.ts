@@ -1,4 +1,4 @@
-// The mutants that survive in the sign-in, and why they do no harm.
+// The mutants that survive in the code for sign-in, and why they do no harm.
 import type { Explanation } from './explanation.ts';
 
 export const signIn: readonly Explanation[] = [

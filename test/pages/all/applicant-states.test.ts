@@ -41,7 +41,7 @@ const simple = {
   },
   uiSchema: {},
 };
-/** Codes of two letters. */
+/** Returns two letters, which differ for each index. */
 const codeOf = (index: number) => String.fromCharCode(65 + Math.floor(index / 26), 65 + (index % 26));
 const countries = Array.from({ length: 60 }, (_, index) => ({
   value: codeOf(index),
@@ -322,7 +322,8 @@ test('a stored answer cannot be lost by a click while the list that it comes fro
   await expect.poll(() => page.locator('option:checked').textContent()).toBe('Town b');
 });
 
-// A page that began to listen only after its first painting failed here in one of 25 runs on a busy machine.
+// A page that began to listen for changes of its address only after its first painting failed here in one of 25 runs on
+// a busy machine.
 test('an address that changes as soon as the page is loaded is followed', async () => {
   const { page } = await open({ definition: simple, ...inDraft });
   await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);

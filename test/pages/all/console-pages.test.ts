@@ -26,7 +26,7 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
-  // The counts of a document are lost when the page leaves it, so they are read before that.
+  // The browser loses the coverage counts of a document when the page leaves it, so they are read before that.
   const { goto, reload } = page;
   page.goto = (...args) => collect().then(() => goto.apply(page, args));
   page.reload = (...args) => collect().then(() => reload.apply(page, args));
@@ -37,8 +37,8 @@ async function startCounting(context: BrowserContext, page: Page): Promise<CDPSe
 }
 
 /**
- * Reads the counts of the last page of each context. Pages of a context may share a process, and reading the counts of
- * one page resets those of the others to 0.
+ * Reads the coverage counts of the last page of each context. Pages of a context may share a process, and reading the
+ * counts of one page resets those of the others to 0.
  */
 async function collect(): Promise<void> {
   for (const page of sessions.keys()) if (page.isClosed()) sessions.delete(page);

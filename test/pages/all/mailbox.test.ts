@@ -1,4 +1,5 @@
-// Tests the pages of the development mailbox in Chromium: each page and state, in light, dark and on a phone.
+// Tests the pages of the development mailbox in Chromium: each page and state, with light and dark colors, and on a
+// phone.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,7 +55,7 @@ const views = [
 
 describe.each(views)('the mailbox in the view $name', ({ colorScheme, viewport }) => {
   async function open(): Promise<Page> {
-    // axe is a script, which the pages' policy forbids.
+    // The context bypasses the pages' policy, because the policy forbids scripts such as axe.
     const context = await browser.newContext({ colorScheme, viewport, bypassCSP: true, reducedMotion: 'reduce' });
     onTestFinished(() => context.close());
     return context.newPage();
