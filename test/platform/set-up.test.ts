@@ -102,7 +102,8 @@ it('every step of docs/platform.md does what the page says, from an empty platfo
   await expect.poll(forms.logText).toContain('registration unknown to the service');
   expect(await run(metrics)).toMatch(/^formgate_platform_registration_unknown\{.*\} 1$/m);
   await expect(run(draft)).rejects.toThrow('has not read the registration');
-  // The caches expire, so the two services read the core configuration again, as they do after a restart.
+  // The caches of the platform's services expire, so the services read the core configuration again, as they do after a
+  // restart.
   shift = cache + 1_000;
   await expect.poll(() => run(draft).catch(String)).toMatch(/"sent":true,"channel":"email"/);
   await platform.mailbox.waitFor(({ to, subject }) => to.includes('you@example.org') && subject.includes('code'));

@@ -10,17 +10,17 @@ import { migrate } from '../../src/service/postgres/migrate.ts';
 import { fill } from './fill.ts';
 
 export interface ScaleDatabase {
-  /** URLs of the databases of the form service and of the platform server. */
+  /** URLs of the form service's and the platform server's databases. */
   forms: string;
   platform: string;
-  /** Connections without a statement timeout and a lock timeout. */
+  /** Connections to the form service's database, without a statement timeout and without a lock timeout. */
   pool: pg.Pool;
   close(): Promise<void>;
 }
 
 export interface DatabaseOptions {
   drafts: number;
-  /** The tenant with most forms; a URN. */
+  /** URN of the tenant with the most forms. */
   tenant: string;
   /** Folder of the database; it is kept at the end. Without it, the database is temporary. */
   folder: string | undefined;
@@ -39,7 +39,10 @@ const settings = {
 /** The last migration of version 0.2.0. */
 const lastOfRelease = 5;
 
-/** Starts a Postgres whose forms have the schema of version 0.2.0, unless the folder has a filled database. */
+/**
+ * Starts a Postgres with a database of the form service. The database has the schema of version 0.2.0, unless the
+ * folder contains a filled database.
+ */
 export async function openDatabase({ drafts, tenant, folder, log }: DatabaseOptions): Promise<ScaleDatabase> {
   const directory = folder ? resolve(folder) : join(await mkdtemp(join(tmpdir(), 'formgate-scale-')), 'postgres');
   const postgres = await startPostgres({ directory, password: 'scale', settings });
@@ -66,7 +69,7 @@ export async function openDatabase({ drafts, tenant, folder, log }: DatabaseOpti
   };
 }
 
-/** Applies the migrations of the form service up to this number. */
+/** Applies the migrations of the form service up to `version`. */
 export async function migrateTo(version: number, url: string): Promise<void> {
   const { directory, lockTimeout } = formMigrations;
   const some = await mkdtemp(join(tmpdir(), 'formgate-migrations-'));

@@ -5,7 +5,7 @@ import pg from 'pg';
 
 export interface FillOptions {
   databaseUrl: string;
-  /** The tenant with most forms; a URN. */
+  /** URN of the tenant with the most forms. */
   tenant: string;
   /** Number of forms in status Draft. The number of other forms is a tenth of it. */
   drafts: number;

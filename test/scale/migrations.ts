@@ -11,7 +11,10 @@ export interface MigrationResult {
   version: number;
   /** Seconds that the migration took. */
   seconds: number;
-  /** Saves, and one list for nine saves: their number, latencies in milliseconds, and the number of failures. */
+  /**
+   * Figures of the saves and lists that ran during the migration (one list for nine saves): their number, latencies in
+   * milliseconds, and the number of failures.
+   */
   statements: { count: number; p99: number; slowest: number; failed: number };
   /** Longest time for which a save or a list waited for a lock, in milliseconds. `pg_locks` is read every 20 ms. */
   longestLockWait: number;
@@ -20,7 +23,10 @@ export interface MigrationResult {
 const saveSql = `UPDATE forms SET data = $2, files = '{}', revision = revision + 1, last_accessed = now()
   WHERE id = $1 AND status = 'Draft' RETURNING revision`;
 const listSql = 'SELECT id FROM forms WHERE tenant_id = $1 ORDER BY created DESC, id DESC LIMIT 20';
-/** Leaves out statements of the migration, which may wait for a lock while no save or list waits. */
+/**
+ * Returns the longest wait for a lock. Leaves out statements of the migration, which may wait while no save or list
+ * waits.
+ */
 const waitSql = `
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)) * 1000, 0)::float8 AS wait
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid

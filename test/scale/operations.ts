@@ -12,7 +12,7 @@ import { filledDefinition } from './fill.ts';
 
 export interface Timing {
   name: string;
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   p50: number;
   p99: number;
   count: number;

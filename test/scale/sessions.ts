@@ -54,7 +54,8 @@ export async function measureSessions({ settings, sessions, usedMemory }: Sessio
     await store.index.enter(indexes, handle, now + hour, now);
     await store.tokens.start(handle, { sealed: text(sizes.tokens), limit: now + 10 * hour }, now);
   };
-  // Tries twice, because on a busy machine a command may take longer than the token handler waits.
+  // Tries to create each session twice, because on a busy machine a command may take longer than the token handler
+  // waits.
   const created = await rateOf(sessions, (index) => create(index).catch(() => create(index)));
   // A sign-in ends before its entry is in the index of all sessions, so wait for the entries.
   while ((await store.tokens.count(now)) < sessions) await new Promise((resolve) => setTimeout(resolve, 50));

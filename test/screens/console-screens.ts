@@ -49,7 +49,7 @@ export const consolePages: readonly ConsolePage[] = [
 export interface ConsoleView {
   name: 'light' | 'dark' | 'phone';
   colorScheme: 'light' | 'dark';
-  /** CSS pixels */
+  /** Size of the window in CSS pixels. */
   viewport: { width: number; height: number };
 }
 

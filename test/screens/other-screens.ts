@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 export interface OtherScreen {
   name: string;
   title: string;
-  /** Below the address of `npm start`. */
+  /** Path of the page below the address of `npm start`. */
   path?: string;
   /** A link of the warning mail, instead of a path. */
   link?: 'keep' | 'remove';

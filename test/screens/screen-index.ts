@@ -15,7 +15,7 @@ export interface View {
   name: 'light' | 'dark' | 'phone' | 'french';
   colorScheme: 'light' | 'dark';
   locale: 'en-CA' | 'fr-CA';
-  /** CSS pixels */
+  /** Size of the window in CSS pixels. */
   viewport: { width: number; height: number };
 }
 

@@ -1,11 +1,11 @@
-// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colours. Every other colour, which
+// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colors. Every other color, which
 // occurs on the edges of letters, becomes the nearest one of the palette. Reads only what Chromium writes: 8 bits per
 // channel, RGB or RGBA, not interlaced (PNG specification, third edition).
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 const signatureLength = 8;
 
-/** Throws for any other kind of PNG. */
+/** Returns the smaller PNG. Throws for a kind of PNG that Chromium does not write. */
 export function smallPng(png: Buffer): Buffer {
   const chunks = chunksOf(png);
   const header = chunks.find(({ type }) => type === 'IHDR')?.data;
@@ -71,7 +71,7 @@ function chunk(type: string, data: Buffer): Buffer {
 
 /**
  * Reverses the filters of section 9 of the PNG specification. They store each byte as its difference from its
- * neighbours.
+ * neighbors.
  */
 function unfilter(data: Buffer, { width, height, size }: { width: number; height: number; size: number }): Buffer {
   const line = width * size;

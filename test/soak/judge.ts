@@ -14,7 +14,7 @@ export const quantities = {
 export type Quantity = keyof typeof quantities;
 
 export interface Series {
-  /** Such as `forms-0`, `Redis` or `saves`. */
+  /** What the series was measured on, such as `forms-0`, `Redis` or `saves`. */
   process: string;
   quantity: Quantity;
   points: Point[];

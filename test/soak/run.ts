@@ -40,11 +40,11 @@ export interface SoakResult {
 }
 
 const calm = 'calm';
-/** Milliseconds between the end of an event and the next one. */
+/** Milliseconds between the end of a fault, deployment, key rotation or expiry run and the next one. */
 const pause = 20_000;
 /**
- * Milliseconds in which everything must work again after a fault, in addition to the time that the canaries need
- * without a fault.
+ * Milliseconds in which everything must work again after a fault. The time that the canary requests take without a
+ * fault is added.
  */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
@@ -96,7 +96,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
       before: async () => {
         counts.expiryRuns += 1;
         const drafts = { ...overdueDrafts, tenantId: world.addresses.tenants.honest.id };
-        // This may fail during a fault of Postgres. More drafts are added before the next run.
+        // Adding drafts may fail during a fault of Postgres. More drafts are added before the next run.
         await addOverdue(pool, drafts).catch(() => undefined);
       },
     });
@@ -150,7 +150,7 @@ interface Phased {
   phase: string;
 }
 
-/** Replaces both replicas of the token handler, one after the other. */
+/** Gives a key ring to both replicas of the token handler, by replacing one after the other. */
 async function rotation(world: World, recorder: Phased, ring: string): Promise<void> {
   for (const name of ['token-handler-0', 'token-handler-1']) await deploy(world, recorder, name, { KEY_RING: ring });
 }
@@ -178,7 +178,7 @@ interface Events {
   print(line: string): void;
 }
 
-/** Repeats two faults and a deploy of the second replica of one process until the time `until`. */
+/** Until the time `until`, repeats two faults and a deployment of the second replica of one process. */
 async function causeEvents({ running, recorder, seed, until, counts, problems, print }: Events) {
   const { world, store } = running;
   const canaries = createCanaries(world);

@@ -7,7 +7,7 @@ import { definitionId } from '../adversary/world/preparation.ts';
 import { type Person, signIn } from '../adversary/world/sign-in.ts';
 import type { World } from '../adversary/world/world.ts';
 
-/** Sends one request, and records it. Rejects if it fails. */
+/** Sends one request, and records it. Rejects if the request fails. */
 export type SendOne = (index: number) => Promise<unknown>;
 
 const drafts = 100;
@@ -71,7 +71,7 @@ export async function measureCapacity(send: SendOne, senders: number, millisecon
 
 export interface SteadyLoad {
   sent: number;
-  /** Requests that were left out because too many waited. */
+  /** Number of requests that were not sent, because too many earlier ones had no response yet. */
   leftOut: number;
 }
 

@@ -106,9 +106,7 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
   };
 }
 
-/**
- * Signing keys by the name of their realm. They are kept, because creating them takes most of a provider's start time.
- */
+/** Signing keys, keyed by realm name. They are kept, because creating them takes most of a provider's start time. */
 const signingKeys = createMemoryEntityStore(systemClock);
 
 /** An empty store. Realms of the same name have the same signing key in all test files of this process. */

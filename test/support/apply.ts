@@ -19,9 +19,11 @@ export interface PageCall {
 }
 
 export interface ApplicantBrowser {
-  /** Cookies by name. */
+  /** The browser's cookies, keyed by name. */
   jar: Map<string, string>;
-  /** `path` is below `/apply/api/tenants/demo`. Headers that are undefined are not sent. */
+  /**
+   * Sends a request of the page. `path` is below `/apply/api/tenants/demo`. Headers that are undefined are not sent.
+   */
   ask(method: string, path: string, call?: PageCall): Promise<PageAnswer>;
   /** Starts a draft for a new address, and returns its id and ETag. */
   start(email?: string, more?: object): Promise<{ id: string; etag: string; email: string }>;

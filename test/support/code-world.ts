@@ -78,7 +78,8 @@ export async function startCodeWorld() {
       moment += milliseconds;
     },
     /**
-     * Creates a service and a verification that uses it. `counted` lists the outcomes that it reports to the metric.
+     * Creates a service and a verification that uses it. `counted` lists the outcomes that the verification reports to
+     * its metric.
      */
     createVerification(changes: Partial<VerificationOptions> = {}) {
       const service: CodeService = {

@@ -14,7 +14,7 @@ export interface CollectedSpan {
   spanId: string;
   /** Empty for the first span of a trace. */
   parentId: string;
-  /** 1 internal, 2 server, 3 client, 5 consumer. */
+  /** Kind of the span: 1 internal, 2 server, 3 client, 5 consumer. */
   kind: number;
   attributes: Record<string, string | number>;
   links: { traceId: string; spanId: string }[];
@@ -26,9 +26,9 @@ export interface Collector {
   spans: CollectedSpan[];
   /** Path and headers of each request. */
   requests: { path: string; headers: Record<string, unknown> }[];
-  /** Everything that was sent, as text, for searches. */
+  /** Returns everything that the collector has received, as text, for searches. */
   raw(): string;
-  /** Responds with this status instead of 200. */
+  /** Status with which the collector responds; at first 200. */
   status: number;
   /** Delay of each response, in milliseconds. */
   delay: number;
@@ -75,7 +75,7 @@ export async function openCollector(): Promise<Collector> {
 type Value = bigint | Buffer;
 type Message = Map<number, Value[]>;
 
-/** Reads one protobuf message: its values by field number. */
+/** Reads one protobuf message: its values, keyed by field number. */
 function decode(bytes: Buffer): Message {
   const message: Message = new Map();
   let at = 0;

@@ -12,7 +12,7 @@ const seconds = fc.oneof(
   fc.tuple(digits, digits).map(([whole, fraction]) => `${whole}.${fraction}S`),
 );
 
-/** Parts in the right order. Any of them may be missing, even all. */
+/** Texts whose parts are in the right order. Any of the parts may be missing, even all. */
 const ordered = fc
   .tuple(part('W'), part('D'), fc.constantFrom('', 'T'), part('H'), part('M'), seconds)
   .map((parts) => `P${parts.join('')}`);

@@ -58,10 +58,10 @@ export interface ExpiryWorld {
   now(): Date;
   advance(milliseconds: number): void;
   add(form?: NewForm): Promise<string>;
-  /** Undefined once the form is deleted. */
+  /** Returns the row of a form; undefined once the form is deleted. */
   form(id: string): Promise<FormState | undefined>;
   outbox(id: string): Promise<OutboxState[]>;
-  /** Sets periods that differ from the defaults for one definition. */
+  /** Sets retention periods that differ from the defaults for one definition. */
   retain(definitionId: string, retention: Partial<Retention>): void;
   /** Makes a definition unreadable. */
   breakDefinition(definitionId: string, reason: SkippedDefinition['reason']): void;

@@ -7,9 +7,9 @@ import { Problem } from '../../src/service/http/problem.ts';
 
 export interface ExchangeOptions {
   method?: string;
-  /** Path and query. */
+  /** Path and query of the request. */
   url?: string;
-  /** Headers by lower-case name. */
+  /** Request headers, keyed by lower-case name. */
   headers?: Record<string, string>;
   /** Path parameters. */
   params?: Record<string, string>;
