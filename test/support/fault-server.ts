@@ -7,7 +7,7 @@ import { createHttpServer } from './http-server.ts';
 
 export interface ReceivedRequest {
   method: string;
-  /** Path and query. */
+  /** Path and query of the request. */
   target: string;
   headers: IncomingHttpHeaders;
   body: string;
@@ -17,12 +17,12 @@ export interface FaultServer {
   url: string;
   port: number;
   requests: ReceivedRequest[];
-  /** Replaces the behaviour, from the next request on. */
+  /** From the next request on, treats requests as `behaviour` says. */
   behave(behaviour: Behaviour): void;
   close(): Promise<void>;
 }
 
-/** `count` is 1 for the first request. */
+/** Responds to a request, or misbehaves. `count` is the number of the request, beginning with 1. */
 export type Behaviour = (response: ServerResponse, request: ReceivedRequest, count: number) => unknown;
 
 /** Responds with JSON. */
@@ -54,7 +54,7 @@ export const reset: Behaviour = (response) => {
   response.socket?.resetAndDestroy();
 };
 
-/** Uses one behaviour for each request; the last one also for all later requests. */
+/** Uses one of `behaviours` for each request, in their order; the last one also for all later requests. */
 export function inTurn(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
   return (response, request, count) => {
     const behaviour = behaviours[Math.min(count, behaviours.length) - 1];
@@ -62,7 +62,10 @@ export function inTurn(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
   };
 }
 
-/** Listens on a free port, or on `port`. To simulate an outage, close a server and start another on the same port. */
+/**
+ * Starts a server on `port`, or on a free port. To simulate an outage, close a server and start another on the same
+ * port.
+ */
 export async function startFaultServer(initial: Behaviour, port?: number): Promise<FaultServer> {
   let behaviour = initial;
   let count = 0;

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import type { ForeignToken } from './test-access.ts';
 
-/** `sign` signs with the realm's key. */
+/** Makes a token with these claims. `sign` signs a payload with the realm's key. */
 export async function makeForeignToken(
   issuer: string,
   claims: JWTPayload,

@@ -27,7 +27,7 @@ export type Caller = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'stranger';
 
 export interface Asked {
   as?: Caller;
-  /** Used instead of `as`. */
+  /** Bearer token to send instead of that of the caller `as`. */
   token?: string;
   body?: unknown;
   headers?: Record<string, string>;
@@ -36,9 +36,9 @@ export interface Asked {
 export interface FormReplica {
   url: string;
   metricsUrl: string;
-  /** `path` is below /form/v1/forms. */
+  /** Sends a request. `path` is below /form/v1/forms. */
   ask(method: string, path: string, asked?: Asked): Promise<Answered>;
-  /** The text of its log so far. */
+  /** Returns the text of the replica's log so far. */
   logText(): string;
   close(): Promise<void>;
 }

@@ -22,7 +22,7 @@ export type Who = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'bob' | 'clerk'
 
 export interface Ask {
   as?: Who | undefined;
-  /** Used instead of `as`. */
+  /** Bearer token to send instead of that of `as`. */
   token?: string;
   body?: unknown;
   headers?: Record<string, string>;
@@ -42,7 +42,7 @@ export interface TestForms {
   token(who: Who): string;
   /** Issues a token with these roles of the form service, in the tenant's realm by default. */
   tokenWith(options: TokenOptions): Promise<string>;
-  /** `path` is below /form/v1/forms. */
+  /** Sends a request. `path` is below /form/v1/forms. */
   ask(method: string, path: string, options?: Ask): Promise<Answered>;
   /** Creates a draft and returns its id. Drafts of an intake application have the applicant `<random>@example.org`. */
   draft(options?: { as?: Who; definitionId?: string; applicant?: object }): Promise<string>;
@@ -50,7 +50,10 @@ export interface TestForms {
   code(formId: string): Promise<string>;
   /** Sets a form's status directly in the database, as the expiry does for Locked. */
   setStatus(formId: string, status: string): Promise<void>;
-  /** Writes a definition into the tenant's `platform:form-service`, and moves the clock forward by six minutes. */
+  /**
+   * Writes a definition into the tenant's `platform:form-service`, and moves the clock forward by six minutes, so that
+   * the form service reads it.
+   */
   define(definition: { id: string } & Record<string, unknown>): Promise<void>;
   close(): Promise<void>;
 }

@@ -18,7 +18,7 @@ const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-
 
 /**
  * `files` maps paths to texts. A path may end in `*`. A path without a file name extension is served as HTML. `others`
- * maps path prefixes to other servers.
+ * maps path prefixes to the URLs of other servers.
  */
 export async function startFrontendSite(
   files: Record<string, string>,

@@ -15,7 +15,7 @@ const numbers = '0 -0 1 12 1.0 -2.50 1e5 1E-3 0.30000000000000004 1e300 1e-999 9
 const wrongNumbers = '9007199254740993 123456789012345678901 1e999 1e-99999 01 - 1. +1 .5 0x1 NaN'.split(' ');
 const spaces = ['', '', '', '', ' ', '\n', '\r\n\t'];
 
-/** The same seed gives the same bodies. */
+/** Returns a function that generates one body at each call. The same seed gives the same bodies. */
 export function createBodyFuzzer(seed: number): () => FuzzedBody {
   const random = randomFrom(seed);
   const below = (limit: number) => Math.floor(random() * limit);
@@ -50,7 +50,7 @@ export function createBodyFuzzer(seed: number): () => FuzzedBody {
   };
 }
 
-/** Replaces one byte, removes one byte, or repeats a part. */
+/** Returns a copy of the bytes in which one byte is replaced or removed, or a part is repeated. */
 function changed(bytes: Buffer, below: (limit: number) => number): Buffer {
   const place = below(bytes.length);
   const kind = below(3);
@@ -59,7 +59,7 @@ function changed(bytes: Buffer, below: (limit: number) => number): Buffer {
   return Buffer.concat([bytes.subarray(0, place), bytes.subarray(below(place + 1))]);
 }
 
-/** Random numbers from 0 to 1 (Mulberry32). */
+/** Returns a generator of random numbers from 0 to 1 (Mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {

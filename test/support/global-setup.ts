@@ -34,8 +34,8 @@ export async function setup(project: TestProject): Promise<void> {
 }
 
 /**
- * Fills the compile cache, which limited workers may only read. Each script ends after loading, because it runs without
- * a parent process.
+ * Fills the compile cache, which limited workers may only read. Each worker script ends after loading, because it runs
+ * without a parent process.
  */
 async function compileWorkers({ config }: TestProject): Promise<void> {
   const scripts = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];

@@ -9,7 +9,10 @@ export interface View {
 }
 
 export interface HttpBrowser {
-  /** Follows redirects up to a page, or up to an address that `stopAt` matches, which it does not fetch. */
+  /**
+   * Opens `url`, and follows redirects up to a page, or up to an address that `stopAt` matches. Does not fetch such an
+   * address.
+   */
   open(url: string | URL): Promise<View>;
   /** Submits the page's form with these fields and its hidden ones, and follows redirects. */
   submit(view: View, fields: Record<string, string>): Promise<View>;

@@ -8,7 +8,7 @@ import { createHttpServer } from './http-server.ts';
 
 export interface Exchange {
   method: string;
-  /** Path and query. */
+  /** Path and query of the request. */
   target: string;
   /** Headers of the request. */
   headers: IncomingHttpHeaders;
@@ -23,7 +23,7 @@ export interface HttpTap {
   exchanges: Exchange[];
   /** Stops listening and closes open connections. */
   shut(): Promise<void>;
-  /** Listens again. Does nothing if it listens already. */
+  /** Listens again after `shut`. Does nothing if the tap already listens. */
   open(): Promise<void>;
   close(): Promise<void>;
 }

@@ -31,16 +31,18 @@ export interface KeyServer {
   /** Publishes exactly these keys for the realm. */
   publish(realm: string, keys: JWK[]): void;
   publishedFor(realm: string): JWK[];
-  /** Holds back the responses to requests for a realm from now on, until the returned function is called. */
+  /**
+   * Holds back the responses to requests for the keys of a realm from now on, until the returned function is called.
+   */
   hold(realm: string): () => void;
-  /** What the endpoint does for every realm. */
+  /** How the key endpoint treats requests, for every realm. */
   mode: KeyServerMode;
   close(): Promise<void>;
 }
 
 export type KeyServerMode = 'up' | keyof typeof faults;
 
-/** Ways in which the endpoint fails, by name. */
+/** Ways in which the key endpoint fails, keyed by name. */
 export const faults = {
   failing: (response: ServerResponse) => response.writeHead(500).end('down'),
   garbage: (response: ServerResponse) => response.writeHead(200).end('<html>'),

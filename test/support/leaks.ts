@@ -47,7 +47,10 @@ function leakedKinds(): string[] {
   });
 }
 
-/** Counts the resources that keep the process alive, by kind. Node names the kinds after its internal classes. */
+/**
+ * Returns the number of resources that keep the process alive, keyed by kind. Node names the kinds after its internal
+ * classes.
+ */
 function openKinds(): Map<string, number> {
   // Ignores pipes. Those of a child process are counted with the process; the others are this worker's own output,
   // which is opened at its first use.
@@ -55,7 +58,10 @@ function openKinds(): Map<string, number> {
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));
 }
 
-/** Uses an undocumented function of Node, because no other function returns addresses and process ids. */
+/**
+ * Returns the open handles, such as sockets. Uses an undocumented function of Node, because no other function returns
+ * addresses and process ids.
+ */
 function openHandles(): object[] {
   return (process as unknown as { _getActiveHandles(): object[] })._getActiveHandles();
 }

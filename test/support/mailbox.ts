@@ -8,7 +8,7 @@ export interface TestMailbox {
   port: number;
   /** `smtp://127.0.0.1:<port>` */
   url: string;
-  /** Newest first. */
+  /** Returns all messages, newest first. */
   messages(): readonly Message[];
   /** Returns the newest message that matches; waits up to `timeoutMs` (60 s) for one to arrive. */
   waitFor(predicate: (message: Message) => boolean, timeoutMs?: number): Promise<Message>;
@@ -16,7 +16,10 @@ export interface TestMailbox {
   close(): Promise<void>;
 }
 
-/** Listens on a free port, or on `port`. To simulate an outage, close a mailbox and start another on the same port. */
+/**
+ * Starts a mailbox on `port`, or on a free port. To simulate an outage, close a mailbox and start another on the same
+ * port.
+ */
 export async function startTestMailbox(options: { port?: number } = {}): Promise<TestMailbox> {
   // The limit is higher than usual: above its limit, a mailbox deletes the oldest messages, which tests of long runs
   // count.

@@ -30,7 +30,7 @@ export interface Visitor {
 export interface MemorySessions {
   sessions: Sessions;
   store: SessionStore;
-  /** Milliseconds since 1970. */
+  /** The time of the sessions' clock, in milliseconds since 1970. */
   now: number;
   /** What the identity provider does with a refresh token. */
   refresh(refreshToken: string): RefreshOutcome | Promise<RefreshOutcome>;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { noticeOutput } from './captured-log.ts';
 
-/** Returns the values of the samples whose name is `metric`, by their labels as written. */
+/** Returns the values of the samples whose name is `metric`, keyed by their labels as written. */
 export async function samplesOf(metricsUrl: string, metric: string): Promise<Record<string, number>> {
   const text = await (await fetch(`${metricsUrl}/metrics`)).text();
   const samples: Record<string, number> = {};

@@ -11,7 +11,10 @@ export interface TestNginx {
   close(): Promise<void>;
 }
 
-/** Throws with the message of `nginx -t` if nginx refuses the configuration. `url` is polled until nginx responds. */
+/**
+ * Starts nginx, and polls `url` until nginx responds. Throws with the message of `nginx -t` if nginx refuses the
+ * configuration.
+ */
 export async function startTestNginx(configuration: string, url: string): Promise<TestNginx> {
   const folder = mkdtempSync(join(tmpdir(), 'formgate-nginx-'));
   const file = join(folder, 'nginx.conf');

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { permit } from './forms.ts';
 
 export interface OverdueDrafts {
-  /** A URN. */
+  /** URN of the tenant that owns the drafts. */
   tenantId: string;
   count: number;
   /** Days since the last access of each draft. */
@@ -30,7 +30,7 @@ INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
 SELECT id, tenant_id, 'subscribe', json_build_object('definitionId', definition_id), created, created FROM made
 RETURNING form_id`;
 
-/** Returns the ids of the forms. */
+/** Creates the drafts, and returns their ids. */
 export async function addOverdue(pool: pg.Pool, drafts: OverdueDrafts): Promise<string[]> {
   const { tenantId, count, days, held = false, name } = drafts;
   const { rows } = await pool.query<{ form_id: string }>(sql, [tenantId, permit.id, count, days, held, name]);

@@ -108,7 +108,7 @@ const bestFitSeparators = [
   '%ef%bf%a6',
 ];
 
-/** Separators, encoded. */
+/** Path separators in encoded form. */
 const separators = [
   '%2f',
   '%2F',

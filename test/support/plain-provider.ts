@@ -17,7 +17,7 @@ export interface PlainProvider {
   issuer: string;
   /** Requests since the start, as `POST /token`. */
   calls: string[];
-  /** Replaces the clients. */
+  /** Replaces all clients of the provider. */
   setClients(clients: ClientMetadata[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,9 +26,9 @@ const path = '/tenants/town/oidc';
 
 export interface PlainProviderOptions {
   authMethods: ('client_secret_basic' | 'client_secret_post')[];
-  /** Seconds. */
+  /** Seconds for which access tokens are valid. */
   accessTokenLifetime: number;
-  /** Initial access token of dynamic registration, which issues no registration access tokens (RFC 7592). */
+  /** Initial access token for dynamic registration. The provider issues no registration access tokens (RFC 7592). */
   registrationToken?: string;
 }
 

@@ -1,13 +1,14 @@
 // How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite
-// against the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
+// against the behavior of the reference implementation (docs/platform.md), with times that suit tests.
 
 /**
- * True if this run chooses the reference behaviour, or runs its register suites against a real configuration service.
+ * True if this run chooses the behavior of the reference implementation, or runs its register suites against a real
+ * configuration service.
  */
 export const isReferenceRun =
   process.env.PLATFORM_BEHAVIOUR === 'reference' || process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
 
-/** Environment variables of a platform server with its default behaviour. */
+/** Environment variables of a platform server with its default behavior. */
 export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };
 
 /**
@@ -20,12 +21,12 @@ export const referenceBehaviour = {
   REFERENCE_EVENT_TIME: 'PT0.01S',
 };
 
-/** The part of a platform server's environment that chooses its behaviour in this run. */
+/** The part of a platform server's environment that chooses the server's behavior in this run. */
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
 
 /**
- * Runs `work` for all items concurrently. In the reference behaviour, concurrent changes of one document overwrite each
- * other, so it runs `work` for one item after the other.
+ * Runs `work` for all items concurrently. In a reference run, concurrent changes of one document overwrite each other,
+ * so this function then runs `work` for one item after the other.
  */
 export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (!isReferenceRun) await Promise.all(items.map(work));

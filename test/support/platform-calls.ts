@@ -10,7 +10,7 @@ import { createMetrics, type Metrics } from '../../src/service/operations/metric
 import { type CapturedLog, captureLog } from './captured-log.ts';
 
 export interface PlatformCalls {
-  /** Spread into the options of any platform client. */
+  /** Options that a test can spread into the options of any platform client. */
   options: {
     agent: HttpAgent;
     metrics: PlatformMetrics;

@@ -10,7 +10,7 @@ export interface PlatformProcess {
   child: ChildProcess;
   url: string;
   metricsUrl: string;
-  /** What it has logged so far. */
+  /** Returns what the process has logged so far. */
   output(): string;
   /** Sends SIGKILL and waits for the process to end. */
   kill(): Promise<void>;
@@ -19,7 +19,10 @@ export interface PlatformProcess {
 const main = join(import.meta.dirname, '../../src/platform-server/main.ts');
 const keepCompiled = import.meta.resolve('./keep-compiled.ts');
 
-/** `env` must contain the addresses of the database, the identity provider and the mail server. */
+/**
+ * Starts a platform server. `env` must contain the addresses of the database, the identity provider and the mail
+ * server.
+ */
 export async function startPlatformProcess(env: Record<string, string>): Promise<PlatformProcess> {
   const child = spawn(process.execPath, [`--import=${keepCompiled}`, main], {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -53,7 +53,7 @@ const tenantSeeds = [
   { id: '65f0c2a9e4b0a1d2c3f4a5b7', name: 'Other Town', realm: 'other', adminEmail: 'admin@other.example.com' },
 ];
 
-/** Paths of the APIs, by their names in the directory. */
+/** Paths of the APIs, keyed by their names in the directory. */
 const apis = {
   'configuration-service:v2': '/configuration/v2',
   'tenant-service:v2': '/api/tenant/v2',
@@ -119,8 +119,8 @@ export interface Answered {
 }
 
 /**
- * Issues a token with exactly these roles, by service. Each service is in the token's audience. The realm is `core` by
- * default.
+ * Issues a token with exactly the roles in `roles`, keyed by service. Each service is in the token's audience. The
+ * realm is `core` by default.
  */
 export function roleToken(
   access: TestAccess,
