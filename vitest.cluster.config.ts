@@ -6,7 +6,7 @@ const withCluster = ['test/chart/{api-server,release}.test.ts', 'test/cluster/**
 
 // The suites that need a cluster or its tools. `npm run test:cluster` runs them.
 export default defineConfig({
-  // Longer than the longest timeout of these suites.
+  // This limit is longer than the longest timeout of these suites.
   plugins: [endStalledRun(1_000_000)],
   test: {
     globalSetup: ['test/support/global-setup.ts'],

@@ -12,7 +12,7 @@ export default defineConfig({
     isolate: true,
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Shorter than in vitest.config.ts, because a mutant may make a condition impossible.
+    // This timeout is shorter than in vitest.config.ts, because a mutant may make a condition impossible.
     expect: { poll: { timeout: 10_000 } },
   },
 });

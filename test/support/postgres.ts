@@ -69,7 +69,10 @@ async function copyRoleSettings(client: pg.Client, template: string, name: strin
 
 const silentLog = pino({ level: 'silent' });
 
-/** Test files run in parallel processes: the first one makes the template while the others wait. */
+/**
+ * Returns the name of the template with these migrations. Test files run in parallel processes: the first process makes
+ * the template while the others wait.
+ */
 async function ensureTemplate(client: pg.Client, directory: string): Promise<string> {
   const name = `template_${await hashFiles(directory)}`;
   await client.query('SELECT pg_advisory_lock($1)', [templateLock]);
@@ -83,7 +86,7 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
     await client.query(`CREATE DATABASE ${name}`);
     const lockTimeout = directory === formMigrations.directory ? formMigrations.lockTimeout : undefined;
     await migrate({ url: databaseUrl(name), directory, lockTimeout, log: silentLog });
-    // Marked as a template last, so that a database whose migration failed is made again.
+    // The database is marked as a template last, so that a database whose migration failed is made again.
     await client.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
     return name;
   } finally {

@@ -3,15 +3,15 @@ import { connect } from 'node:net';
 
 export interface RawAnswer {
   status: number;
-  /** Names in lower case. */
+  /** The response's headers, keyed by lower-case name. */
   headers: Map<string, string>;
   body: string;
   text: string;
 }
 
 /**
- * Writes `bytes` to a port on loopback. Resolves with the response once it is complete by its Content-Length, or once
- * the other side closes. `cut` closes the sending side after writing.
+ * Writes `bytes` to a port on loopback. Resolves with the response when all bytes that its Content-Length announces
+ * have arrived, or when the other side closes. If `cut` is set, closes the sending side after writing.
  */
 export function sendRaw(port: number, bytes: string | Buffer, options: { cut?: boolean } = {}): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {

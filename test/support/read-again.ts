@@ -13,7 +13,10 @@ export interface ReadAgain {
   ask(): Promise<unknown>;
 }
 
-/** Calls `ask` until the service has made these calls. The lifetime of its cache must be shorter than 60 ms. */
+/**
+ * Calls `ask` until the service has made `calls` more calls to `dependency`. The lifetime of the service's cache must
+ * be shorter than 60 ms.
+ */
 export async function readAgain({ metricsUrl, dependency, calls, ask }: ReadAgain): Promise<void> {
   const made = async () => {
     const samples = Object.entries(await samplesOf(metricsUrl, 'formgate_dependency_calls_total'));

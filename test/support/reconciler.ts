@@ -41,7 +41,7 @@ export function reconcileHere(
 
 export interface ReconcilerProcess {
   kill(signal: NodeJS.Signals): void;
-  /** Its output so far. */
+  /** Returns the output of the process so far. */
   output(): string;
   ended: Promise<{
     code: number | null;

@@ -11,7 +11,10 @@ interface Node {
   bus: number;
 }
 
-/** Resolves when every node knows that all slots are served. `args` are settings of redis.conf, as arguments. */
+/**
+ * Starts a cluster, and resolves when every node knows that all slots are served. `args` are settings of redis.conf, as
+ * arguments.
+ */
 export async function startTestCluster({ nodes: count = 3, args = [] as string[] } = {}): Promise<TestRedis[]> {
   const nodes: Node[] = [];
   try {

@@ -56,7 +56,7 @@ export interface RegisterBackend {
   otherTenant: Tenant;
   /** Reads and writes the stored configuration directly, with the service's own account, without the register API. */
   configuration: Configuration;
-  /** Calls that only tests need, with the same account. */
+  /** Calls of the configuration service that only tests need, with the service's own account. */
   revisions: Revisions;
   /** Starts a replica of the API. All replicas take their locks in one database, `lockUrl`. */
   start(options?: ReplicaOptions): Promise<Replica>;
@@ -69,7 +69,7 @@ export interface RegisterBackend {
 export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
   /** One address may make `reads` reads without a token in `seconds` seconds. */
   anonymousReads?: { reads: number; seconds: number };
-  /** Base URL to use instead of the real one, such as that of a proxy. */
+  /** Base URL of the configuration API to use instead of the real one, such as that of a proxy. */
   configurationUrl?: string;
   /** Timeout of one call to the configuration service, in milliseconds. */
   timeoutMs?: number;
@@ -83,7 +83,7 @@ export interface Replica {
   routes: Route[];
   configuration: Configuration;
   pool: pg.Pool;
-  /** The text of its log so far. */
+  /** Returns the text of the replica's log so far. */
   logText(): string;
   /**
    * Sends a request below `/form/v1/registers`, with the token of an administrator of the tenant by default. `token:
@@ -131,7 +131,10 @@ function realPlatform() {
   };
 }
 
-/** Uses the embedded platform server if `urnPrefix` is given. */
+/**
+ * Starts what the register API needs. Uses this repository's platform server if `urnPrefix` is given, even if the
+ * environment names a real one.
+ */
 export async function startRegisterBackend(options: { urnPrefix?: string } = {}): Promise<RegisterBackend> {
   const real = options.urnPrefix === undefined ? realPlatform() : undefined;
   const urnPrefix = options.urnPrefix ?? real?.urnPrefix ?? 'urn:example';

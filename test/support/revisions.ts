@@ -11,11 +11,11 @@ import type { PlatformClient } from '../../src/platform/http-client.ts';
 import { pathOf } from '../../src/platform/url-path.ts';
 
 export interface Revisions {
-  /** Copies the latest revision to a new one. */
+  /** Copies the latest revision of a configuration to a new revision. */
   create(namespace: string, name: string, place: Owner): Promise<Revision>;
   /** Returns the configuration of one revision; undefined if the revision does not exist. */
   read(namespace: string, name: string, revision: number, place: Owner): Promise<unknown>;
-  /** Returns at most 100 revisions, newest first. */
+  /** Returns at most 100 revisions of a configuration, newest first. */
   list(namespace: string, name: string, place: Owner): Promise<Revision[]>;
   /** Returns every configuration of a namespace with its active revision, in pages of two. */
   entries(namespace: string, place: Owner): Promise<ConfigurationEntry[]>;

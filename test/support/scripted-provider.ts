@@ -7,7 +7,7 @@ import type { Metrics } from '../../src/service/operations/metrics.ts';
 import { createProviderAddresses, type ProviderAddresses } from '../../src/token-handler/provider-addresses.ts';
 
 export interface ProviderCall {
-  /** Such as `POST /auth/realms/demo/token`. */
+  /** Method and path of the call, such as `POST /auth/realms/demo/token`. */
   line: string;
   headers: IncomingHttpHeaders;
   body: string;
@@ -23,17 +23,18 @@ export interface ScriptedProvider {
   /** `http://127.0.0.1:<port>/auth` */
   url: string;
   calls: ProviderCall[];
-  /** Members that replace those of the discovery document. */
+  /** Members of the discovery document that replace the usual ones. */
   metadata: Record<string, unknown>;
   /**
-   * Replies by `line` of the call. A list has one reply for each call; its last reply is also for all further calls.
+   * Replies, keyed by `line` of the call. A list has one reply for each call; its last reply is also for all further
+   * calls.
    */
   script: Record<string, ProviderReply | ProviderReply[]>;
-  /** The operations that the traces name. */
+  /** The provider operations that the traces name, in order. */
   operations: string[];
   /** The addresses of this provider. An issuer other than an empty string is mapped to the tenant of the realm `demo`. */
   addresses(issuer: string): ProviderAddresses;
-  /** The lines of the calls. */
+  /** Returns the `line` of each call, in order. */
   lines(): string[];
   /** Forgets calls, operations, metadata and script. */
   reset(): void;
@@ -92,7 +93,7 @@ function reply(response: ServerResponse, given: ProviderReply): void {
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Returns the counted failures of dependencies. */
+/** Returns the samples of the metric that counts the failures of dependencies. */
 export async function failuresOf(metrics: Pick<Metrics, 'dependencyFailures'>) {
   const { values } = await metrics.dependencyFailures.get();
   return values.map(({ labels, value }) => ({ ...labels, value }));

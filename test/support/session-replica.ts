@@ -66,7 +66,7 @@ export interface OpenOptions {
 }
 
 export interface OpenedSession {
-  /** A `Cookie` header. */
+  /** The Cookie header of the session. */
   cookie: string;
   session: Session;
   tokens: TokenSet;
@@ -77,7 +77,7 @@ export interface SessionReplicaOptions {
   /** URL at which to call the identity provider; by default that of `access`. */
   accessUrl?: string;
   clock?: Clock;
-  /** Without it, sessions are kept in memory. */
+  /** URL of the Redis for the sessions. Without it, they are kept in memory. */
   redisUrl?: string;
   limits?: Partial<SessionLimits>;
   keyRing?: string;
@@ -85,11 +85,11 @@ export interface SessionReplicaOptions {
   refreshTimeout?: number;
   /** Largest number of concurrent refreshes in a realm. */
   concurrency?: number;
-  /** Wraps the refresh function. */
+  /** Returns the function that the replica uses instead of `real` to redeem refresh tokens. */
   refresh?: (real: Refresh) => Refresh;
 }
 
-/** Redeems a refresh token. */
+/** The type of a function that redeems a refresh token. */
 export type Refresh = RelyingParty['refresh'];
 
 const replicaClient = { clientId: 'replica-client', secret: 'the secret of the replica client' };

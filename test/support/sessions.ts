@@ -147,7 +147,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   return world;
 }
 
-/** Connects to the same Redis, as another replica would. */
+/** Connects to the token handler's Redis as another replica would, so that a test can read sessions. */
 function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
   const limits = { maxAge: handler.config.SESSION_MAX_AGE, idle: handler.config.SESSION_IDLE };
   const log = pino({ level: 'silent' });

@@ -9,20 +9,21 @@ const sizes = {
   SERIES_TENANTS: { short: 40, full: 150 },
   /** Proxied requests that are aborted. */
   ABORTS: { short: 300, full: 2_000 },
-  /** Races of the end of a session with other changes. */
+  /** Races between the end of a session and other changes of it. */
   RACES: { short: 500, full: 2_000 },
   /** Forms of the run that puts 100 of them into quarantine. */
   QUARANTINE_FORMS: { short: 1_000, full: 5_000 },
   /** Drafts that reconcilers lock while they are killed. */
   EXPIRY_DRAFTS: { short: 48, full: 90 },
-  /** Kills of those reconcilers. */
+  /** Times that a reconciler of the same test is killed. */
   EXPIRY_KILLS: { short: 3, full: 4 },
   /** The process is killed before every n-th step of a request; this is n. */
   CRASH_STRIDE: { short: 12, full: 5 },
   /** Registers of the tenant whose whole list is read. */
   REGISTERS: { short: 250, full: 1_000 },
   /**
-   * For each change of a register, each fault breaks this many of the calls, one call at a time. 6 breaks every call.
+   * Calls to the configuration service that each fault breaks, one call at a time, for each change of a register. 6
+   * breaks every call.
    */
   REGISTER_FAULT_CALLS: { short: 1, full: 2 },
   /** Forms of the backlog that the dispatcher delivers. */
@@ -33,7 +34,7 @@ const sizes = {
   OUTAGE_SECONDS: { short: 8, full: 8 },
   /** Seconds of the outage of Postgres. */
   POSTGRES_OUTAGE_SECONDS: { short: 3, full: 3 },
-  /** Bodies that are stored and read back. */
+  /** Generated bodies of form data that are stored and read back. */
   FUZZED_BODIES: { short: 10_000, full: 100_000 },
 } as const satisfies Record<string, { short: number; full: number }>;
 
@@ -42,7 +43,7 @@ type SizeName = keyof typeof sizes;
 /** True if this run uses the full sizes. */
 export const isFullRun = (env: NodeJS.ProcessEnv = process.env): boolean => env.TEST_SIZES === 'full';
 
-/** Returns the size of this run: a positive integer. Throws if the environment names an invalid one. */
+/** Returns the size `name` of this run: a positive integer. Throws if the environment contains an invalid one. */
 export function sizeOf(name: SizeName, env: NodeJS.ProcessEnv = process.env): number {
   const size = Number(env[name] || sizes[name][isFullRun(env) ? 'full' : 'short']);
   if (!Number.isInteger(size) || size < 1) throw new Error(`${name} must be a positive integer`);

@@ -58,7 +58,7 @@ export const slowFiles = [
   'src/service/operations/run-main.test.ts',
 ];
 
-/** Returns the files that this run leaves out, and says so. `args` are the arguments after `vitest run`. */
+/** Returns the files that this run leaves out, and prints how many. `args` are the arguments after `vitest run`. */
 export function withoutSlowFiles(
   args: string[] = process.argv.slice(3),
   env: NodeJS.ProcessEnv = process.env,

@@ -6,7 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Reporter, TestCase, TestModule, VitestPluginContext } from 'vitest/node';
 import { within } from '../../src/service/time-limit.ts';
 
-/** Milliseconds without a sign of life. Longer than the longest timeout of a test. */
+/**
+ * Milliseconds without an event of the run, after which it counts as stalled. Longer than the longest timeout of a
+ * test.
+ */
 const patience = 660_000;
 /**
  * Milliseconds to wait until the debugger has paused a worker. A worker pauses only if it computes or its timers fire.
@@ -170,7 +173,7 @@ async function openDebugger(worker: number) {
   const event = (name: string | number) => new Promise<unknown>((resolve) => waiting.set(name, resolve));
   let calls = 0;
   return {
-    /** Addresses of the files that the worker has loaded, by id. Filled by Debugger.enable. */
+    /** Addresses of the files that the worker has loaded, keyed by script id. Debugger.enable fills the map. */
     scripts,
     /** Resolves to the parameters of the next event of this name, or to the result of the call with this number. */
     event,

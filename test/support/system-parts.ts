@@ -27,7 +27,8 @@ const parts: SystemPart[] = [
 ];
 
 /**
- * Returns the test files that cannot run here, by path from the project root. Prints a line for each missing program.
+ * Returns the test files that cannot run here, as paths relative to the project root. Prints a line for each missing
+ * program.
  */
 export function leftOut(env: NodeJS.ProcessEnv = process.env): string[] {
   if (env.CI) return [];

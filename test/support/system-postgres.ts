@@ -22,7 +22,7 @@ export interface SystemPostgres {
   close(): Promise<void>;
 }
 
-/** Throws with one line if the machine has no Postgres server. */
+/** Starts the server. Throws an error of one line if the machine has no Postgres server. */
 export async function startSystemPostgres(): Promise<SystemPostgres> {
   const programs = findPrograms();
   if (programs === undefined) throw new Error('There is no Postgres server: apt-get install postgresql brings it.');
@@ -81,7 +81,7 @@ function findPrograms(): string | undefined {
   return server === '' ? undefined : join(server, '..');
 }
 
-/** `check` throws if the server has ended. */
+/** Waits until the server accepts connections. `check` throws if the server has ended. */
 async function untilReady(url: string, check: () => void): Promise<void> {
   for (const deadline = performance.now() + 60_000; ; await sleep(50)) {
     const isReady = await query(url, 'SELECT').then(

@@ -45,15 +45,15 @@ export interface Sending {
   method?: string;
   /** Path after the id of the target `api`, sent unchanged. */
   path?: string;
-  /** Used instead of the whole request target. */
+  /** The whole request target, instead of one that consists of the target's id and `path`. */
   target?: string;
   headers?: OutgoingHttpHeaders;
   body?: string | Buffer;
-  /** Null sends no session. */
+  /** The person whose session the request has; null for a request without a session. */
   as?: Person | null;
   /** True to omit the CSRF header. */
   unprotected?: boolean;
-  /** URL of another replica. */
+  /** URL of another replica to which the request is sent. */
   url?: string;
 }
 
@@ -131,7 +131,7 @@ function openDirectory(databaseUrl: string) {
   return { save: createDirectoryStore(pool).save, close: () => pool.end() };
 }
 
-/** The headers that a person's browser would send. */
+/** Returns the headers that a person's browser would send: the session's cookie and the CSRF header. */
 function headersOf(person: Person | null, unprotected = false): OutgoingHttpHeaders {
   if (!person) return {};
   return { Cookie: person.cookie, ...(!unprotected && { 'X-XSRF-TOKEN': person.csrf }) };

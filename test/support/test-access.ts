@@ -37,7 +37,7 @@ export interface TestAccess {
 }
 
 export interface ForeignToken {
-  /** `demo` by default. */
+  /** The realm whose key signs the token; `demo` by default. */
   realm?: string;
   /**
    * `realm` for the realm's key (default), `unknown` for an unpublished RSA key, `none` for no signature, `hmac` for

@@ -29,7 +29,7 @@ export interface DoorResponse {
   status: number;
   /** Member `error` of the body. */
   error?: string;
-  /** Used instead of a JSON body. */
+  /** Body of the response, instead of a JSON body. */
   body?: string;
   headers?: Record<string, string>;
   isProcessed?: boolean;
@@ -42,7 +42,9 @@ export interface TokenDoor {
   presented: string[];
   /** Paths of the requests for which a connection was used again, in the order of arrival. */
   reusing: string[];
-  /** Takes effect from the next refresh on. A function gets the number of the refresh, and returns its fate. */
+  /**
+   * Sets the fate of refreshes, from the next one on. A function gets the number of the refresh, and returns its fate.
+   */
   set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
   /** If `isHidden` is true, requests for the provider's keys get 503. */
   hideKeys(isHidden: boolean): void;
@@ -54,7 +56,7 @@ export interface TokenDoor {
   close(): Promise<void>;
 }
 
-/** `accessUrl` must end in `/auth`. */
+/** Starts the proxy. `accessUrl`, the address of the identity provider, must end in `/auth`. */
 export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];

@@ -35,7 +35,7 @@ export interface TokenHandlerProcessOptions {
 }
 
 const project = join(import.meta.dirname, '../..');
-// The Node flags of decision 0013.
+// The Node flags of production (decision 0013).
 export const productionFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 // Runs the garbage collector on SIGUSR2, because Node offers no way to trigger it from outside.
 export const collector = ['--expose-gc', '--import', 'data:text/javascript,process.on("SIGUSR2",()=>globalThis.gc())'];
@@ -77,7 +77,7 @@ export async function startTokenHandlerProcess(options: TokenHandlerProcessOptio
   };
 }
 
-/** Returns the variables that every process of a bench has. */
+/** Returns the environment variables that every process of a bench has. */
 export function inheritedEnvironment(): Record<string, string> {
   return { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: join(project, 'node_modules/.cache/formgate') };
 }

@@ -57,7 +57,7 @@ export interface ReplicaOptions {
 }
 
 export interface TestTokenHandlerOptions extends ReplicaOptions {
-  /** Used instead of a new platform. The caller closes it. */
+  /** The platform to use instead of a new one. The caller closes it. */
   platform?: TestPlatform;
   /**
    * Addresses at which the token handler calls the identity provider and the directory, such as a proxy that breaks
@@ -65,7 +65,10 @@ export interface TestTokenHandlerOptions extends ReplicaOptions {
    */
   accessUrl?: string;
   directoryUrl?: string;
-  /** `DIR_…` addresses that override the directory, such as a proxy that breaks calls to one service. */
+  /**
+   * Environment variables `DIR_…` whose addresses override the directory, such as that of a proxy that breaks calls to
+   * one service.
+   */
   directory?: Record<string, string>;
 }
 
@@ -86,7 +89,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     DATABASE_URL: database.url,
     DIRECTORY_URL: options.directoryUrl ?? platform.directoryUrl,
     CLIENT_SECRET: testServiceSecret(access.urns.service('token-handler')),
-    // A short lifetime, so that the service soon reads what a test configures.
+    // The caches have a short lifetime, so that the service soon reads what a test configures.
     PLATFORM_CACHE_TTL: cacheLifetime,
     KEY_RING: `test:${randomBytes(32).toString('base64')}`,
     DRAIN_DEADLINE: 'PT2S',

@@ -25,7 +25,7 @@ interface ServerConnection {
 interface ClientConnection {
   socket: Socket;
   server: ServerConnection | undefined;
-  /** The previous server connection. */
+  /** The server connection of the client's previous transaction. */
   last?: ServerConnection;
   /** Messages received while the client waits for a server connection. */
   waiting: Buffer[];
@@ -33,7 +33,7 @@ interface ClientConnection {
   outstanding: number;
 }
 
-/** Opens at most `size` server connections for each database. */
+/** Starts the proxy. It opens at most `size` server connections for each database. */
 export async function startTransactionPool(upstream: string, size = 4): Promise<TransactionPool> {
   const pools = new Map<string, ReturnType<typeof createServers>>();
   const sockets = new Set<Socket>();
@@ -72,7 +72,7 @@ function databaseOf(upstream: string, database: string): string {
 
 const allowedParameters = new Set(['user', 'database', 'client_encoding', 'application_name', 'datestyle', 'timezone']);
 
-/** Responds to a client's startup. Returns the database that it names, or undefined if it was refused. */
+/** Responds to a client's startup. Returns the database that it names, or undefined if the startup was refused. */
 async function readStartup(socket: Socket): Promise<string | undefined> {
   for (;;) {
     const [packet] = (await once(socket, 'data')) as [Buffer];

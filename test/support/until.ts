@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Fails after a minute, even if the condition itself hangs. A condition that throws counts as false. `what` completes
- * the sentence "waiting for …".
+ * Waits until `holds` returns true. Fails after `patience` milliseconds, even if the condition itself hangs. A
+ * condition that throws counts as false. `what` completes the sentence "waiting for …".
  */
 export async function until(
   what: string,

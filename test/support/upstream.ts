@@ -8,12 +8,12 @@ import { createHttpServer } from './http-server.ts';
 
 export interface SeenRequest {
   method: string;
-  /** As in the request line. */
+  /** The request target, as in the request line. */
   target: string;
   headers: IncomingMessage['headers'];
-  /** Names and values alternating, in the order received. */
+  /** Names and values of the headers, alternating, in the order received. */
   rawHeaders: string[];
-  /** Kept only for bodies of up to 1 MiB. */
+  /** The request body, which is kept only if it has at most 1 MiB. */
   body: string;
   bodyBytes: number;
   /** True if the whole body was received. */

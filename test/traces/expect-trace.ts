@@ -57,7 +57,10 @@ export async function recordRequest(
   return steady.filter((path) => !watchers.includes(path)).sort();
 }
 
-/** Compares the modules with the page. If FORMGATE_WRITE_TRACES is set, first writes them to the page. */
+/**
+ * Compares the modules with the trace `name` in docs/ARCHITECTURE.md. If FORMGATE_WRITE_TRACES is set, first writes the
+ * modules to that page.
+ */
 export function expectTrace(name: string, modules: string[]): void {
   const page = readFileSync(pagePath, 'utf8');
   if (process.env.FORMGATE_WRITE_TRACES) writeFileSync(pagePath, withTrace(page, { name, modules }));

@@ -119,7 +119,7 @@ async function endOf(recorded: Recording, release: () => Promise<void>): Promise
   }
 }
 
-/** Locks a table until it is released. */
+/** Locks a table until `release` is called. */
 async function hold(table: string): Promise<{ release(): Promise<void> }> {
   const client: pg.PoolClient = await world.pool.connect();
   await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
@@ -134,7 +134,7 @@ async function hold(table: string): Promise<{ release(): Promise<void> }> {
   };
 }
 
-/** Resolves when a batch of the reconciler waits for the table. */
+/** Resolves when a batch of the reconciler waits for the lock of the table. */
 async function waitsFor(table: string, run: ReconcilerProcess): Promise<void> {
   const sql = `SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE NOT granted AND relation = $1::regclass AND query LIKE '%page AS MATERIALIZED%'`;

@@ -149,7 +149,8 @@ describe('one request through the proxy', () => {
     const values = Object.values(exampleFormData.begun).filter((value) => typeof value === 'string');
     for (const canary of [formId, 'canary', 'Canary', 'alice@example.com', 'demo-registration', ...values])
       expect(collector.raw()).not.toContain(canary);
-    // The ids of spans are random bytes, and may contain the first three letters of a token.
+    // The pattern has eight further characters, because the ids of spans are random bytes, and may contain the first
+    // three letters of a token.
     expect(collector.raw()).not.toMatch(/eyJ[\w-]{8}/);
     for (const { attributes, name } of collector.spans)
       expect(`${name} ${JSON.stringify(attributes)}`).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}|@|\?|https?:/);

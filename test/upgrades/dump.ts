@@ -11,7 +11,7 @@ export const databases = ['access', 'platform', 'forms', 'tokenHandler'] as cons
 export interface Facts {
   /** When the dump was made. Tests move the time back to it, because codes and sessions of the dump expire. */
   madeAt: string;
-  /** Ids of forms by the names of the examples, such as `withCode`. */
+  /** Ids of forms, keyed by the names of the examples, such as `withCode`. */
   forms: Record<string, string>;
   /** The mailed code of `forms.withCode`, which nobody has entered. */
   code: string;
@@ -31,7 +31,7 @@ interface RedisKey {
   key: string;
   /** Milliseconds until the key expires; -1 if it does not expire. */
   lifetime: number;
-  /** Base64 */
+  /** Value of the key, in base64. */
   value: string;
 }
 
@@ -51,7 +51,7 @@ export function writeDump(version: string, { facts, sql, redis }: Dump): void {
   write('redis.json', json(redis));
 }
 
-/** Calls pg_dump, whose version must be that of the server or newer. */
+/** Returns the dump of a database. Calls pg_dump, whose version must be that of the server or newer. */
 export async function dumpDatabase(url: string): Promise<string> {
   const { stdout } = await promisify(execFile)('pg_dump', ['--no-owner', '--inserts', '--rows-per-insert=1000', url], {
     maxBuffer: 100 * 1024 * 1024,
@@ -60,7 +60,7 @@ export async function dumpDatabase(url: string): Promise<string> {
   return stdout.replaceAll(/^\\(?:un)?restrict .*\n/gm, '');
 }
 
-/** Returns all keys, with their values as bytes that no character decoding has changed. */
+/** Returns all keys of a Redis, with their values as bytes that no character decoding has changed. */
 export async function dumpRedis({ port }: TestRedis): Promise<RedisKey[]> {
   const { createClient, RESP_TYPES } = await import('@redis/client');
   const client = createClient({ socket: { host: '127.0.0.1', port }, RESP: 2 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 export const oldVersion = '0.2.0';
-/** The commit that completed this version. */
+/** The commit that completed `oldVersion`. */
 const oldCommit = '72ed1a3bf1790ca1742f378ad78ffa618f1b5912';
 
 const project = join(import.meta.dirname, '../..');

@@ -64,7 +64,7 @@ export interface Person {
   csrf: string;
 }
 
-/** `url` is the address of the token handler that serves the site's requests. */
+/** Signs a person in. `url` is the address of the token handler that serves the site's requests. */
 export async function signIn(world: World, url: string, email = 'alice@example.com'): Promise<Person> {
   const browser = createSiteBrowser();
   const real = (address: URL | string) => String(address).replace(accessPublicUrl, world.access.url).replace(site, url);
@@ -78,12 +78,12 @@ export async function signIn(world: World, url: string, email = 'alice@example.c
   if (!sent.location) throw new Error(`No callback, but ${sent.status}: ${sent.text}`);
   const landed = await browser.request(real(sent.location));
   if (landed.status !== 302) throw new Error(`callback: ${landed.status} ${landed.text}`);
-  // Sets the CSRF cookie.
+  // This request sets the CSRF cookie.
   await browser.request(`${url}/token-handler/sessions`);
   return { browser, csrf: browser.cookie(url, 'XSRF-TOKEN') ?? '' };
 }
 
-/** The Cookie header of a browser whose cookies are in a dump. */
+/** Returns the Cookie, CSRF and Origin headers of a browser whose cookies are in a dump. */
 export function cookieOf({ cookie, csrf }: Facts['sessions'][string]): Record<string, string> {
   return { Cookie: `${cookieName}=${cookie}; XSRF-TOKEN=${csrf}`, 'X-XSRF-TOKEN': csrf, Origin: site };
 }

@@ -1,5 +1,5 @@
 // Restores a backup after a day of work, with the commands of docs/operations.md as they are written there. Forms that
-// were deleted after the backup are deleted again, ended sessions stay ended, and consumers recognise every repeated
+// were deleted after the backup are deleted again, ended sessions stay ended, and consumers recognize every repeated
 // event.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Runs the block that contains `text`, in the folder of the backup. */
+/** Runs the code block of docs/operations.md that contains `text`, in the folder of the backup. */
 async function documented(text: string, url = ''): Promise<string> {
   const found = blocks.filter((block) => block.includes(text));
   expect(found, `blocks with ${text}`).toHaveLength(1);

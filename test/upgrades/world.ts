@@ -146,7 +146,7 @@ interface Addresses extends Pick<World, 'databaseUrls' | 'access' | 'mailbox' | 
   seedFile: string;
 }
 
-/** Returns only variables that the old version knows. */
+/** Returns the environment of each process, with only the variables that the old version knows. */
 function environments(world: Addresses): Record<Service | 'reconciler', Record<string, string>> {
   const { access, databaseUrls, platformUrl } = world;
   const common = { LOG_LEVEL: 'debug', URN_PREFIX: access.urns.prefix };
