@@ -16,7 +16,7 @@ const among = (phase: string) => adversaries.filter(({ name }) => phase.split(' 
 
 const mostLines = 40;
 
-/** Returns the failures that no adversary of their phase excuses, counted by description. */
+/** Returns a line for each kind of failure that no adversary of its phase excuses, with the number of such failures. */
 export function judgeFailures(failures: Failure[]): string[] {
   const unexcused = failures.filter((failure) => !among(failure.phase).some(({ excuses }) => excuses?.(failure)));
   const byText = Map.groupBy(unexcused, ({ phase, kind, what }) => `${kind}: ${what} (${phase})`);

@@ -4,7 +4,7 @@ import type { Sample } from './honest/recorder.ts';
 import { baselinePhase, judgeLatency } from './invariants.ts';
 import { latencies } from './latency.ts';
 
-/** Of `count` requests, `slow` take `milliseconds`, and the others take 10 ms. */
+/** Returns `count` samples: `slow` of them take `milliseconds`, and the others take 10 ms. */
 function samplesOf(phase: string, count: number, slow: number, milliseconds: number): Sample[] {
   return Array.from({ length: count }, (_, index) => ({
     ...{ kind: 'sign-in' as const, phase, milliseconds: index < slow ? milliseconds : 10 },

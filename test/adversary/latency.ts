@@ -1,4 +1,4 @@
-// Latencies of honest users by group of requests, with and without adversaries.
+// Computes the latencies of honest users for each group of requests.
 import { quantile } from '../bench/latency.ts';
 import type { Kind, Sample } from './honest/recorder.ts';
 

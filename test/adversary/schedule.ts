@@ -15,7 +15,7 @@ const shortest = 300;
 const longest = 8_000;
 
 export interface PlanOptions {
-  /** Names of the adversaries; by default all. */
+  /** Names of the adversaries to run; by default all. */
   only?: string[];
   /**
    * Number of adversaries that run at a time; by default one. With several, even a short pass has time for all

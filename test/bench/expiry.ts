@@ -14,7 +14,7 @@ const rounds = Number(process.env.BENCH_ROUNDS || 2);
 /** Number of drafts that each contender locks in the comparison of lock statements. */
 const compared = Math.min(drafts, 50_000);
 const drainSeconds = 30;
-/** Drafts in each round of saves. */
+/** Number of due drafts that are added before each round of saves. */
 const draftsOfRound = 60_000;
 /** Milliseconds during which applicants save in one slice. */
 const sliceLength = 1_000;

@@ -15,7 +15,7 @@ export type ProxyKind = 'undici' | 'http-proxy-middleware' | 'express-http-proxy
 export interface ProxySettings {
   kind: ProxyKind;
   upstreamUrl: string;
-  /** Prefix of the path at the upstream. */
+  /** Path prefix of the proxied requests. The contender removes it from the path that it requests from the upstream. */
   prefix: string;
   connections: number;
 }

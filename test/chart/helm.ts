@@ -6,7 +6,7 @@ import { parseAllDocuments } from 'yaml';
 
 const root = join(import.meta.dirname, '../..');
 export const chart = join(root, 'charts/formgate');
-/** Arguments of every rendering, so that results do not depend on the machine. */
+/** Release name and namespace of every rendering, so that results do not depend on the machine. */
 const release = { name: 'formgate', namespace: 'forms' };
 /** API versions that the chart looks for. */
 const apiVersions = ['gateway.networking.k8s.io/v1', 'monitoring.coreos.com/v1', 'traefik.io/v1alpha1'];

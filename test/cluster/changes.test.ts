@@ -93,7 +93,7 @@ describe('a rollout', () => {
     const result = await underLoad(async () => {
       await world.kubectl('rollout', 'restart', ...parts);
       for (const part of parts) await world.kubectl('rollout', 'status', part, '--timeout=200s');
-      // The last old pod may still be terminating.
+      // Wait, because the last old pod may still be terminating.
       await delay(15_000);
     });
     expect(result.forms).toMatchObject({ refused: 0, broken: 0 });

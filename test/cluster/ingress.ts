@@ -11,7 +11,10 @@ function ingressUrl(): URL {
   return new URL(process.env.INGRESS_URL || 'http://127.0.0.1:8000');
 }
 
-/** Returns `http://<host>:<port>`, as a browser would write it. */
+/**
+ * Returns the origin of `host` at the ingress, as a browser would write it: `http://<host>:<port>`, or without the
+ * default port.
+ */
 export function ingressOrigin(host: string): string {
   const { protocol, port } = ingressUrl();
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`;

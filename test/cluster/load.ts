@@ -11,9 +11,9 @@ interface LoadOptions {
 
 interface LoadResult {
   requests: number;
-  /** Responses other than 2xx and 3xx. */
+  /** Number of responses other than 2xx and 3xx. */
   refused: number;
-  /** Broken connections, and requests without a response. */
+  /** Number of broken connections, and of requests without a response. */
   broken: number;
 }
 

@@ -6,7 +6,7 @@ import { createConversation } from '../../dev/demo/conversation.ts';
 
 const client = '/token-handler/clients/demo-console';
 
-/** @returns the Cookie header of the session */
+/** Signs a person in, and returns the Cookie header of the session. */
 export async function signInDemo(url: string): Promise<{ cookie: string }> {
   const talk = createConversation(url, () => undefined);
   const send = (path: string, body: object | URLSearchParams, headers = {}) =>

@@ -13,7 +13,7 @@ export interface Storage {
 
 const size = '1Gi';
 
-/** `name` is the name of the storage class, if one must be created. */
+/** Provides the volumes. `name` is the name of the storage class, if one must be created. */
 export async function provideStorage(name: string): Promise<Storage> {
   const path = 'jsonpath={.items[*].metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}';
   if ((await run('kubectl', ['get', 'storageclasses', '-o', path])).includes('true'))

@@ -146,7 +146,7 @@ async function fetchText(url: string, token: string): Promise<string> {
   }
 }
 
-/** Waits until the ingress responds with this status. */
+/** Waits until the ingress responds with `status`. */
 export async function waitForStatus(url: string, status = 200): Promise<void> {
   let seen = 'nothing';
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(300)) {

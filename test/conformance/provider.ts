@@ -8,7 +8,7 @@ import { listen } from '../../dev/listen.ts';
 import { makeKey, ScriptedRealm } from './realm.ts';
 
 export interface ScriptedProvider {
-  /** `http://127.0.0.1:<port>/auth` */
+  /** URL of the provider: `http://127.0.0.1:<port>/auth`. */
   url: string;
   addRealm(name: string): Promise<ScriptedRealm>;
   /** Returns the URL with its origin replaced by that of this provider. */

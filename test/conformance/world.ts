@@ -14,7 +14,7 @@ import type { Script, ScriptedRealm } from './realm.ts';
 
 export interface ConformanceWorld {
   handler: TestTokenHandler;
-  /** Prepares a new realm and registers the client there. */
+  /** Prepares a new scripted realm, and registers the token handler's client there. */
   module(script?: Script): Promise<ModuleRun>;
   close(): Promise<void>;
 }

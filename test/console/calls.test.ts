@@ -81,7 +81,7 @@ interface Reply extends Visit {
   body: unknown;
 }
 
-/** `path` is below `/token-handler/targets`. */
+/** Sends a request as the console does. `path` is below `/token-handler/targets`. */
 async function send(method: string, path: string, body?: unknown, browser = admin): Promise<Reply> {
   const isText = typeof body === 'string';
   const visit = await browser.request(`${handler.url}/token-handler/targets${path}`, {

@@ -28,7 +28,7 @@ afterAll(async () => {
   await mail.close();
 });
 
-/** A claim of a dead dispatcher expires after six times PLATFORM_TIMEOUT. */
+/** The timeout is short, because a claim of a dead dispatcher expires after six times PLATFORM_TIMEOUT. */
 const startDispatcher = () => world.spawn({ PLATFORM_TIMEOUT: 'PT2S', LOG_LEVEL: 'info' });
 
 const count = async (sql: string) =>

@@ -34,7 +34,7 @@ export interface FaultProxy {
    * (src/service/postgres/migrate.ts).
    */
   strand(): void;
-  /** Resets all connections. New connections go to this port. */
+  /** Resets all connections. New connections go to the server on `port`. */
   retarget(port: number): void;
   /** Ends all faults. Stranded connections stay as they are, because a real network cannot repair them either. */
   heal(): Promise<void>;

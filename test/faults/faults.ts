@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../adversary/random.ts';
 import type { FaultProxy } from './fault-proxy.ts';
 
-/** Groups of proxies that fail together. */
+/** Names of the groups of proxies that fail together. */
 export const links = [
   'Postgres',
   'Redis',

@@ -3,16 +3,16 @@
 import type { Socket } from 'node:net';
 
 export interface FlowConditions {
-  /** Milliseconds by which the next packet is delayed. */
+  /** Returns the milliseconds by which the next packet is delayed. */
   waits(): number;
-  /** Bytes per second; undefined for no limit. */
+  /** Returns the allowed bytes per second; undefined for no limit. */
   rate(): number | undefined;
   /** False while nothing may pass. */
   isOpen(): boolean;
 }
 
 export interface Flow {
-  /** Must be called after the conditions have changed. */
+  /** Must be called after the conditions have changed, so that packets that wait are reconsidered. */
   wake(): void;
 }
 

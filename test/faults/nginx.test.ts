@@ -65,7 +65,7 @@ describe('the nginx of docs/frontends.md', () => {
     });
     expect(url).toBe('/token-handler/v1/targets/forms/a%20b?c=d');
     expect(headers).toMatchObject({ host: `127.0.0.1:${port}`, 'x-forwarded-proto': 'http' });
-    // The headers that the client sent do not reach the token handler.
+    // The X-Forwarded-For and tenant headers that the client sent do not reach the token handler.
     expect(headers['x-forwarded-for']).toBe('127.0.0.1');
     expect(headers['x-platform-tenant']).toBeUndefined();
   });

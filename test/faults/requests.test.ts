@@ -199,7 +199,7 @@ function expectRefusal({ status, headers, body }: Answered, expected: number, wh
   expect(body).toMatchObject({ status: expected, type: expect.stringMatching(/^urn:formgate:problem:/) });
 }
 
-/** Returns tokens that would grant all rights if they were valid. */
+/** Returns invalid tokens, keyed by what is wrong with them. Each would grant all rights if it were valid. */
 async function wrongTokens(): Promise<Record<string, string>> {
   const { access } = world.platform;
   const own = access.urns.service('form-service');

@@ -46,7 +46,7 @@ class Fleet {
 const fleet = new Fleet();
 afterAll(() => fleet.close());
 
-/** Signs in. A different replica serves each step. */
+/** Signs a person in. A different replica serves each step. */
 async function enter(): Promise<Person> {
   const at = (address: URL | string) => {
     const { pathname, search } = new URL(address);

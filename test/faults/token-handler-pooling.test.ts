@@ -12,7 +12,7 @@ let database: TestDatabase;
 let world: SessionWorld;
 beforeAll(async () => {
   pool = await startTransactionPool(inject('postgresUrl'));
-  // An empty database: the service migrates it through the pool.
+  // The database is empty, so the service migrates it through the pool.
   database = await createTestDatabase();
   const url = new URL(database.url);
   url.host = pool.host;

@@ -59,7 +59,7 @@ let configurator: string;
  */
 const tokens = new Map<number, string>();
 beforeAll(async () => {
-  // One key for all realms, because creating a thousand keys would take minutes.
+  // All realms have the same signing key, because creating a thousand keys would take minutes.
   const store = createMemoryEntityStore(systemClock);
   const signingKey: typeof store.signingKey = (_realm, create) => store.signingKey('all', create);
   access = await startTestAccess({ store: { ...store, signingKey } });
@@ -156,7 +156,7 @@ async function meet(nth: number): Promise<void> {
   if (signsIn(nth)) await signIn(nth);
 }
 
-/** Signs in, calls a target with the session, and logs out. */
+/** Signs a person of the tenant in, calls a target with the session, and logs out. */
 async function signIn(nth: number): Promise<void> {
   const browser = createSiteBrowser();
   const isCallback = (url: URL) => url.pathname.endsWith('/callback');
@@ -176,7 +176,7 @@ interface Kept {
   heap: number;
   /** Number of series in the text of /metrics. */
   series: number;
-  /** Sockets, timers and other resources that Node counts. */
+  /** Number of sockets, timers and other resources that Node counts. */
   resources: number;
 }
 

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const upstream = inject('postgresUrl');
   const [platform, ours] = await Promise.all([startTransactionPool(upstream), startTransactionPool(upstream)]);
   pools = { platform, forms: ours };
-  // An empty database: the service migrates it through the pool.
+  // The database is empty, so the service migrates it through the pool.
   database = await createTestDatabase();
   world = await startFormWorld({ databaseVia: platform.host });
   const url = new URL(database.url);

@@ -22,7 +22,7 @@ export interface Incident {
   fault: string;
   alert: string;
   severity: 'critical' | 'warning';
-  /** Begins the fault and returns its fix. */
+  /** Begins the fault, and returns a function that fixes it. */
   begin(world: World, routine: Routine): Promise<() => Promise<void>>;
 }
 

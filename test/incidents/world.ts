@@ -34,7 +34,7 @@ export interface World {
   metricsPorts: Record<Job, number>;
   /** Requests a token of the realm `demo`. */
   token(clientId: string): Promise<string>;
-  /** Runs the reconciler once, with further settings. */
+  /** Runs the reconciler once. The variables in `env` are added to its environment. */
   reconcile(env?: Record<string, string>): Promise<void>;
   stop(job: Job): Promise<void>;
   start(job: Job): Promise<void>;

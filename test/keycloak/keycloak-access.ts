@@ -115,7 +115,7 @@ export async function startKeycloakAccess(
   };
 }
 
-/** Returns the admin API's path of the client in an authorization request. */
+/** Returns the path, in Keycloak's admin API, of the client that an authorization request names. */
 async function clientPath(admin: AdminApi, request: URL): Promise<string> {
   const realm = /\/realms\/([^/]+)\//.exec(request.pathname)?.[1] ?? '';
   const clientId = request.searchParams.get('client_id') ?? '';

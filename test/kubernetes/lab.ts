@@ -119,7 +119,7 @@ function createActions(admin: KubeConfig, namespace: string) {
       const { metadata }: CoreClientObject = await objects.getNamespacedCustomObject({ ...place, name });
       const fieldSelector = `regarding.uid=${metadata.uid}`;
       const { items } = await events.listNamespacedEvent({ namespace, fieldSelector });
-      // The library does not parse `eventTime`.
+      // The Kubernetes client library does not parse `eventTime`.
       const time = (item: (typeof items)[number]) => String(item.eventTime);
       return items.sort((a, b) => (time(a) < time(b) ? -1 : 1)).map(({ type, reason }) => `${type} ${reason}`);
     },

@@ -17,7 +17,7 @@ interface Deed {
   namespace?: string;
 }
 
-/** Asks the API server whether the reconciler's account may do this. */
+/** Asks the API server whether the reconciler's account may do `deed`. */
 async function may(deed: Deed): Promise<boolean> {
   const config = new KubeConfig();
   config.loadFromFile(lab.kubeconfig);

@@ -9,7 +9,7 @@ export interface ExposedMetric {
   labelSets: string[][];
 }
 
-/** Names of the series of a metric. */
+/** Returns the names of the series of a metric. */
 export function seriesOf({ name, type }: Pick<CatalogueEntry, 'name' | 'type'>): string[] {
   return type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 }

@@ -23,7 +23,7 @@ interface RuleSettings {
   thresholds: Record<string, number>;
 }
 
-/** The default values of the chart. */
+/** The chart's default values for the rules. */
 export const ruleSettings: RuleSettings = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')).prometheusRule;
 
 /** Returns the rules for the release `formgate` in the namespace `forms`. `replaced` overrides the chart's defaults. */

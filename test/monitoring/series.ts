@@ -5,7 +5,7 @@ const step = 30;
 
 const labelsOfPod = { namespace: 'forms', release: 'formgate', job: 'forms', pod: 'forms-1' };
 
-/** A selector with the labels of a pod of the form service. */
+/** Returns a selector with the labels of a pod of the form service. */
 export function series(name: string, labels: Record<string, string> = {}): string {
   const all = Object.entries({ ...labelsOfPod, ...labels }).map(([label, value]) => `${label}="${value}"`);
   return `${name}{${all.join(',')}}`;
@@ -14,7 +14,7 @@ export function series(name: string, labels: Record<string, string> = {}): strin
 /** Part of a series: an increase per minute, a gap in the scrapes, or a restart of the process. */
 export type Part = { minutes: number; perMinute: number } | { minutes: number; gap: true } | { restart: true };
 
-/** The values of a counter that begins at 0. */
+/** Returns the values of a counter that begins at 0. */
 export function counter(...parts: Part[]): string {
   let value = 0;
   const written = parts.flatMap((part) => {
@@ -32,7 +32,10 @@ export function counter(...parts: Part[]): string {
   return ['0', ...written].join(' ');
 }
 
-/** The values of a gauge: each with the minutes that it holds, or undefined for a gap in the scrapes. */
+/**
+ * Returns the values of a gauge. Each part has a value, or undefined for a gap in the scrapes, and its length in
+ * minutes.
+ */
 export function gauge(...parts: [value: number | undefined, minutes: number][]): string {
   return parts
     .map(([value, minutes]) => {

@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '../..');
 /** A folder that Stryker does not copy into its sandbox. */
 const cache = join(root, 'node_modules/.cache/mutation');
 
-/** Stryker's configuration (https://stryker-mutator.io/docs/stryker-js/configuration). */
+/** Returns Stryker's configuration (https://stryker-mutator.io/docs/stryker-js/configuration). */
 function strykerOptions(name: string, shard: Shard): object {
   return {
     mutate: shard.modules,

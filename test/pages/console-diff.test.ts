@@ -1,4 +1,4 @@
-// Tests the comparison of two texts.
+// Tests how the console compares two texts line by line.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { diffLines } from '../../web/console/definitions/diff-lines.ts';

@@ -17,13 +17,13 @@ const longestStart = 90_000;
 
 export interface ConsoleWorld {
   url: string;
-  /** The form service's database. */
+  /** Pool of connections to the form service's database. */
   pool: pg.Pool;
-  /** The token handler's database. */
+  /** Pool of connections to the token handler's database. */
   handlerPool: pg.Pool;
   /** Everything that the watched pages did wrong so far. */
   complaints: string[];
-  /** Opens a context whose pages are watched. */
+  /** Opens a browser context whose pages are watched. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>;
   /** Opens a page of the console, and signs in. `path` is below `/console/demo`. */
   signIn(context: BrowserContext, path?: string, person?: Person): Promise<Page>;

@@ -109,7 +109,7 @@ const rules: CodeRule[] = [
   // These functions give up after a second, which is too short on a busy machine. `expect.poll` has the timeout of
   // vitest.config.ts.
   refuse('waits-are-patient', /\bvi\.waitFor\(|\bvi\.waitUntil\(/, { applies: isTest }),
-  // Node's own function may leave the connection open; see src/service/http/reset-socket.ts.
+  // Node's own `resetAndDestroy` may leave the connection open; see src/service/http/reset-socket.ts.
   refuse('connections-are-reset-in-one-place', /\.resetAndDestroy\(/, {
     applies: (path) => isProduction(path) && !path.endsWith('/reset-socket.ts'),
   }),

@@ -36,7 +36,7 @@ const settings = {
   max_connections: '200',
 };
 
-/** The last migration of version 0.2.0. */
+/** Number of the last migration of version 0.2.0. */
 const lastOfRelease = 5;
 
 /**

@@ -27,7 +27,7 @@ export interface SessionFigures {
 export interface SessionsOptions {
   settings: RedisSettings;
   sessions: number;
-  /** Bytes of memory that all nodes use. */
+  /** Returns the bytes of memory that all nodes use. */
   usedMemory(): Promise<number>;
 }
 

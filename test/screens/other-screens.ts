@@ -7,7 +7,7 @@ export interface OtherScreen {
   title: string;
   /** Path of the page below the address of `npm start`. */
   path?: string;
-  /** A link of the warning mail, instead of a path. */
+  /** The link of the warning mail that leads to the page, instead of `path`. */
   link?: 'keep' | 'remove';
   /** The other test that runs axe on this page, if the test of the screens does not. */
   checkedIn?: string;

@@ -30,7 +30,7 @@ export interface ProbeOptions {
   collectEvery: number;
 }
 
-/** Starts the sampling. */
+/** Starts to sample the replicas and the stores. */
 export function startProbes({ world, interval, collectEvery }: ProbeOptions): Probes {
   const stopping = new AbortController();
   const { signal } = stopping;

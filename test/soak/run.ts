@@ -33,7 +33,7 @@ export interface SoakResult {
   capacity: number;
   rate: number;
   load: SteadyLoad;
-  /** Requests of all users. */
+  /** Number of requests that all users sent. */
   requests: number;
   counts: { faults: number; deploys: number; rotations: number; expiryRuns: number; failed: number };
   slowestRecovery: { fault: string; milliseconds: number };

@@ -9,7 +9,7 @@ export interface Point {
 
 export interface Trend {
   mean: number;
-  /** Change per hour. */
+  /** Change of the value per hour. */
   slope: Estimate;
   /** Change from the first to the last sample, on the fitted line. `atLeast` is the lower bound of its interval. */
   growth: { atLeast: number; value: number };

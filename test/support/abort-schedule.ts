@@ -9,7 +9,7 @@ import { acceptWebSocket } from './upstream.ts';
 
 export type Random = () => number;
 
-/** Random number generator (Mulberry32). */
+/** Returns a generator of random numbers (Mulberry32). */
 export function randomOf(seed: number): Random {
   let state = seed;
   return () => {

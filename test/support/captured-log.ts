@@ -8,7 +8,7 @@ import { createLogger, type Logger } from '../../src/service/operations/log.ts';
 
 export interface CapturedLog {
   log: Logger;
-  /** Everything logged so far. */
+  /** Returns everything that was logged so far. */
   text(): string;
   lines(): Record<string, unknown>[];
 }

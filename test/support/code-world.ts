@@ -109,7 +109,7 @@ export async function startCodeWorld() {
     },
     /** Returns the keys by which the store counts the attempts and sends of a form. */
     keysOf,
-    /** Returns an attempt to enter this code at the current time. */
+    /** Returns an attempt to enter `code` at the current time. */
     attemptOf: (form: Form, code = 'A', account = kiosk): CodeAttempt => ({
       ...{ ...keysOf(form), ...account },
       ...{ codeHash: hashes.code(form.id, code), now: now() },

@@ -35,7 +35,7 @@ export interface OutboxState {
 }
 
 export interface NewForm {
-  /** Milliseconds since the last access. */
+  /** Milliseconds since the last access to the form. */
   age?: number;
   /** Milliseconds since the form was locked; without it, the form is a draft. */
   lockedFor?: number;
@@ -63,7 +63,7 @@ export interface ExpiryWorld {
   outbox(id: string): Promise<OutboxState[]>;
   /** Sets retention periods that differ from the defaults for one definition. */
   retain(definitionId: string, retention: Partial<Retention>): void;
-  /** Makes a definition unreadable. */
+  /** Makes the reconciler skip a definition for `reason`, as if the definition could not be read. */
   breakDefinition(definitionId: string, reason: SkippedDefinition['reason']): void;
   run(changes?: Partial<RunOptions>): Promise<RunResult>;
   runOptions(changes?: Partial<RunOptions>): RunOptions;

@@ -25,7 +25,7 @@ export interface FaultServer {
 /** Responds to a request, or misbehaves. `count` is the number of the request, beginning with 1. */
 export type Behaviour = (response: ServerResponse, request: ReceivedRequest, count: number) => unknown;
 
-/** Responds with JSON. */
+/** Responds with `value` as JSON. */
 export function answerJson(value: unknown, status = 200): Behaviour {
   return (response) => sendJson(response, value, status);
 }

@@ -9,7 +9,7 @@ export interface FormDatabase {
   close(): Promise<void>;
 }
 
-/** `connections` is the maximum number of connections. */
+/** Creates the database. `connections` is the maximum number of connections of the pool. */
 export async function openFormDatabase(connections = 2): Promise<FormDatabase> {
   const database = await createTestDatabase(formMigrations.directory);
   const pool = new pg.Pool({ connectionString: database.url, max: connections });

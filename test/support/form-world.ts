@@ -56,9 +56,9 @@ export interface ReplicaOptions {
 
 export interface FormWorld {
   platform: TestPlatform;
-  /** Connected to the platform's database. */
+  /** Pool of connections to the platform's database. */
   platformPool: pg.Pool;
-  /** Connected to the form service's database. */
+  /** Pool of connections to the form service's database. */
   pool: pg.Pool;
   databaseUrl: string;
   /** Taps on the event and notification services, through which the form services call them. */

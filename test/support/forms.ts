@@ -32,7 +32,7 @@ export interface TestForms {
   url: string;
   metricsUrl: string;
   platform: TestPlatform;
-  /** The form service's database. */
+  /** Pool of connections to the form service's database. */
   pool: pg.Pool;
   databaseUrl: string;
   log: CapturedLog;
@@ -215,7 +215,7 @@ export async function startTestForms(options: TestFormsOptions = {}): Promise<Te
 
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
-/** An applicant without an account, with a unique address by default. */
+/** Returns an applicant without an account, with a unique address by default. */
 export function anonymous(address = `${randomUUID()}@example.org`): object {
   return { addressAs: 'Ana', channels: [{ channel: 'email', address }] };
 }

@@ -21,7 +21,7 @@ export interface RealmKey extends GenerateKeyPairResult {
 }
 
 export interface KeyServer {
-  /** `http://127.0.0.1:<port>/auth` */
+  /** URL of the server: `http://127.0.0.1:<port>/auth`. */
   url: string;
   issuer(realm: string): string;
   /** Paths requested so far. */

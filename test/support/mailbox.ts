@@ -6,7 +6,7 @@ import { systemClock } from '../../src/service/clock.ts';
 export interface TestMailbox {
   /** SMTP port on 127.0.0.1. */
   port: number;
-  /** `smtp://127.0.0.1:<port>` */
+  /** URL of the mailbox: `smtp://127.0.0.1:<port>`. */
   url: string;
   /** Returns all messages, newest first. */
   messages(): readonly Message[];

@@ -25,7 +25,7 @@ export interface TestDispatcherOptions {
   clock?: Clock;
   deleteFiles?: boolean;
   definitions?: DefinitionSource;
-  /** Receives the log lines. */
+  /** Receives the log lines of the dispatcher. */
   write?(line: string): void;
 }
 

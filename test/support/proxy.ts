@@ -105,7 +105,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
 
   return {
     ...{ upstream, port, lines, held: () => connections.count().held },
-    /** The number of requests that watch the session. */
+    /** Returns the number of requests that watch the session. */
     watching: () => listeners.size,
     /** The number of requests that the proxy has not reported as done. */
     running: () => running,
@@ -116,7 +116,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
     endSession() {
       for (const listen of [...listeners]) listen();
     },
-    /** Begins a request. The test writes its body. */
+    /** Begins a request, and returns it with its response. The test writes the body. */
     start(method = 'GET', headers: OutgoingHttpHeaders = {}) {
       const request = send({ port, host: '127.0.0.1', method, headers, path: '/base/a?b', agent: false });
       const answer = once(request, 'response').then(([incoming]) => incoming as IncomingMessage);
@@ -125,7 +125,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
       request.on('error', () => undefined);
       return { request, answer };
     },
-    /** The samples of a metric that are not 0, by their labels. */
+    /** Returns the samples of a metric that are not 0, keyed by their labels. */
     async counts(name: string) {
       const text = await metrics.registry.metrics();
       const samples = [...text.matchAll(new RegExp(`^${name}\\{(.*)\\} ([1-9].*)$`, 'gm'))];

@@ -7,7 +7,7 @@ const slots = 16_384;
 
 interface Node {
   redis: TestRedis;
-  /** The port on which the nodes watch each other. */
+  /** The node's port for the cluster bus, over which the nodes watch each other. */
   bus: number;
 }
 

@@ -61,7 +61,7 @@ export interface RegisterBackend {
   /** Starts a replica of the API. All replicas take their locks in one database, `lockUrl`. */
   start(options?: ReplicaOptions): Promise<Replica>;
   lockUrl: string;
-  /** Returns a unique name for a register, which `close` removes. */
+  /** Returns a unique name for a register. `close` removes the register. */
   newName(): string;
   close(): Promise<void>;
 }

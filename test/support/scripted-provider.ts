@@ -20,7 +20,7 @@ export type ProviderReply =
   | { status: number; body?: unknown; headers?: Record<string, string> };
 
 export interface ScriptedProvider {
-  /** `http://127.0.0.1:<port>/auth` */
+  /** URL of the provider: `http://127.0.0.1:<port>/auth`. */
   url: string;
   calls: ProviderCall[];
   /** Members of the discovery document that replace the usual ones. */

@@ -27,7 +27,7 @@ export type RefreshFate =
 
 export interface DoorResponse {
   status: number;
-  /** Member `error` of the body. */
+  /** Member `error` of the response's body. */
   error?: string;
   /** Body of the response, instead of a JSON body. */
   body?: string;
@@ -36,7 +36,7 @@ export interface DoorResponse {
 }
 
 export interface TokenDoor {
-  /** `http://127.0.0.1:<port>/auth` */
+  /** URL of the proxy: `http://127.0.0.1:<port>/auth`. */
   url: string;
   /** Refresh tokens, in the order of arrival. */
   presented: string[];

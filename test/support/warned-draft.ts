@@ -9,7 +9,7 @@ export interface WarnedDraft {
   mail: Awaited<ReturnType<TestApply['forms']['platform']['mailbox']['waitFor']>>;
   /** The link that keeps the draft. */
   keep: string;
-  /** The link that deletes it. */
+  /** The link that deletes the draft. */
   remove: string;
 }
 

@@ -19,7 +19,7 @@ const logFile = join(tmpdir(), `trace-${randomUUID()}.log`);
 const isRegistered = () => readFileSync(logFile, 'utf8').includes('registration written');
 beforeAll(async () => {
   world = await startTargetWorld({ store: 'redis' });
-  // Use the default lifetime of caches.
+  // Leave out PLATFORM_CACHE_TTL, so that the caches have their default lifetime.
   const { PLATFORM_CACHE_TTL: _, ...env } = world.handler.env;
   handler = await startTokenHandlerProcess({ env: { ...env, ...recording.env }, logFile });
   // Wait for the registration at the platform, so that its calls are not recorded.

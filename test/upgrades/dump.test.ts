@@ -16,7 +16,7 @@ let handler: Product;
 let later: Product;
 let facts: Facts;
 let tokens: Record<Who, string>;
-/** Keys of the events that waited in the dump. */
+/** Keys of the events that waited in the outbox when the dump was made. */
 let pending: string[];
 beforeAll(async () => {
   const dump = readDump(oldVersion);

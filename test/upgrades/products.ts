@@ -22,7 +22,7 @@ export interface Product {
 }
 
 export interface Launch {
-  /** Folder of the code. */
+  /** Folder with the code of the version to start. */
   folder: string;
   version: Version;
   /** Milliseconds by which the time of the process differs from that of the machine. */

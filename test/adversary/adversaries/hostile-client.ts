@@ -91,7 +91,7 @@ export function anyReplica(addresses: Addresses, service: Service, random: Rando
   return random.pick(addresses.replicas[service]).url;
 }
 
-/** Returns the head of a proxied request of a signed-in person, as text. */
+/** Returns the request line and the headers of a request that a signed-in person sends through the proxy. */
 export function targetHead(method: string, path: string, { cookie, csrf }: Person, lines: string[] = []): string {
   return [
     `${method} /token-handler/v1/targets/${path} HTTP/1.1`,

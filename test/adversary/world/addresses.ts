@@ -4,7 +4,7 @@ import type { Service } from './replica.ts';
 import type { Person } from './sign-in.ts';
 
 export interface Addresses {
-  /** The front of each service, which distributes connections over its replicas. */
+  /** URL of the front of each service, which distributes connections over the service's replicas. */
   fronts: Record<Service, string>;
 
   replicas: Record<Service, { url: string; metricsUrl: string }[]>;

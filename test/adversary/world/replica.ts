@@ -11,7 +11,7 @@ export type Service = 'forms' | 'token-handler' | 'platform-server';
 
 export interface ReplicaPlace {
   service: Service;
-  /** Such as `forms-0`. */
+  /** Name of the replica, such as `forms-0`. */
   name: string;
   port: number;
   metricsPort: number;
@@ -19,7 +19,7 @@ export interface ReplicaPlace {
 
 export interface Exit {
   replica: string;
-  /** Exit code or signal. */
+  /** Exit code or signal with which the process ended. */
   how: string;
   /** The message of the last fatal line in the replica's log. */
   lastWords: string;
@@ -35,7 +35,7 @@ export interface Footprint {
 export interface Replica {
   place: ReplicaPlace;
   logFile: string;
-  /** Undefined while the replica is not running. */
+  /** Returns the process id; undefined while the replica is not running. */
   pid(): number | undefined;
   /** True if the replica is ready and has written everything that it registers at the platform. */
   prepared(): Promise<boolean>;

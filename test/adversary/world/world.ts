@@ -17,7 +17,7 @@ import { startRestartingRedis } from './redis.ts';
 import { type Exit, type Replica, type ReplicaPlace, type Service, startReplica } from './replica.ts';
 import { signIn } from './sign-in.ts';
 
-/** Connections that the processes open. */
+/** The connections that the processes open, each named after the server at its other end. */
 export type Link =
   | `${keyof Databases['urls']} database`
   | ('identity provider' | 'mail server' | 'platform services' | 'upstream');
@@ -61,7 +61,7 @@ const directly: Wiring = {
   name: 'adversary',
 };
 
-/** `administratorUrl`: URL of a Postgres on which databases may be created. */
+/** Starts the world. `administratorUrl` is the URL of a Postgres on which databases may be created. */
 export async function startWorld(administratorUrl: string, wiring: Wiring = directly): Promise<World> {
   const closing: (() => Promise<unknown>)[] = [];
   const close = async () => {
@@ -172,7 +172,7 @@ async function reachDatabases<T extends Record<string, string>>(urls: T, { reach
   return Object.fromEntries(await Promise.all(reached));
 }
 
-/** Realm `demo` with the honest users and Mallory, realm `other` with Trudy. */
+/** Adds the people: the honest users and Mallory to the realm `demo`, Trudy to the realm `other`. */
 async function addPeople(access: TestAccess): Promise<Addresses['tenants']> {
   await access.addRealm('other');
   const person = (name: string) => ({ email: `${name}@example.com`, name, password: name });

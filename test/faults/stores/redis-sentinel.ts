@@ -123,7 +123,7 @@ async function monitor(sentinel: TestRedis, port: number): Promise<void> {
     await sentinel.command('SENTINEL', 'SET', name, key, String(value));
 }
 
-/** Redis returns names and values alternately. */
+/** Converts a list in which names and values alternate, as Redis returns it, to an object. */
 function asObject(list: string[]): Record<string, string> {
   return Object.fromEntries(list.flatMap((key, index) => (index % 2 === 0 ? [[key, list[index + 1] ?? '']] : [])));
 }

@@ -28,7 +28,7 @@ export interface Applicant {
   complain(what: string): void;
 }
 
-/** Submits one application after another until the signal is aborted. */
+/** Makes one application after another until the signal is aborted. */
 export async function keepApplying(applicant: Applicant): Promise<void> {
   while (!applicant.signal.aborted)
     await applyOnce(applicant).catch((error: Error) => applicant.complain(`an applicant: ${error.message}`));

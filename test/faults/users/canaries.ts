@@ -98,7 +98,7 @@ function sessionCanaries(url: string, replica: string, { fronts, mallory }: Worl
 export interface Recovery {
   /** Milliseconds until every canary had succeeded. */
   milliseconds: number;
-  /** Canaries that did not succeed in time. */
+  /** Names of the canaries that did not succeed in time. */
   failing: string[];
 }
 

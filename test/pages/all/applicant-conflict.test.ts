@@ -35,7 +35,7 @@ test('a conflict is shown side by side and resolved by the person; other answers
   await mine.getByLabel('Name of the business').fill('My name');
   await mine.getByLabel('Number of employees').fill('6');
   await mine.getByText('What you have typed is still here.').waitFor();
-  // An address gets only one code per minute.
+  // Moves the clock, because an address gets only one code per minute.
   world.apply.forms.advance(61_000);
   await enter(mine);
   await mine.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
