@@ -3,7 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Replica } from './world/replica.ts';
 
 export interface Watch {
-  /** A line for each replica that was blocked or unready while it ran, with the first phase in which this was seen. */
+  /**
+   * Returns a line for each replica that was blocked or unready while it ran, with the first phase in which this was
+   * seen.
+   */
   findings(): string[];
   stop(): Promise<void>;
 }

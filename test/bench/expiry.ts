@@ -150,7 +150,7 @@ async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise
         isOver = true;
       });
     while (!isOver) {
-      // If the run is between two batches, the outbox is empty. Wait until it has rows again.
+      // If the reconciler is between two batches, the outbox is empty. Wait until it has rows again.
       while ((await undelivered(bench)) === 0 && !isOver) await delay(20);
       if (isOver) break;
       await slice('run');

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A browser that records status, headers and body of every response of the site. */
+/** Creates a browser that records in `seen` the status, headers and body of every response of the site. */
 function watched(seen: string[]): SiteBrowser {
   const browser = createSiteBrowser();
   const write = (visit: Visit) => {

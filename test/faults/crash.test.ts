@@ -106,7 +106,10 @@ interface SentEvent {
   context: { formId: string; idempotencyKey: string };
 }
 
-/** Events that the event service accepted, without repeats of the same key, in the order of their first acceptance. */
+/**
+ * Returns the events that the event service accepted, without repeats of the same key, in the order of their first
+ * acceptance.
+ */
 function acceptedEvents(): SentEvent[] {
   const events = world.events.exchanges
     .filter(

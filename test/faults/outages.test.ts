@@ -92,7 +92,7 @@ function expectProblem({ status, headers, body }: Answered, statuses: number[]):
   if (status === 503) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
-/** The value of a metric of the form service; 0 if it does not exist. */
+/** Returns the value of a metric of the form service; 0 if it does not exist. */
 async function metric(name: string, labels: Record<string, string>, replica = forms): Promise<number> {
   const { text } = await call(`${replica.metricsUrl}/metrics`);
   const line = text

@@ -59,7 +59,10 @@ function environmentOf(name: Service): Record<string, string> {
 
 const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')];
 
-/** Returns the CPU milliseconds of the main thread, and the milliseconds that passed. Ends the process with SIGTERM. */
+/**
+ * Starts a process, and ends it with SIGTERM when it listens. Returns the CPU milliseconds of its main thread, and the
+ * milliseconds that passed.
+ */
 async function start(args: string[], env: Record<string, string>): Promise<{ cpu: number; passed: number }> {
   const started = performance.now();
   const flags = [...productionFlags, ...metered];

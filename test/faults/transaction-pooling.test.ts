@@ -63,7 +63,7 @@ async function life(address: string): Promise<void> {
   expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
 }
 
-/** The last failures that the service logged, which show why it rejected a request. */
+/** Returns the last failures that the service logged, which show why it rejected a request. */
 const problemsOf = ({ logText }: FormReplica) =>
   logText()
     .split('\n')

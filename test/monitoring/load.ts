@@ -66,7 +66,7 @@ async function proxiedRequests(publicUrl: string): Promise<void> {
   await browser.follow(await browser.submit(form, { username: 'admin@example.com', password: 'admin' }));
   const get = (path: string) => browser.request(`${publicUrl}${path}`);
   for (let count = 0; count < 20; count += 1) await get(`${formService}/forms?top=1`);
-  // A form that does not exist, a path that is rejected, and a target that the client does not have.
+  // Request a form that does not exist, a path that is rejected, and a target that the client does not have.
   await get(`${formService}/forms/00000000-0000-7000-8000-000000000000`);
   await get(`${formService}/forms%2f..%2f`);
   await get('/token-handler/targets/other-service/');

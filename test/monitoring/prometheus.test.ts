@@ -70,7 +70,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** The documented configuration with the folder of this test, its rules, and a scrape each second. */
+/** Returns the documented configuration with the folder of this test, its rules, and a scrape each second. */
 async function configuration(): Promise<string> {
   const page = await readFile(join(root, 'docs/operations.md'), 'utf8');
   const documented = /```yaml\n(scrape_configs:[\s\S]*?)```/.exec(page)?.[1] ?? '';
@@ -143,7 +143,7 @@ describe('the rules of the chart', () => {
     const isSignal = (name: string) => name.startsWith('formgate:sli_burning:');
     for (const name of recorded) {
       const samples = await prometheus.query(name);
-      // These series exist only while an error budget burns too fast, which does not happen here.
+      // Signals are left out: their series exist only while an error budget burns too fast, which does not happen here.
       if (!isSignal(name))
         expect(
           samples.flatMap(({ values }) => values),

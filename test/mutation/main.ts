@@ -32,7 +32,8 @@ function strykerOptions(name: string, shard: Shard): object {
     jsonReporter: { fileName: join(cache, `${name}-report.json`) },
     ignorePatterns: ['web/dist', 'release', 'coverage', '.formgate', 'test/mutation/results'],
     disableTypeChecks: false,
-    // Stryker rewrites this file with functions that TypeScript 7 no longer has. None of the tests needs it.
+    // A file that does not exist: Stryker rewrites an existing one with functions that TypeScript 7 no longer has. None
+    // of the tests needs the file.
     tsconfigFile: 'none.json',
   };
 }

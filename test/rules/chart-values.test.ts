@@ -65,7 +65,7 @@ test('every variable that the chart sets is a setting of its process', () => {
   }
 });
 
-/** Returns the paths of the invalid values if `env` of a component has this setting. */
+/** Returns the paths of the values that are invalid if `env` of a component contains this setting. */
 function invalidPaths(component: string, name: string, text: string): string[] {
   const changed = structuredClone(values);
   changed[component].env = { [name]: text };

@@ -163,7 +163,7 @@ async function deploy(world: World, recorder: Phased, name: string, changes = {}
   await replica?.restart(changes);
   for (const deadline = Date.now() + 60_000; !(await replica?.prepared()); await delay(200))
     if (Date.now() > deadline) throw new Error(`${name} was not ready a minute after its deploy`);
-  // The front checks readiness twice per second, so it needs a moment to notice the change.
+  // The front checks readiness twice per second, so it needs a moment to notice that the replica is ready.
   await delay(1_500);
   recorder.phase = calm;
 }

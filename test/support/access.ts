@@ -109,7 +109,7 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
 /** Signing keys, keyed by realm name. They are kept, because creating them takes most of a provider's start time. */
 const signingKeys = createMemoryEntityStore(systemClock);
 
-/** An empty store. Realms of the same name have the same signing key in all test files of this process. */
+/** Creates an empty store. Realms of the same name have the same signing key in all test files of this process. */
 function createTestStore(): EntityStore {
   return { ...createMemoryEntityStore(systemClock), signingKey: signingKeys.signingKey };
 }

@@ -29,7 +29,7 @@ interface Cookie {
 
 const mostRedirects = 20;
 
-/** `stopAt` matches addresses not to fetch, such as a client's callback that nothing serves. */
+/** Creates a browser. `stopAt` matches addresses not to fetch, such as a client's callback that nothing serves. */
 export function createHttpBrowser(options: { stopAt?: (url: URL) => boolean } = {}): HttpBrowser {
   let jar: Cookie[] = [];
   const cookiesFor = (url: URL) =>

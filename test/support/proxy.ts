@@ -68,7 +68,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
   };
   const forward = createProxy({
     ...{ connections, rate, firstByte, metrics: { ...targetMetrics, dependencyFailures: metrics.dependencyFailures } },
-    // Watches the session from the start of a request; the product begins after a second.
+    // Watches the session from the start of a request; the product begins to watch it after a second.
     streams: { ...streams, watch: (of, end) => of.onEnd(end) },
     bodies: { buffers, readAhead: createReadAhead() },
   });

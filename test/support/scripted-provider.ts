@@ -32,7 +32,10 @@ export interface ScriptedProvider {
   script: Record<string, ProviderReply | ProviderReply[]>;
   /** The provider operations that the traces name, in order. */
   operations: string[];
-  /** The addresses of this provider. An issuer other than an empty string is mapped to the tenant of the realm `demo`. */
+  /**
+   * Returns the addresses of this provider. An issuer other than an empty string is mapped to the tenant of the realm
+   * `demo`.
+   */
   addresses(issuer: string): ProviderAddresses;
   /** Returns the `line` of each call, in order. */
   lines(): string[];

@@ -17,7 +17,7 @@ const sizes = {
   EXPIRY_DRAFTS: { short: 48, full: 90 },
   /** Times that a reconciler of the same test is killed. */
   EXPIRY_KILLS: { short: 3, full: 4 },
-  /** The process is killed before every n-th step of a request; this is n. */
+  /** Number n, where the process is killed before every n-th step of a request. */
   CRASH_STRIDE: { short: 12, full: 5 },
   /** Registers of the tenant whose whole list is read. */
   REGISTERS: { short: 250, full: 1_000 },

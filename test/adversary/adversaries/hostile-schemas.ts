@@ -76,7 +76,7 @@ async function define({ addresses, signal }: Attack, id: string, dataSchema: obj
   await send(url, { method: 'PATCH', token: addresses.tokens.hostileAdministrator, body, signal });
 }
 
-/** Creates a draft of the hostile tenant with this JSON text as data, and returns its URL. */
+/** Creates a draft of the hostile tenant, saves the JSON text `data` as its form data, and returns its URL. */
 async function createFilled(
   { addresses, random, signal }: Attack,
   definitionId: string,

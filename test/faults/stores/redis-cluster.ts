@@ -15,7 +15,7 @@ export async function startRedisCluster(): Promise<RedisStore> {
   await form(members);
   const [first] = members as [Member];
 
-  /** Returns each primary with its replica, which is undefined if it is not connected. */
+  /** Returns each primary with its replica. If the replica is not connected, it is undefined. */
   const pairs = async () => {
     const roles = await Promise.all(
       members.map(async (member) => ({ member, id: await idOf(member), ...(await roleOf(member)) })),

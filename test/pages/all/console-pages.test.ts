@@ -85,7 +85,7 @@ describe('the console', () => {
   });
 
   it('every action in the sources of the console has run', () => {
-    // These handlers leave the page, so their counts are lost. Other tests check that they sign out.
+    // These handlers leave the page, so their coverage counts are lost. Other tests check that they sign out.
     const leaves = /^app\.tsx:\d+ (?:onSignOut|onClick)$/;
     expect(coverage.missing().filter((name) => !leaves.test(name))).toEqual([]);
   });
