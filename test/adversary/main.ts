@@ -82,7 +82,7 @@ async function writeReport(file: string, problems: string[]): Promise<void> {
   await writeFile(file, JSON.stringify({ numPassedTests, numFailedTests: problems.length, testResults: [] }));
 }
 
-/** The most seeds that seeds.json keeps, because each seed takes about 15 s of every later run. */
+/** Maximum number of seeds in seeds.json, because each seed takes about 15 s of every later run. */
 const mostKept = 5;
 
 async function keepSeed(seed: string): Promise<void> {

@@ -25,7 +25,8 @@ type Operation = (typeof operations)[number];
 const mebibyte = 1_048_576;
 const bareSql = 'bare SQL';
 /**
- * Goals for the form service's requests per CPU second, divided by those of the minimal handler and of the bare SQL.
+ * Goals: the least ratio of the form service's requests per CPU second to those of the minimal handler and of the bare
+ * SQL.
  */
 const goals = { PUT: { handler: 0.95, sql: 0.3 }, GET: { handler: 0.9, sql: 0.3 } };
 

@@ -29,7 +29,7 @@ const bareProxy = 'undici relay in Express';
 
 type Reached = Contender & { url: string };
 
-/** Goals for the token handler's requests per CPU second, divided by those of the contender. */
+/** Goals: the least ratio of the token handler's requests per CPU second to those of each contender. */
 const goals: Record<string, number> = { [bareProxy]: 0.85, 'http-proxy-middleware': 1.1 };
 
 export async function benchProxy(): Promise<Figure[]> {

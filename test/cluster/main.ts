@@ -32,7 +32,7 @@ async function main(): Promise<number> {
   // Ignore the signals: Ctrl-C also ends the tests, and this process must then stop the cluster.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   Object.assign(process.env, cluster.env);
-  // Build the images before the cluster starts, because the start takes minutes and `--images-only` does not need it.
+  // Build the images before the cluster starts, because its start takes minutes and `--images-only` needs no cluster.
   if (process.argv.includes('--images-only')) {
     await step('Images', buildImages);
     return 0;

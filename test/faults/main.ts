@@ -119,7 +119,7 @@ async function writeReport(file: string, runs: number, numFailedTests: number): 
   await writeFile(file, JSON.stringify({ numPassedTests: runs - numFailedTests, numFailedTests, testResults: [] }));
 }
 
-/** The most seeds that seeds.json keeps, because each seed takes half a minute of every later run. */
+/** Maximum number of seeds in seeds.json, because each seed takes half a minute of every later run. */
 const mostKept = 3;
 
 async function keepSeeds(failed: Kept[]): Promise<void> {

@@ -77,7 +77,7 @@ export interface SessionReplicaOptions {
   /** URL at which to call the identity provider; by default that of `access`. */
   accessUrl?: string;
   clock?: Clock;
-  /** URL of the Redis for the sessions. Without it, they are kept in memory. */
+  /** URL of the Redis for the sessions. Without it, the sessions are kept in memory. */
   redisUrl?: string;
   limits?: Partial<SessionLimits>;
   keyRing?: string;

@@ -9,7 +9,7 @@ const sizes = {
   SERIES_TENANTS: { short: 40, full: 150 },
   /** Proxied requests that are aborted. */
   ABORTS: { short: 300, full: 2_000 },
-  /** Races between the end of a session and other changes of it. */
+  /** Races between the end of a session and other changes of the same session. */
   RACES: { short: 500, full: 2_000 },
   /** Forms of the run that puts 100 of them into quarantine. */
   QUARANTINE_FORMS: { short: 1_000, full: 5_000 },

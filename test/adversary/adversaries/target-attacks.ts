@@ -107,7 +107,7 @@ export const downloadsAfterLogout: Adversary = {
   about: 'a download of known length that continues after the logout',
   async run({ addresses, complain }) {
     const site = addresses.fronts['token-handler'];
-    // A separate person, so that other adversaries do not use up this person's share of the connections.
+    // Signs a separate person in, so that other adversaries do not use up this person's share of the connections.
     const person = await signIn(site, 'erin@example.com');
     const socket = open(site);
     let received = 0;

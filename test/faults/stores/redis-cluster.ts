@@ -15,7 +15,7 @@ export async function startRedisCluster(): Promise<RedisStore> {
   await form(members);
   const [first] = members as [Member];
 
-  /** Returns each primary with its replica. If the replica is not connected, it is undefined. */
+  /** Returns each primary with its replica. `replica` is undefined if the replica is not connected. */
   const pairs = async () => {
     const roles = await Promise.all(
       members.map(async (member) => ({ member, id: await idOf(member), ...(await roleOf(member)) })),
