@@ -1,10 +1,10 @@
-// Opens the port of the gateway. If the port is in use, the error says how to continue.
+// Opens the port of the gateway. If the port is in use, the error says how to choose another port.
 import { type Listening, listen } from './listen.ts';
 import { UsageError } from './options.ts';
 
 /**
- * `npm start` calls this function before it changes anything, so that a port in use causes no changes. Throws
- * UsageError.
+ * Listens on the gateway's port. `npm start` calls this function before it writes any data, so that it changes nothing
+ * if the port is in use. Throws UsageError.
  */
 export async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
   return listen(handle, port).catch((error: NodeJS.ErrnoException) => {

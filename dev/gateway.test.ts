@@ -14,7 +14,7 @@ let tokenHandler: Listening;
 let gateway: Listening;
 let parts: Record<string, boolean>;
 
-/** Responds with the request that it received. */
+/** Creates an app that responds with its name and with facts about the request that it received. */
 const echo = (name: string) =>
   express().use((req, res) => {
     res.json({ name, url: req.originalUrl, forwardedFor: req.get('X-Forwarded-For'), host: req.get('Host') });

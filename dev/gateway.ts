@@ -1,6 +1,6 @@
 // The gateway of `npm start`. It routes all requests of one port, as an ingress does in a cluster. It also forwards
-// upgrades and rewrites the paths of the token handler. It refuses requests for host names other than those of this
-// machine.
+// HTTP upgrades to the token handler, and rewrites the paths of requests to it. The gateway refuses requests for host
+// names other than those of this machine.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -25,9 +25,9 @@ export interface GatewayOptions {
   access: express.Express;
   messages: MessageStore;
   targets: Targets;
-  /** Resolves to the readiness of each component by name. */
+  /** Resolves to true or false for each component, keyed by its name: whether it is ready. */
   parts(): Promise<Record<string, boolean>>;
-  /** `http://localhost:8080` */
+  /** Address of the gateway, such as `http://localhost:8080`. */
   publicUrl: string;
 }
 
@@ -35,8 +35,8 @@ const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '
 const formPaths = ['/form/v1', '/apply', '/console', '/docs', '/openapi.json', '/problems', '/swagger'];
 const tokenHandlerPaths = ['/token-handler'];
 /**
- * Paths of the token handler's documents. They are below `/token-handler`, because `/docs` and similar paths belong to
- * the form service.
+ * Paths of the token handler's API documentation. They are below `/token-handler`, because `/docs` and similar paths
+ * belong to the form service.
  */
 const tokenHandlerDocuments = ['/token-handler/docs', '/token-handler/openapi.json', '/token-handler/swagger'];
 
@@ -51,7 +51,7 @@ export function createGateway(gateway: GatewayOptions): Gateway {
   return {
     app: createApp(gateway, tokenHandler),
     upgrade: (request, socket, head) => {
-      // An error means that the client has disconnected.
+      // An error of the socket means that the client has disconnected.
       socket.on('error', () => socket.destroy());
       const isOurs = isLocalHost(request.headers.host) && leadsTo(request.url ?? '', tokenHandlerPaths);
       if (isOurs) tokenHandler.upgrade(request as express.Request, socket as Socket, head);
@@ -92,8 +92,8 @@ function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler
 }
 
 /**
- * Inserts the version that the service needs: frontends call `/token-handler/...`, the service serves
- * `/token-handler/v1/...`. Versioned paths are not changed.
+ * Inserts the API version into a path: frontends call `/token-handler/...`, and the token handler serves
+ * `/token-handler/v1/...`. Paths that contain the version are not changed.
  */
 function withVersion(path: string): string {
   return path.replace(/^\/token-handler(?!\/v1(?:[/?]|$))/, '/token-handler/v1');
@@ -132,7 +132,7 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
 
 /**
  * Protects against DNS rebinding: a hostile page can make its own host name resolve to 127.0.0.1 and read the mailbox.
- * Only names that always mean this machine are served.
+ * The gateway therefore serves only host names that always mean this machine.
  */
 function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {
   if (isLocalHost(req.headers.host)) next();

@@ -28,7 +28,7 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
     port: address.port,
     close: async () => {
       const closed = new Promise<void>((done) => server.close(() => done()));
-      // The server does not close upgraded connections.
+      // `server.close` does not end upgraded connections.
       for (const socket of sockets) socket.destroy();
       await closed;
     },

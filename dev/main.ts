@@ -23,7 +23,8 @@ async function main(): Promise<void> {
     process.once('SIGINT', () => process.exit(130));
     stop(reason, code).catch(fail);
   };
-  // If the terminal or pipe closes, nobody can read the output, so Formgate stops. Later write errors are ignored.
+  // If the terminal or pipe closes, nobody can read the output, so the first write error stops Formgate. Later write
+  // errors are ignored.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   process.stdout.once('error', () => exit(''));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));
@@ -35,7 +36,7 @@ async function main(): Promise<void> {
 }
 
 function fail(error: unknown): void {
-  // If the start was abandoned because of a stop, the stop ends the process.
+  // A stop was requested during the start, and abandoned it. `stop` ends the process in this case.
   if (error instanceof StoppedError) return;
   console.error(
     error instanceof UsageError

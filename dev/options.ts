@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 
 export interface StartOptions {
   port: number;
-  /** Folder of all data. */
+  /** Folder that contains all data of `npm start`. */
   directory: string;
   fresh: boolean;
   help: boolean;

@@ -1,6 +1,6 @@
-// Ports for servers that a test or `npm start` closes and opens again, and for programs that need a port number. The
-// ports are below the range that systems use for outgoing connections. Therefore no outgoing connection takes the port
-// of a server that is closed for a moment.
+// Ports for servers that a test or `npm start` closes and reopens, and for programs that need a port number. The ports
+// are below the range that systems use for outgoing connections. Therefore no outgoing connection takes the port of a
+// server that is closed for a moment.
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 

@@ -1,4 +1,4 @@
-// Tests the secrets of an installation.
+// Tests that the secrets of an installation are generated once, stored, and readable only by their owner.
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -113,7 +113,7 @@ async function expectReconcilerRuns(started: Started): Promise<void> {
   expect(await reconcile()).toEqual({ code: 1, output: expect.stringContaining('DATABASE_URL: is required') });
 }
 
-/** Runs the script of `helm test` against `npm start`, with services that report these dependencies. */
+/** Runs the script of `helm test` against `npm start`. In place of the services, a test server reports `health`. */
 async function helmTest(
   health: Record<string, boolean>,
   password = 'admin',
@@ -138,7 +138,7 @@ async function helmTest(
   return { code: script.child.exitCode, output: script.output() };
 }
 
-/** Returns the messages about processes that ended. */
+/** Returns the messages of `npm start` about processes that exited. */
 const exitsIn = ({ output }: Started) => output().match(/The [a-z ]+ exited \([^)]*\)/g) ?? [];
 
 describe('npm start', { timeout: 3 * longestStart }, () => {
@@ -157,7 +157,7 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     const { code, output } = await demo();
     expect(output).toContain('All steps succeeded');
     expect(code).toBe(0);
-    // Output of the token handler's steps: registration, sign-in, a target, CSRF, logout.
+    // The demo prints the steps of the token handler: registration, sign-in, a target, CSRF, logout.
     for (const line of ['"registered": true', 'Set-Cookie: XSRF-TOKEN=', '← 403 Forbidden', '← 401 Unauthorized'])
       expect(output).toContain(line);
     expect(output).not.toMatch(/eyJ[\w-]{20}/);
@@ -197,7 +197,7 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     process.kill(Number(backend), 'SIGKILL');
     await until(async () => isGone(Number(backend)), started.output, longestStart);
     await until(async () => (await ask('/health')).status === 200, started.output, longestStart);
-    // Retries, because the health of a service does not include its database. The database may still be recovering.
+    // Retries the demo, because the health of a service does not include its database, which may still be recovering.
     await until(async () => (await demo()).code === 0, started.output, longestStart);
     expect(await mail()).toBeGreaterThan(before);
     expect(exitsIn(started)).toEqual(restarts);
@@ -225,7 +225,7 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     await mkdir(join(directory, 'data'), { recursive: true });
     await writeFile(file, 'from a run that was killed');
     const starting = start(['--fresh']);
-    // The start writes the file again only when the services have their addresses.
+    // `--fresh` deletes the file. The start writes it again only when the services have their addresses.
     const isSettled = () => !existsSync(file) || running?.output().includes('Formgate is ready') === true;
     await until(isSettled, () => 'npm start has not begun', longestStart);
     expect(existsSync(file)).toBe(false);

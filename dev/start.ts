@@ -220,7 +220,8 @@ async function startChildren(run: ChildrenRun): Promise<Children> {
 }
 
 /**
- * Writes the environment for `npm run reconcile` until the stop. It contains secrets, so only its owner may read it.
+ * Writes the environment for `npm run reconcile` to a file, which is removed when Formgate stops. The file contains
+ * secrets, so only its owner may read it.
  */
 async function writeReconcilerEnvironment({ options, stack }: Run, environment: Record<string, string>): Promise<void> {
   const file = join(options.directory, 'reconciler.env');
@@ -243,7 +244,8 @@ async function supervise({ options, report, stack }: Run, name: string, module: 
     onDeath: (reason, waitMs) =>
       report.warn(`The ${name} exited (${reason}). It restarts in ${waitMs / 1000} s. Its log is ${logFile}`),
   });
-  // The start handles this rejection when it awaits `ready`. Until then, the rejection must not end the process.
+  // The start handles a rejection of `ready` when it awaits this promise. Until then, the rejection must not end the
+  // process.
   child.ready.catch(() => undefined);
   await stack.add(child.stop);
   return child;

@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Returns the commands below a heading of README, with the address of this product. */
+/** Returns the commands below a heading of README, with the address of the product that this test started. */
 function commandsBelow(heading: string): string {
   const [, section = ''] = readme.split(`\n### ${heading}\n`);
   const [, block] = /```sh\n([\s\S]*?)```/.exec(section.split('\n### ')[0] ?? '') ?? [];
@@ -70,8 +70,8 @@ describe('the tour', () => {
     const subjects = [undefined, 'will soon be locked', 'is locked', 'is deleted'];
     expect(commands).toHaveLength(subjects.length);
     for (const [nth, command] of commands.entries()) {
-      // Waits as long as a person who first reads the mail. The expiry deletes a form no earlier than a second after
-      // its lock.
+      // Waits for one second, as a person does who reads the mail first. The expiry deletes a form at the earliest one
+      // second after the form was locked.
       await delay(1_000);
       expect(await inShell(command)).toMatchObject({ code: 0 });
       const subject = subjects[nth];

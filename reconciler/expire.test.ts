@@ -1,5 +1,5 @@
-// Checks, to the millisecond, what a run does to drafts and locked forms, with a real database and a clock that the
-// tests advance.
+// Checks, to the millisecond, what a run of the reconciler does to drafts and locked forms. The database is real, and
+// the tests advance the clock.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 
@@ -148,7 +148,7 @@ describe('a locked form', () => {
     expect(await world.form(id)).toBeUndefined();
     for (const table of ['used_codes', 'idempotency_keys', 'code_sends'])
       expect((await world.pool.query(`SELECT FROM ${table} WHERE form_id = $1`, [id])).rowCount).toBe(0);
-    // The deletion of the form does not reset the code budget of the address.
+    // The deletion of the form does not reset the number of codes that may be sent to the applicant's address.
     expect((await world.pool.query('SELECT FROM code_sends WHERE address_hash = $1', [hash])).rowCount).toBe(1);
   });
 

@@ -1,6 +1,6 @@
-// Performs the expiry of one run. It reads the retention periods of each definition, warns, locks and deletes in three
-// stages, and purges outdated rows. It retries a batch that fails because of the infrastructure. It quarantines a form
-// that makes its batch fail. It skips and logs a definition that cannot be read.
+// Expires drafts in one run of the reconciler: reads the retention periods of each definition, warns, locks and deletes
+// in three stages, and purges outdated rows. Retries a batch that fails because of the infrastructure. Quarantines a
+// form that makes its batch fail. Skips and logs a definition that cannot be read.
 import type pg from 'pg';
 import { countForms } from '../src/forms/expiry/count-forms.ts';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
@@ -30,11 +30,11 @@ export interface ExpiryOptions {
   defaults: Retention;
   /** Number of forms in a batch while requests are served. */
   batchSize: number;
-  /** The dependencies of the checks for forms that have more than one subscriber. */
+  /** Dependencies of the step that removes duplicate subscribers of forms. */
   checks: CheckOptions;
   clock: Clock;
   log: Logger;
-  /** If it is aborted, the run ends after the current batch. */
+  /** If this signal is aborted, the run ends after the current batch. */
   signal: AbortSignal;
   progress: Progress;
 }
@@ -57,15 +57,15 @@ interface PacedOptions extends ExpiryOptions {
   pace: Pace;
 }
 
-/** Number of definitions per statement. */
+/** Number of form definitions per SQL statement. */
 const policiesAtOnce = 200;
 /** Purge batches are this many times larger than form batches, because purged rows are small. */
 const purgedForEach = 10;
 const day = 86_400_000;
 
 /**
- * Rejects with LeaseLostError, or with the database's error if retries do not help. In both cases, `outcome` contains
- * the work that was done before.
+ * Expires drafts, and adds the results to `outcome`. Rejects with LeaseLostError, or with the database's error if
+ * retries do not help. In both cases, `outcome` contains the results of the work before the failure.
  */
 export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const options: PacedOptions = { ...given, pace: createPace({ ...given, hasRequests: watchRequests(given.pool) }) };
@@ -136,11 +136,11 @@ async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions,
     for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
     return sum;
   };
-  // The total is only for the progress report, so a failure to count is ignored.
+  // The total is only for the progress report, so a failure to determine it is ignored.
   progress.begin(stage, await total().catch(() => undefined));
   for (const chunk of inChunks(policies)) {
     const unchanged = await walkChunk(stage, chunk, options, outcome);
-    // The second pass handles the forms that other transactions had locked.
+    // The second pass handles the forms that other transactions had locked during the first pass.
     if (stage === 'lock' && unchanged > 0) await walkChunk(stage, chunk, options, outcome);
   }
   progress.end();

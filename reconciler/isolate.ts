@@ -1,5 +1,5 @@
-// Processes a batch of forms even if one form makes the statement fail. It halves the batch until that form is alone,
-// and locks or deletes that form without its outbox row. If this fails too, it quarantines the form. Failures of the
+// Processes a batch of forms even if one form makes the statement fail. Halves the batch until that form is alone, and
+// then locks or deletes the form without its outbox row. If this fails too, quarantines the form. Failures of the
 // infrastructure are thrown and never quarantine a form.
 import type { Batch, ExpiryStore, Position, Stage } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
@@ -27,7 +27,7 @@ interface Scan {
   limit: number;
 }
 
-/** Processes a batch. Rejects with any failure that was not caused by a row. */
+/** Processes a batch. Rejects if the batch fails for another reason than the content of a row. */
 export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
     return { ...(await take(scan, options)), quarantined: 0 };

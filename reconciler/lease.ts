@@ -40,7 +40,7 @@ export interface Lease extends Pick<Writer, 'transact'> {
 
 export interface RetryOptions {
   log: Logger;
-  /** If it is aborted, failures are no longer retried. */
+  /** If this signal is aborted, failures are no longer retried. */
   signal: AbortSignal;
 }
 

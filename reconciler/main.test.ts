@@ -16,7 +16,7 @@ afterAll(() => world.close());
 
 const timeout = 120_000;
 
-/** Adds drafts of a configured definition that nobody has opened for a month. */
+/** Adds drafts that nobody has opened for a month. Their definition is configured. */
 async function addOverdue(count: number): Promise<void> {
   await world.pool.query(
     `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,

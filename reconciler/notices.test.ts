@@ -33,14 +33,17 @@ async function reconcileAfter(milliseconds: number) {
   return result;
 }
 
-/** Waits until all due rows are delivered. It does not wait for the removal of a subscriber, which is due later. */
+/**
+ * Waits until all due rows of the outbox are delivered. Does not wait for the row that removes a subscriber, because it
+ * is due later.
+ */
 async function delivered(): Promise<void> {
   const due = 'SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before <= $1';
   const count = async () => (await world.pool.query(due, [clock()])).rows[0].count;
   await expect.poll(count, { timeout: patience }).toBe(0);
 }
 
-/** Removes a definition from the tenant's collection. */
+/** Removes a form definition from the tenant's configuration. */
 async function unconfigure(definitionId: string): Promise<void> {
   const { access, tenant, url } = world.platform;
   const token = await roleToken(access, { 'configuration-service': ['configuration-admin'] }, { realm: 'core' });
@@ -53,7 +56,10 @@ async function unconfigure(definitionId: string): Promise<void> {
 const mailTo = (address: string, subject: string) =>
   world.platform.mailbox.waitFor((mail) => mail.to.includes(address) && mail.subject.includes(subject), patience);
 const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
-/** The time zone in which the platform server writes dates. The reference implementation has only one. */
+/**
+ * The time zone in which the platform server writes dates. The platform's reference implementation has only one time
+ * zone.
+ */
 const timeZone = isReferenceRun ? 'America/Edmonton' : 'UTC';
 const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone }).format(moment);
 

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 
 export interface RunArguments {
-  /** The only step to perform; undefined for both steps. */
+  /** The only step to perform: `expire` (drafts) or `clients` (core clients). Undefined for both steps. */
   only: 'expire' | 'clients' | undefined;
   dryRun: boolean;
   allowPrune: boolean;

@@ -6,7 +6,10 @@ import { createTestDatabase, type TestDatabase } from '../test/support/postgres.
 import { createPace, watchRequests } from './pace.ts';
 
 describe('the pace of a run', () => {
-  /** `requests` returns the result of each check for requests. The clock advances by 100 ms with each batch. */
+  /**
+   * `requests` returns what each check for requests finds, or the error with which the check fails. The clock advances
+   * by 100 ms with each batch.
+   */
   function start(requests: () => boolean | Error) {
     let time = 0;
     const controller = new AbortController();

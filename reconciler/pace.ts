@@ -7,14 +7,14 @@ import type pg from 'pg';
 export interface Pace {
   /** Number of forms for the next batch. */
   size(): number;
-  /** Call it after each batch. Waits until the next batch may begin. */
+  /** Waits until the next batch may begin. Call this function after each batch. */
   pause(batch: FinishedBatch): Promise<void>;
 }
 
 export interface FinishedBatch {
   /** Duration of the batch in milliseconds. */
   took: number;
-  /** Number of written rows. */
+  /** Number of rows that the batch has written. */
   changed: number;
 }
 

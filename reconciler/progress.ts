@@ -1,10 +1,9 @@
-// Reports the progress of a run. On a terminal, it overwrites one line. Elsewhere, it writes a log line every ten
-// seconds.
+// Reports the progress of a run. On a terminal, overwrites one line. Elsewhere, writes a log line every ten seconds.
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 
 export interface Progress {
-  /** Begins the report of a stage. `total` is undefined if it is unknown. */
+  /** Begins the report of a stage. `total` is the number of items in the stage; undefined if it is unknown. */
   begin(what: string, total: number | undefined): void;
   add(count: number): void;
   end(): void;
@@ -13,7 +12,7 @@ export interface Progress {
 export interface ProgressOptions {
   clock: Clock;
   log: Logger;
-  /** Writes to the terminal. Undefined if the output is not a terminal. */
+  /** Writes a text to the terminal. Undefined if the output is not a terminal. */
   terminal: ((text: string) => void) | undefined;
 }
 

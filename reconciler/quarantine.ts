@@ -29,7 +29,7 @@ export interface Retries {
 
 /**
  * Releases items that another version of the product quarantined, and immediately retries outbox rows that were not
- * written. Call it before the stages.
+ * written. Call this function before the stages of the expiry.
  */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
@@ -40,7 +40,8 @@ export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retrie
 }
 
 /**
- * Removes settled entries. Returns the number of outbox rows that were quarantined since the last run; 0 in a dry run.
+ * Removes quarantine entries that are no longer needed. Returns the number of outbox rows that were quarantined since
+ * the last run; 0 in a dry run.
  */
 export async function tidyAndCount({ writer }: Pick<QuarantineUpkeep, 'writer'>): Promise<number> {
   if (writer.dryRun) return 0;

@@ -1,5 +1,5 @@
-// Tests concurrent changes by applicants, administrators and a run. Each change must take effect completely or not at
-// all.
+// Tests concurrent changes of forms by applicants, administrators and a run of the reconciler. Each change must take
+// effect completely or not at all.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { createFormStore } from '../src/forms/forms/store.ts';

@@ -24,9 +24,9 @@ export interface ReconcilerOptions {
   config: ReconcilerConfig;
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   log: Logger;
-  /** The environment. The directory reads its `DIR_…` overrides from it. */
+  /** The environment variables. The client of the directory reads its `DIR_…` overrides from them. */
   env: NodeJS.ProcessEnv;
-  /** If it is aborted, the run ends after the current batch. */
+  /** If this signal is aborted, the run ends after the current batch. */
   signal: AbortSignal;
   /** Writes progress to the terminal. Undefined if the output is not a terminal. */
   terminal?: ((text: string) => void) | undefined;
@@ -62,8 +62,8 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   try {
     const { directory } = formMigrations;
     await requireSchema({ url: config.DATABASE_URL, directory, owner: 'the form service', log });
-    // If the database cannot be reached, this fails immediately instead of waiting, because the next run can do the
-    // work.
+    // If the database cannot be reached, the migration fails immediately instead of waiting, because the next run can
+    // do the work.
     if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
     return await run({
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },

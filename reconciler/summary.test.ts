@@ -1,4 +1,4 @@
-// Tests the arguments, the progress and the summary of a run.
+// Tests the arguments, the progress and the summary of a run of the reconciler.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../test/support/captured-log.ts';
 import { parseRunArguments, UsageError } from './options.ts';

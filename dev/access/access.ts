@@ -74,8 +74,8 @@ function createRoutes(options: Parameters<typeof createProvider>[0]): express.Ro
 }
 
 /**
- * Replaces the library's userinfo endpoint, which rejects access tokens that have a resource. All access tokens here
- * have a resource.
+ * Replaces the library's userinfo endpoint, which rejects access tokens that are bound to a resource (RFC 8707). All
+ * access tokens of this provider are bound to a resource.
  */
 async function answerUserinfo(
   { realm, issuer, signingKey }: { realm: Realm; issuer: string; signingKey: JWK },

@@ -76,7 +76,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
   };
 }
 
-/** Returns all administrator roles of the platform. */
+/** Returns the roles of an administrator: all roles of the demo realm, and a role on each platform service. */
 function administrator(urns: Urns): Roles {
   return {
     realm: ['tenant-admin', 'clerk', 'assessor'],

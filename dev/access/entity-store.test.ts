@@ -1,4 +1,5 @@
-// Tests the contract of both entity stores, and that a restart of the store in Postgres loses nothing.
+// Runs the same tests against both entity stores (in memory and in Postgres), and tests that the store in Postgres
+// loses nothing in a restart.
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';

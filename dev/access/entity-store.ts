@@ -4,7 +4,7 @@ import type { JWK } from 'jose';
 import type { AdapterPayload } from 'oidc-provider';
 import type { Clock } from '../../src/service/clock.ts';
 
-/** `kind` is the model's name, such as `RefreshToken`. */
+/** Identifies an entity. `kind` is the name of its model in oidc-provider, such as `RefreshToken`. */
 export interface EntityKey {
   realm: string;
   kind: string;
@@ -32,7 +32,7 @@ export interface EntityStore {
 interface Entry {
   key: EntityKey;
   payload: AdapterPayload;
-  /** Milliseconds since 1970. */
+  /** Time at which the entity expires, in milliseconds since 1970. */
   expires: number;
 }
 

@@ -1,5 +1,5 @@
-// Runs the embedded identity provider of `npm start` with the default realms, whose state is in Postgres. Services
-// reach it on a separate loopback port, browsers through the gateway.
+// Runs the embedded identity provider of `npm start` with the default realms, and keeps its state in Postgres. Services
+// reach the identity provider on a separate loopback port, browsers through the gateway.
 import { join } from 'node:path';
 import type express from 'express';
 import { systemClock } from '../../src/service/clock.ts';
@@ -17,7 +17,7 @@ export interface RunningAccess {
   app: express.Express;
   /** `http://127.0.0.1:<port>/auth`, for the services. */
   url: string;
-  /** Resolves to true if its database is reachable. */
+  /** Resolves to true if the identity provider's database is reachable. */
   isReady(): Promise<boolean>;
   /** Requests an access token for a client's service account. */
   token(realm: string, clientId: string): Promise<string>;
@@ -32,7 +32,7 @@ export interface AccessOptions {
   urns: Urns;
   /** Returns the client secret of a platform service in `core`. */
   serviceSecret(clientId: string): Promise<string>;
-  /** Seconds; see `RealmDefinition`. */
+  /** Lifetime in seconds; see `RealmDefinition`. */
   accessTokenLifetime?: number;
 }
 

@@ -14,7 +14,7 @@ interface PasswordGrant {
   library: OidcLibrary;
   provider: Provider;
   realm: Realm;
-  /** The resource (RFC 8707) of the tokens. */
+  /** The resource (RFC 8707) of the access tokens that this grant issues. */
   resource: string;
 }
 

@@ -10,7 +10,7 @@ import type { OidcLibrary } from './oidc-library.ts';
 import { addPasswordGrant } from './password-grant.ts';
 import { type Account, accessTokenClaims, profileClaims, type Realm } from './realm.ts';
 
-/** The resource of all access tokens. The library issues JWTs only for tokens with a resource. */
+/** The resource (RFC 8707) of all access tokens. oidc-provider issues JWTs only for tokens with a resource. */
 const platformResource = 'urn:platform';
 const scopes = ['openid', 'profile', 'email', 'roles', 'offline_access'];
 const sessionLifetime = 10 * 3600;
@@ -40,8 +40,7 @@ export function createProvider(options: ProviderOptions): Provider {
   const { library, realm } = options;
   const provider = new library.Provider(options.issuer, createConfiguration(options));
   addPasswordGrant({ library, provider, realm, resource: platformResource });
-  // Adds the lifetime of the refresh token and the session id to the token response, as Keycloak does. The library
-  // omits both.
+  // Adds two fields to the token response, as Keycloak does: the lifetime of the refresh token, and the session id.
   provider.use(async (ctx, next) => {
     await next();
     const refreshToken = ctx.oidc?.entities.RefreshToken;
@@ -96,7 +95,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
     clientDefaults: { backchannel_logout_session_required: true },
     clientBasedCORS: () => true,
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
-    // The library's default fetch refuses loopback addresses.
+    // The default fetch of oidc-provider refuses loopback addresses.
     fetch: (url, init) => fetch(url, withoutDispatcher(init ?? {})),
     findAccount: (_ctx, id) => {
       const account = realm.account(id);
@@ -163,7 +162,7 @@ async function grantEverything(ctx: KoaContextWithOIDC) {
 
 type JwtCustomizer = NonNullable<NonNullable<NonNullable<Configuration['formats']>['customizers']>['jwt']>;
 
-/** Gives the library's access token (RFC 9068) the header and claims of Keycloak's tokens. */
+/** Changes the header and the claims of the library's access token (RFC 9068) to those of a Keycloak token. */
 async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<JwtCustomizer>): Promise<void> {
   const clientId = token.clientId ?? '';
   const person =
@@ -183,7 +182,7 @@ async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<J
   };
 }
 
-/** Returns the account of a client that registered itself. It has no roles. */
+/** Returns an account without roles, for a client that registered itself. */
 function anonymousAccount(clientId: string): Account {
   return { id: clientId, username: `service-account-${clientId}`, name: clientId, roles: {} };
 }
@@ -195,7 +194,10 @@ async function sessionIdOf(ctx: KoaContextWithOIDC, token: object, clientId: str
   return session?.sidFor(clientId);
 }
 
-/** Accepts a client without redirect URIs, as Keycloak does. Such a client cannot sign anyone in until it has one. */
+/**
+ * Accepts a client without redirect URIs, as Keycloak does. Nobody can sign in through the client until it has a
+ * redirect URI.
+ */
 function acceptWithoutRedirectUris(
   _ctx: KoaContextWithOIDC | undefined,
   _key: string,

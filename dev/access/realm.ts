@@ -1,5 +1,5 @@
 // Defines a realm of the embedded identity provider: its people, its clients and the claims of their tokens. The claims
-// are named and nested as in Keycloak, which most clusters use.
+// are named and nested as in Keycloak, which is the identity provider of most clusters.
 import { createHash } from 'node:crypto';
 import { isSameText } from '../../src/service/same-text.ts';
 
@@ -48,7 +48,7 @@ export interface RealmDefinition {
 
 /** The subject of a token: a person, or the service account of a client. */
 export interface Account {
-  /** Stable across restarts, so that forms keep their owner. */
+  /** The id stays the same across restarts, so that forms keep their owner. */
   id: string;
   username: string;
   name: string;
@@ -117,8 +117,8 @@ export function accessTokenClaims(
     sub: account.id,
     typ: 'Bearer',
     azp: clientId,
-    // Follows Keycloak's audience resolution: each client on which the account has a role, except the token's own
-    // client.
+    // As in Keycloak, the audience contains each client on which the account has a role, except the client that
+    // requests the token.
     aud: [...new Set([...withRoles.filter((client) => client !== clientId), ...audiences])],
     realm_access: { roles: account.roles.realm ?? [] },
     resource_access: Object.fromEntries(Object.entries(clients).map(([client, roles]) => [client, { roles }])),

@@ -1,4 +1,4 @@
-// Tests sign-in, refresh and logout at the embedded identity provider. It sends the requests of a browser.
+// Tests sign-in, refresh and logout at the embedded identity provider. The tests send the same requests as a browser.
 import { createHash, randomBytes } from 'node:crypto';
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -6,8 +6,8 @@ import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import type { Realm } from './realm.ts';
 
 /**
- * Routes below the realm's path. The library redirects the browser here. When the form was submitted, the library
- * continues the sign-in.
+ * Creates the routes of the sign-in form, below the realm's path. oidc-provider redirects the browser to the form.
+ * After the form was submitted, oidc-provider continues the sign-in.
  */
 export function createSignInRoutes(provider: Provider, realm: Realm): express.Router {
   const router = express.Router();

@@ -43,7 +43,10 @@ const uiSchema = (urns: Urns) => ({
 
 export const businessLicenceId = 'business-licence';
 
-/** `publicUrl` is the gateway's address, for the link in mails. */
+/**
+ * Returns the form definition. `publicUrl` is the gateway's address. The link that applicants get by mail begins with
+ * it.
+ */
 export function businessLicence(urns: Urns, publicUrl: string): Record<string, unknown> {
   return {
     id: businessLicenceId,
@@ -54,14 +57,14 @@ export function businessLicence(urns: Urns, publicUrl: string): Record<string, u
     clerkRoles: ['clerk'],
     assessorRoles: ['assessor'],
     oneFormPerApplicant: false,
-    // The fragment keeps the id out of access logs.
+    // The form's id is in the URL's fragment, which browsers do not send, so access logs never contain the id.
     formDraftUrlTemplate: `${publicUrl}/apply/demo/${businessLicenceId}#form={{id}}`,
     dataSchema,
     uiSchema: uiSchema(urns),
   };
 }
 
-/** Valid form data: a first version, and the complete one. */
+/** Valid form data for this definition: `begun` is a first save, `complete` can be submitted. */
 export const exampleFormData = {
   begun: { businessName: 'Northern Lights Bakery', structure: 'corporation', servesFood: true },
   complete: {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => handler.close());
 
-/** Returns the redirect URIs that the identity provider has for the client. */
+/** Returns whether the console's client is a core client, and its redirect URIs at the identity provider. */
 async function registered(): Promise<unknown> {
   const { body } = await handler.api('/clients', { token });
   const clients = body as { id: string; core: boolean; registration: { redirectUris: string[] } | null }[];

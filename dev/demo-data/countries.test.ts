@@ -1,4 +1,4 @@
-// Tests the demo's register, which is created through the register API of a form service.
+// Tests the demo's register of countries, which is created through the register API of a form service.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createUrns } from '../../src/service/urn.ts';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';

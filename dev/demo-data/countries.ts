@@ -1,11 +1,13 @@
-// Creates the register of countries for the demo form: ISO 3166-1, in English and French. It uses the register API, and
-// never changes an existing register, so that no changes are lost.
+// Creates the register of countries for the demo form: ISO 3166-1, in English and French. The code uses the register
+// API, and leaves an existing register as it is, so that no changes of it are lost.
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import french from 'i18n-iso-countries/langs/fr.json' with { type: 'json' };
 
 export const countriesName = 'countries';
 
-/** Codes that ISO 3166-1 reserves for users. The package uses one of them for Kosovo. */
+/**
+ * Country codes that ISO 3166-1 leaves to its users. The package i18n-iso-countries uses one of them, XK, for Kosovo.
+ */
 const userAssigned = /^(?:AA|Q[M-Z]|X[A-Z]|ZZ)$/;
 
 /** Countries such as `{value: 'DE', label: 'Germany', labelFr: 'Allemagne'}`, sorted by English name. */
@@ -43,7 +45,7 @@ export async function createCountriesRegister({ formsUrl, platformUrl, token }: 
   const description = 'Countries of ISO 3166-1, in English and French';
   const register = { name: countriesName, description, entries: countries };
   if ((await send('POST', `${formsUrl}/form/v1/registers`, register)) === 409) return;
-  // The register API cannot set anonymousRead; only an update of the configuration definition can.
+  // The register API cannot set anonymousRead. Only an update of the register's configuration definition can.
   const update = { [`data-register:${countriesName}`]: { anonymousRead: true } };
   const definitions = `${platformUrl}/configuration/v2/configuration/platform/configuration-service`;
   await send('PATCH', definitions, { operation: 'UPDATE', update });

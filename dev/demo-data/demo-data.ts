@@ -15,7 +15,7 @@ const platformApis = {
   'notification-service': ['v1', '/subscription/v1'],
 } as const;
 
-/** Returns the content of the platform server's seed file. `targets` are the addresses of the processes. */
+/** Returns the content of the platform server's seed file. `targets` are the addresses of the child processes. */
 export function platformSeed(targets: Targets): object {
   const entry = (service: string, url: string) => ({ namespace: 'platform', service, url });
   const platform = Object.entries(platformApis).flatMap(([service, [version, path]]) => [
@@ -35,8 +35,8 @@ export function platformSeed(targets: Targets): object {
 }
 
 /**
- * Writes the form definition and the client over HTTP, with a token of demo-admin. `publicUrl` is the gateway's
- * address, for redirect URIs. Throws if a request fails.
+ * Writes the demo's form definition and its client of the token handler over HTTP, with an access token of the user
+ * demo-admin. `publicUrl` is the gateway's address, for redirect URIs. Throws if a request fails.
  */
 export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
   const { urns, publicUrl } = options;
@@ -45,8 +45,8 @@ export async function writeDemoData(options: Connection & { urns: Urns; publicUr
 }
 
 /**
- * Waits until the form service has registered its notification type, which happens in the background. No code can be
- * sent before that. Throws after 30 s.
+ * Waits until the form service has registered its notification type `form-status-updates`, which it does in the
+ * background after its start. Before that, no verify code can be sent. Throws after 30 s.
  */
 export async function waitForNotices(connection: Connection): Promise<void> {
   for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
@@ -58,7 +58,10 @@ export async function waitForNotices(connection: Connection): Promise<void> {
 
 export const demoConsoleId = 'demo-console';
 
-/** Creates the client, or adds its redirect URI, because the port may have changed since the last start. */
+/**
+ * Creates the client of the demo's frontend. If the client exists, adds the current redirect URI, because the port may
+ * have changed since the last start.
+ */
 async function writeDemoConsole(connection: Connection, publicUrl: string): Promise<void> {
   const redirectUri = `${publicUrl}/token-handler/clients/${demoConsoleId}/callback`;
   const latest = await call(connection, 'GET', 'platform/token-handler/latest');
@@ -85,7 +88,7 @@ function memberOf(value: unknown, name: string): unknown {
 
 type Connection = { url: string; token: string };
 
-/** Sets one member of the tenant's `platform:<name>`, unless it exists. */
+/** Sets one member of the tenant's configuration `platform:<name>`, unless the member exists. */
 async function writeMember(connection: Connection, name: string, member: string, value: object): Promise<void> {
   const present = await call(connection, 'GET', `platform/${name}/latest`);
   if (present && typeof present === 'object' && member in present) return;

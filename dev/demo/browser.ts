@@ -6,7 +6,7 @@ export interface DemoBrowser {
   send(exchange: Exchange): Promise<Reply>;
   /** Sends a request, follows redirects, and returns the final page. */
   follow(exchange: Omit<Exchange, 'expect'>): Promise<Page>;
-  /** Returns the value of a cookie of the site. */
+  /** Returns the value of a cookie that the site has set. */
   cookie(name: string): string | undefined;
 }
 
@@ -55,7 +55,7 @@ export function createDemoBrowser(talk: Conversation, origin: string): DemoBrows
   return { send, follow, cookie: (name) => jar.find((one) => one.name === name && one.path === '/')?.value };
 }
 
-// RFC 6265 section 5.1.4
+// Path matching of RFC 6265, section 5.1.4.
 function belongs({ path: prefix }: Cookie, path: string): boolean {
   return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`);
 }

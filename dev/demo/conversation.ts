@@ -1,12 +1,12 @@
-// Sends HTTP requests and prints each request and response. It shortens secrets, so that they are not shown on the
+// Sends HTTP requests, and prints each request and response. Shortens secrets, so that they are not shown on the
 // screen.
 import { styleText } from 'node:util';
 
-/** An unexpected response; the message describes it. */
+/** Thrown for an unexpected response, which the message describes. */
 export class Surprise extends Error {}
 
 export interface Reply {
-  /** Members of a JSON object; empty for any other body. */
+  /** Members of the response body if it is a JSON object; otherwise empty. */
   body: Record<string, unknown>;
   /** The parsed body; undefined if it is not JSON. */
   json: unknown;
@@ -18,9 +18,9 @@ export interface Exchange {
   method: string;
   path: string;
   headers?: Record<string, string>;
-  /** Sent as JSON, or as a form if it is a URLSearchParams. */
+  /** Request body, sent as JSON, or as a form if it is a URLSearchParams. */
   body?: object | URLSearchParams;
-  /** The accepted status, or a list of accepted statuses. */
+  /** The expected status of the response, or a list of expected statuses. */
   expect: number | number[];
 }
 
@@ -40,7 +40,7 @@ const secretHeaders = new Set(['authorization', 'x-form-code', 'x-xsrf-token']);
 const secretParameters = /\b(code|state|nonce|code_challenge|session_state)=([^&]*)/g;
 const longestText = 72;
 
-/** Uses colours on a terminal only. */
+/** Sends requests to `baseUrl`, and prints them with `print`. The lines have colors only if stdout is a terminal. */
 export function createConversation(baseUrl: string, print: (line: string) => void): Conversation {
   const style = (format: Parameters<typeof styleText>[0], text: string) =>
     styleText(format, text, { stream: process.stdout });
@@ -89,7 +89,7 @@ function membersOf(json: unknown): Record<string, unknown> {
   return json && typeof json === 'object' && !Array.isArray(json) ? { ...json } : {};
 }
 
-/** Returns the response headers that matter to the demo. */
+/** Returns the lines for the response headers that the demo prints. Secrets in them are shortened. */
 function describeHeaders(headers: Headers, isJson: boolean): string[] {
   const shown = [...(isJson ? ['ETag'] : []), 'Location'].flatMap((name) => {
     const value = headers.get(name);
@@ -136,7 +136,7 @@ function shortenHeader(name: string, value: string): string {
   return token === undefined ? shorten(value) : `${scheme} ${shorten(token)}`;
 }
 
-/** Keeps enough of a secret to compare two secrets, but too little to use one. */
+/** Shortens a secret, so that enough remains to tell two secrets apart, but too little to use one. */
 export function shorten(secret: unknown): string {
   const text = String(secret);
   return `${text.slice(0, text.length > 20 ? 6 : 2)}…`;

@@ -32,7 +32,7 @@ export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
   const messages = await openMessageStore(options.directory, options.limit);
   const listeners = new Set<() => void>();
   const server = new SMTPServer({
-    // Accepts any credentials, or none, so that clients can use the settings for their real mail server.
+    // Accepts any credentials, or none, so that a client can keep the settings for its real mail server.
     authOptional: true,
     onAuth: (auth, _session, done) => done(null, { user: auth.username ?? 'anyone' }),
     hideSTARTTLS: true,

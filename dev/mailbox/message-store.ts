@@ -1,4 +1,4 @@
-// Stores each message in a file, so that a restart loses none. Above a limit, it deletes the oldest messages.
+// Stores each message in a file, so that a restart loses no messages. Deletes the oldest messages above a limit.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMessage, type Message } from './message.ts';
@@ -12,7 +12,7 @@ export interface MessageStore {
   clear(): Promise<void>;
 }
 
-/** Without `directory`, messages are kept in memory only. Above `limit`, the oldest are deleted. */
+/** Without `directory`, messages are kept in memory only. Above `limit`, the oldest messages are deleted. */
 export async function openMessageStore(directory: string | undefined, limit = 1000): Promise<MessageStore> {
   let messages = directory === undefined ? [] : await readMessages(directory);
   const fileOf = (message: Message) => join(directory ?? '', `${message.id}.json`);

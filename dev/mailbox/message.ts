@@ -1,4 +1,4 @@
-// A received message, and its summary in the list.
+// A message that the mailbox received, and its summary in the list of messages.
 export interface Message {
   id: string;
   from: string;
@@ -9,7 +9,7 @@ export interface Message {
   html?: string;
   /** The text of the message as received. Missing in messages that an older version stored. */
   source?: string;
-  /** ISO 8601 */
+  /** Time at which the mailbox received the message, in ISO 8601. */
   received: string;
 }
 
@@ -24,7 +24,9 @@ export function summary({
   return { id, to, subject, text, received };
 }
 
-/** True if subject, recipients or text contain each word of a query, in any case. */
+/**
+ * True if each word of the query occurs in the subject, the recipients or the text. Upper and lower case are the same.
+ */
 export function matches({ subject, to, text }: Message, query: string): boolean {
   const searched = `${subject}\n${to}\n${text}`.toLowerCase();
   return query

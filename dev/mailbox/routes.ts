@@ -37,7 +37,7 @@ export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo
       'Referrer-Policy': 'no-referrer',
       'X-Content-Type-Options': 'nosniff',
     });
-    // Links open in a new tab: the page's policy does not allow other sites in the frame.
+    // Links open in a new tab, because the page's Content-Security-Policy does not allow other sites in the frame.
     res.status(message?.html === undefined ? 404 : 200).send(`<base target="_blank">${message?.html ?? ''}`);
   });
   return router;

@@ -54,8 +54,8 @@ const noQueue = { running: 0, waiting: 0 };
 const noJobs = { count: 0, oldest: null };
 
 /**
- * Functions that create the metrics of each process. The data sources that they pass are empty, because no value is
- * read.
+ * Functions that create the metrics of each process. They pass empty data sources, because the catalogue reads no
+ * values of the metrics.
  */
 const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
   'form-service'(metrics) {

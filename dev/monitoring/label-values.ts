@@ -1,5 +1,5 @@
-// The values of labels, for tests which check that alerts, dashboards and runbooks select only existing values. The
-// lists come from the code that exports the metrics, so that they always contain the current values.
+// Lists the values of labels. Tests use the lists to check that alerts, dashboards and runbooks select only existing
+// values. The lists come from the code that exports the metrics, so they always contain the current values.
 import { codeOutcomes } from '../../src/forms/codes/code-metrics.ts';
 import { runParts } from '../../src/forms/expiry/metrics.ts';
 import { noReads } from '../../src/platform/platform-metrics.ts';
@@ -11,7 +11,10 @@ import { refreshOutcomes } from '../../src/token-handler/sessions/refresh-metric
 import { signInOutcomes } from '../../src/token-handler/sign-in/sign-in-metrics.ts';
 import { proxyOutcomes } from '../../src/token-handler/targets/proxy-outcome.ts';
 
-/** The values by metric and label. The label `route` is missing: its values are the patterns of the route tables. */
+/**
+ * The possible values of each label, keyed by metric and label. The label `route` is missing: its values are the
+ * patterns of the route tables.
+ */
 export const labelValues: Record<string, Record<string, readonly string[]>> = {
   formgate_http_requests_total: { status: statusClasses },
   formgate_dependency_up: { dependency: watchedDependencies },

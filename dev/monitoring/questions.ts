@@ -1,7 +1,8 @@
-// The question that each metric answers for an operator, by the name of the metric. docs/metrics.md shows them.
+// The question that each metric answers for an operator, keyed by the metric's name. docs/metrics.md shows the
+// questions.
 
 export const questions: Readonly<Record<string, string>> = {
-  // Every process
+  // Metrics that every process exports
   formgate_build_info: 'Which version runs where? Is a rollout complete?',
   formgate_http_requests_total: 'How many requests arrive, and which share of them fails, by route?',
   formgate_http_request_duration_seconds: 'How long do requests take? Is the objective for latency kept?',
@@ -19,7 +20,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_startup_checks_total: 'Does the identity provider accept the settings of a pod that starts?',
   formgate_certificate_expiry_timestamp_seconds: 'Which certificate expires next, and when?',
   formgate_quarantined_items: 'Which items were set aside because they fail every time?',
-  // Clients of the platform
+  // Metrics of the processes that call the platform
   formgate_cache_reads_total: 'Do the caches of platform responses keep calls away from the platform?',
   formgate_platform_stale_serves_total: 'Is an outage of a platform service bridged with old responses?',
   formgate_platform_miss_reads_total: 'Do callers name definitions, tenants or clients that do not exist?',
@@ -27,11 +28,11 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_platform_registration_pending: 'Has a document that the service registers at startup been written?',
   formgate_platform_registration_repairs_total: 'Does another writer undo what the service registers?',
   formgate_platform_registration_unknown: 'Does a platform service work without the registration of this service?',
-  // Limited workers
+  // Metrics of the limited workers, which run the code of tenants
   formgate_worker_jobs_total: 'How many jobs with code of tenants run, and how many exceed their limits?',
   formgate_worker_wait_seconds: 'How long do these jobs wait for a worker?',
   formgate_worker_kills_total: 'How often does a job end its worker?',
-  // Form service
+  // Metrics of the form service
   formgate_forms: 'How many forms are there, by status?',
   formgate_form_transitions_total: 'How many forms are created, submitted and otherwise changed?',
   formgate_codes_total: 'Do verify codes arrive, and are they accepted?',
@@ -52,7 +53,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_reconciler_core_clients: 'Which CoreClient resources are not accepted, synced or ready?',
   formgate_oldest_overdue_draft_seconds: 'Are drafts locked in time?',
   formgate_overdue_deletions: 'Are locked forms deleted in time?',
-  // Token handler
+  // Metrics of the token handler
   formgate_redis_command_duration_seconds: 'Is Redis slow?',
   formgate_sessions: 'How many sessions are open?',
   formgate_sign_ins_total: 'How many people sign in, and why do sign-ins fail?',
@@ -75,7 +76,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_invalid_redirect_uris_total: 'Are redirect URIs configured that are not allowed?',
   formgate_key_ring_current_key_age_seconds: 'When was the key that encrypts secrets last rotated?',
   formgate_key_ring_old_secrets: 'May an old key be removed from the key ring?',
-  // Platform server
+  // Metrics of the platform server
   formgate_mails_total: 'Does the mail server accept mail?',
   formgate_notices_total: 'What becomes of notices?',
   formgate_jobs_waiting: 'How many events and notices wait?',
@@ -83,7 +84,8 @@ export const questions: Readonly<Record<string, string>> = {
 };
 
 /**
- * Questions of the default metrics of prom-client, by the prefix of their names. The longest matching prefix applies.
+ * Questions that the default metrics of prom-client answer, keyed by a prefix of the metric's name. The longest
+ * matching prefix applies.
  */
 export const defaultQuestions: Readonly<Record<string, string>> = {
   nodejs_active_: 'Do open handles or requests pile up?',

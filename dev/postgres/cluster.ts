@@ -1,4 +1,4 @@
-// Calls the programs of one Postgres cluster, and connects to its server.
+// Runs the Postgres programs (such as pg_ctl) on one database cluster, and connects to its server.
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -61,7 +61,8 @@ export async function run(
 }
 
 export async function stopServer(cluster: Cluster): Promise<void> {
-  // A server that is recovering may ignore `fast`. After `immediate`, it recovers at its next start.
+  // A server that is recovering from a crash may ignore the stop mode `fast`. After a stop with `immediate`, the server
+  // recovers at its next start.
   for (const mode of ['fast', 'immediate']) {
     const flags = ['stop', `--pgdata=${cluster.data}`, `--mode=${mode}`, '--wait', '--timeout=15', '--silent'];
     const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);

@@ -1,5 +1,5 @@
-// Cleans up after a run that was killed: stops an orphaned Postgres, or removes a stale postmaster.pid. It stops a
-// process only if the process is the Postgres of this folder and no running Formgate owns it.
+// Cleans up after a run that was killed: stops an orphaned Postgres, or removes a stale postmaster.pid. A process is
+// stopped only if it is the Postgres of this folder and no running Formgate owns it.
 import { spawn } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,10 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Cluster, connect, databaseUrl, isAlive, ownerLock, stopServer } from './cluster.ts';
 
-/** Milliseconds. */
+/** Milliseconds that Postgres may take to notice that a killed owner has disconnected. */
 const ownerExitTime = 3_000;
 
-/** Stops an orphan if one exists. Throws if a running Formgate owns the server in this folder. */
+/**
+ * Stops the server in this folder if it is an orphan: a server that no running Formgate owns. Throws if a running
+ * Formgate owns it.
+ */
 export async function stopOrphan(cluster: Cluster): Promise<void> {
   const pidFile = join(cluster.data, 'postmaster.pid');
   const [pid, , , port] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
@@ -34,11 +37,11 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
     if (Date.now() > deadline)
       throw new Error(`The Postgres in ${cluster.home} does not respond. Stop process ${pid}.`);
   }
-  // Postgres does not start while this file exists and any process has the id in it.
+  // Postgres does not start while the pid file exists and the id in it is that of any running process.
   await rm(pidFile, { force: true });
 }
 
-/** Returns the data folder of the server, and true for `isFree` if no owner holds the lock. */
+/** Returns the data folder of the server. `isFree` is true if no Formgate holds the owner's lock. */
 async function describe(client: pg.Client): Promise<{ directory: string; isFree: boolean } | undefined> {
   const { rows } = await client.query<{ directory: string; isFree: boolean }>(
     `SELECT current_setting('data_directory') AS directory, pg_try_advisory_lock($1) AS "isFree"`,

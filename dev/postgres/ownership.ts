@@ -1,5 +1,5 @@
-// Owns a running Postgres while this process runs, by means of a connection that holds an advisory lock. The lock tells
-// a later start that the server is in use. If a Postgres backend crashes, Postgres ends all connections; this process
+// Owns a Postgres server while this process runs, through a connection that holds an advisory lock. The lock tells a
+// later start that the server is in use. If a Postgres backend crashes, Postgres ends all connections; this process
 // then connects and takes the lock again.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
@@ -19,7 +19,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/** Milliseconds. */
+/** Milliseconds that Postgres may take to recover from the crash of a backend. */
 const longestRecovery = 60_000;
 
 export async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPostgres> {

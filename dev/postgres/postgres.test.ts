@@ -34,7 +34,7 @@ afterAll(() => rm(created, { recursive: true, force: true }));
 beforeEach(async () => {
   folder = await createFolder();
   directory = join(folder, 'postgres');
-  // `-a` keeps the owner of the files.
+  // `-a` preserves the account that owns the files.
   await promisify(execFile)('cp', ['-a', join(created, 'postgres'), directory]);
 });
 afterEach(async () => {

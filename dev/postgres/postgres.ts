@@ -57,7 +57,8 @@ async function createHome({ home, user }: Cluster): Promise<void> {
 }
 
 async function createCluster(cluster: Cluster): Promise<void> {
-  // The process id makes the name unique, because the initdb of a start that was killed may still be writing.
+  // The process id makes the folder's name unique. If an earlier start was killed, its initdb may still be writing to
+  // another such folder.
   const unfinished = join(cluster.home, `data.unfinished.${process.pid}`);
   const passwordFile = join(cluster.home, 'password');
   await removeUnfinished(cluster);
@@ -97,12 +98,12 @@ async function isCluster({ data }: Cluster): Promise<boolean> {
   return files.length > 0;
 }
 
-/** Starts the server and returns its port. */
+/** Starts the Postgres server and returns its port. */
 async function launch(cluster: Cluster, settings: Record<string, string>): Promise<number> {
   const log = join(cluster.home, 'log');
   let reason = '';
-  // Retries for two reasons. Another program may take the port before Postgres does. Children of a killed postmaster
-  // can block the start until their statements end, which takes 15 s at most.
+  // The loop retries the start for two reasons. Another program may take the port before Postgres does. Children of a
+  // killed postmaster can block the start until their statements end, which takes 15 s at most.
   for (let attempt = 0; attempt < 8; attempt += 1) {
     if (attempt > 0) await delay(700 * attempt);
     const port = await findFreePort();

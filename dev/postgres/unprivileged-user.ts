@@ -1,5 +1,5 @@
-// Chooses the account that Postgres runs as, because Postgres refuses to run as root. It uses an existing account and
-// never creates one, which would change the machine permanently.
+// Chooses the account that Postgres runs as, because Postgres refuses to run as root. The account must already exist;
+// this module never creates one, which would change the machine permanently.
 import { readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 

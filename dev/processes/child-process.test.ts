@@ -1,4 +1,5 @@
-// Tests that child processes are restarted when they exit, stopped on request, and end when the parent has ended.
+// Tests that child processes are restarted when they exit, stop on request, and end when their parent process has
+// ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +18,8 @@ let child: SupervisedChild | undefined;
 let deaths: string[];
 let port: number;
 
-// Responds with its process id and environment. It has a worker thread to show that workers do not affect the process.
+// The server responds with its process id and environment. It has a worker thread, to show that worker threads do not
+// end the process.
 const server = `import { createServer } from 'node:http';
 const { Worker } = process.getBuiltinModule('node:worker_threads');
 new Worker('0', { eval: true });

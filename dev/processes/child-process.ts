@@ -1,6 +1,6 @@
-// Runs one of Formgate's processes as a cluster does. It starts the process with its own environment, polls its
-// readiness, restarts it with backoff when it exits, and writes its log to a file. A process that was never ready is
-// not restarted.
+// Runs one of Formgate's processes in the way that a cluster does: starts it with a separate environment, polls its
+// readiness, restarts it with backoff when it exits, and writes its log to a file. A process that exits before it was
+// ready is not restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,13 +9,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 export interface ChildOptions {
-  /** Name of the process in messages. */
+  /** Name of the process in error messages. */
   name: string;
   /** Path of the process's main.ts. */
   main: string;
   /** The environment of the child, in addition to the few variables in `inherited`. */
   env: Record<string, string>;
-  /** Standard output and error are appended here. */
+  /** File to which the child's standard output and error are appended. */
   logFile: string;
   /** URL that responds with 200 when the child is ready. */
   readyUrl: string;
@@ -25,22 +25,22 @@ export interface ChildOptions {
 
 export interface SupervisedChild {
   /**
-   * Resolves when the child is first ready, or is stopped. Rejects with the last line of its log if it exits before
-   * that, or is not ready after 60 s.
+   * Resolves when the child is first ready, or is stopped. Rejects with the last line of the child's log if the child
+   * exits before it is ready, or is not ready after 60 s.
    */
   ready: Promise<void>;
   isReady(): Promise<boolean>;
-  /** Sends SIGTERM, and SIGKILL after 10 s. */
+  /** Sends SIGTERM to the child, and SIGKILL if it is still running after 10 s. */
   stop(): Promise<void>;
 }
 
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'TZ', 'SystemRoot', 'NODE_COMPILE_CACHE'];
 /**
- * Keeps the heap close to the size of the live data. This halves the memory under load at no measurable cost (decision
- * 0013).
+ * Flags that keep the heap close to the size of the live data. They halve the memory under load at no measurable cost
+ * (decision 0013).
  */
 const memoryFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
-/** A start with compiled code takes less time and 25 MiB less memory. */
+/** Folder for the compile cache of Node.js. With cached code, a start takes less time and 25 MiB less memory. */
 const compileCache = join(import.meta.dirname, '../../node_modules/.cache/formgate');
 const longestStart = 60_000;
 const longestWait = 10_000;
@@ -95,17 +95,17 @@ function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   const follow = pathToFileURL(join(import.meta.dirname, 'follow-parent.ts')).href;
   const isInherited = (name: string) => inherited.includes(name) || name.startsWith('OTEL_');
   const own = Object.entries(process.env).filter(([name]) => isInherited(name));
-  // The child writes to the file itself, so that its last lines are kept even if this process has ended.
+  // The child itself writes to the log file, so that its last lines are kept even if this process has ended.
   const log = openSync(logFile, 'a', 0o600);
   const child = spawn(process.execPath, [...memoryFlags, `--import=${follow}`, main], {
     env: { NODE_COMPILE_CACHE: compileCache, ...Object.fromEntries(own), ...env },
     stdio: ['pipe', log, log],
-    // Ctrl-C signals the whole process group of a terminal. The child is in a separate group, so that only `stop`
-    // signals it.
+    // Ctrl-C signals the whole process group of a terminal. The child is in a separate group, so that Ctrl-C does not
+    // reach it and only `stop` signals it.
     detached: process.platform !== 'win32',
   });
   closeSync(log);
-  // A failed spawn emits `error` instead of `exit`; `ended` handles both.
+  // If the spawn failed, the child emits `error` instead of `exit`. `ended` handles both events.
   child.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
   return child;
@@ -130,7 +130,7 @@ async function endChild(child: ChildProcess): Promise<void> {
 /** Returns the last line of a log; only its message if the line is JSON. */
 async function lastWords(file: string): Promise<string> {
   const lines = (await readFile(file, 'utf8').catch(() => '')).trim().split('\n');
-  // Node prints a stack trace below an uncaught error.
+  // Below the line of an uncaught error, Node prints a stack trace, so the last line is not the error.
   const line = lines.findLast((one) => one.startsWith('{') || /Error\b.*: /.test(one)) ?? lines.at(-1) ?? '';
   try {
     const { msg, reason, problems, err } = JSON.parse(line);

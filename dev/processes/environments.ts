@@ -8,7 +8,7 @@ export interface Surroundings {
   secrets: Secrets;
   /** Address of the identity provider for the processes; ends in `/auth`. Browsers use the gateway's address. */
   accessUrl: string;
-  /** Database, port and metrics port of each process. */
+  /** Database URL, port and metrics port of each process. */
   platformServer: Place;
   forms: Place;
   tokenHandler: Place;
@@ -16,7 +16,9 @@ export interface Surroundings {
   /** Address of the gateway. */
   publicUrl: string;
   seedFile: string;
-  /** Redis for the sessions of the token handler, instead of its memory. */
+  /**
+   * URL of the Redis that stores the token handler's sessions. If undefined, the token handler keeps them in memory.
+   */
   redisUrl: string | undefined;
 }
 
@@ -57,7 +59,8 @@ export async function processEnvironments(
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('token-handler'))),
       KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
-      // Uses the gateway's address, because it is registered with each client and must stay the same after a restart.
+      // Uses the gateway's address, because the redirect URI registered with each client contains it. It must stay the
+      // same after a restart.
       PUBLIC_URL: around.publicUrl,
       CONSOLE_URL: around.publicUrl,
       ...(around.redisUrl === undefined ? { SESSION_STORE: 'memory' } : { REDIS_URL: around.redisUrl }),
@@ -68,7 +71,7 @@ export async function processEnvironments(
       DATABASE_URL: around.forms.databaseUrl,
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
-      // Without this, the reconciler would use the cluster of the user's kubeconfig.
+      // Without this setting, the reconciler would use the cluster of the user's kubeconfig.
       CORE_CLIENTS: 'off',
       CONSOLE_URL: around.publicUrl,
     },

@@ -3,7 +3,7 @@
 // pipe, and the input ends.
 import { isMainThread } from 'node:worker_threads';
 
-// Worker threads load this file too, but their standard input ends immediately.
+// Worker threads load this file too, but their standard input ends immediately, although the parent still runs.
 if (isMainThread) {
   process.stdin.on('end', () => {
     process.kill(process.pid, 'SIGTERM');

@@ -2,17 +2,17 @@
 import { parseArgs } from 'node:util';
 
 export interface ReleaseCommand {
-  /** Folder for the files; it must be empty or missing. */
+  /** Output folder of the release; it must be empty or missing. */
   output: string;
   /** Program that builds the image; `none` leaves the image out. */
   builder: 'docker' | 'buildah' | 'none';
-  /** Further arguments of the program, such as `--build-arg BUILD_IMAGE=…`. */
+  /** Further arguments of the builder program, such as `--build-arg BUILD_IMAGE=…`. */
   builderArguments: string[];
   /** Key for `gpg --local-user`. If undefined, nothing is signed. */
   key: string | undefined;
 }
 
-/** Reports invalid arguments. It is printed in one line, without a stack. */
+/** Thrown for invalid arguments. The message is printed in one line, without a stack. */
 export class UsageError extends Error {}
 
 export const help = `Builds the files of a release from the commit that is checked out: the image (an OCI archive), the chart, a bill of
@@ -27,7 +27,7 @@ Usage: npm run release -- [--output DIR] [--builder docker|buildah|none] [--sign
 
 Needs git and helm, and a work tree without changes. Exit code 0; 1 if a step fails; 2 for invalid arguments.`;
 
-/** Throws UsageError. Returns undefined if help is requested. */
+/** Parses the arguments. Returns undefined if help is requested. Throws UsageError for invalid arguments. */
 export function parseReleaseArguments(args: string[]): ReleaseCommand | undefined {
   const { values, positionals } = parse(args);
   if (values.help) return undefined;

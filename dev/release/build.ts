@@ -27,7 +27,10 @@ async function run(program: string, args: string[]): Promise<string> {
   return stdout.trim();
 }
 
-/** Throws if the work tree has changes, or if chart and package have different versions. */
+/**
+ * Reads the version and the commit of the release. Throws if the work tree has uncommitted changes, or if the chart and
+ * package.json have different versions.
+ */
 export async function readRelease(): Promise<Release> {
   if ((await run('git', ['status', '--porcelain'])) !== '') throw new Error('The work tree has changes. Commit them.');
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
@@ -40,8 +43,8 @@ export async function readRelease(): Promise<Release> {
 }
 
 /**
- * Returns the number of packages. Throws if the changelog is not ready for a release, or the licence of a package is
- * not permitted.
+ * Writes the release notes, the licences and the bill of materials. Returns the number of packages that they list.
+ * Throws if the changelog is not ready for a release, or the licence of a package is not permitted.
  */
 export async function writeDocuments(release: Release, output: string): Promise<number> {
   const read = (path: string) => readFile(join(root, path), 'utf8');
@@ -66,7 +69,7 @@ export async function buildImage(release: Release, command: ReleaseCommand, outp
   const { version, revision } = release;
   const tag = `formgate:${version}`;
   const args = ['--build-arg', `VERSION=${version}`, '--build-arg', `REVISION=${revision}`, ...builderArguments];
-  // Gives builds of the same commit the same times in the image.
+  // The time of the commit. Builders write it into the image, so that builds of the same commit have the same times.
   const time = Math.floor(release.moment.getTime() / 1_000);
   const archive = join(output, `formgate-image-${version}.tar`);
   if (builder === 'docker') {
@@ -78,7 +81,7 @@ export async function buildImage(release: Release, command: ReleaseCommand, outp
   }
 }
 
-/** Returns the number of files. */
+/** Writes the provenance and the checksums of all files in the output folder. Returns the number of files. */
 export async function writeChecksums(release: Release, output: string): Promise<number> {
   const subjects: Subject[] = [];
   for (const name of (await readdir(output)).sort()) {

@@ -1,4 +1,5 @@
-// Tests the documents of a release, on the repository's own lock file and on small ones.
+// Tests the functions that generate the documents of a release, with the repository's package-lock.json and with small
+// lock files.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -71,7 +71,7 @@ function isPermitted(expression: string): boolean {
   return expression.split(' OR ').some((choice) => choice.split(' AND ').every((one) => permittedLicences.has(one)));
 }
 
-/** Returns a page that lists the packages by licence. */
+/** Returns a Markdown page that lists the packages, grouped by licence. */
 export function licenceReport({ version }: Release, packages: Package[]): string {
   const byLicence = Map.groupBy(packages, ({ licence = 'none declared' }) => licence);
   const sections = [...byLicence]
@@ -83,7 +83,10 @@ export function licenceReport({ version }: Release, packages: Package[]): string
   return [`# Licences of Formgate ${version}\n`, introduction, ...sections].join('\n');
 }
 
-/** Returns the section of the version in the changelog. Throws if there is none, or if there are unreleased changes. */
+/**
+ * Returns the section of the version in the changelog. Throws if the changelog has no such section, or if it lists
+ * unreleased changes.
+ */
 export function releaseNotes(changelog: string, version: string): string {
   const sections = changelog.split(/^## /m).slice(1);
   const find = (title: string) => sections.find((section) => section.startsWith(`[${title}]`));
@@ -122,7 +125,7 @@ export function provenance({ version, revision, source, moment }: Release, subje
   };
 }
 
-/** Returns the lines that `sha256sum --check` reads. */
+/** Returns the content of a checksum file for `sha256sum --check`. */
 export function checksums(subjects: Subject[]): string {
   return subjects.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('');
 }

@@ -30,7 +30,7 @@ const lockSchema = z.object({
   ),
 });
 
-/** Returns the packages in the image, by name. Throws if a package has no checksum. */
+/** Returns the packages in the image, sorted by name. Throws if a package has no checksum. */
 export function imagePackages(lockFile: string): Package[] {
   const { packages } = lockSchema.parse(JSON.parse(lockFile));
   const installed = Object.entries(packages).filter(
@@ -43,7 +43,7 @@ export function imagePackages(lockFile: string): Package[] {
 /** The package that builds the pages. The pages do not contain its dependencies. */
 const builder = 'vite';
 
-/** Packages of the samples, which are not in the image. */
+/** Packages that only the samples in `web/samples` use. The image does not contain them. */
 const ofSamples = new Set(['react', 'react-dom']);
 
 /**

@@ -9,15 +9,18 @@ import type { UpstreamState } from './upstreams.ts';
 /** A condition without its times and its generation. */
 export type Outcome = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** A tenant whose own client is shadowed. `name` is the tenant's id if its name is unknown. */
+/**
+ * A tenant that has its own client with the same id as a core client. The token handler ignores the tenant's client: it
+ * is shadowed. `name` is the tenant's id if its name is unknown.
+ */
 interface Affected {
   id: string;
   name: string;
 }
 
-/** Maximum number of tenants that the status lists by id. */
+/** Maximum number of tenants that the status of a resource lists by id. */
 export const mostShadowedTenants = 50;
-/** Maximum number of tenants or targets that a message lists. */
+/** Maximum number of tenants or targets that the message of a condition lists. */
 const mostListed = 10;
 
 const notAccepted = { status: 'Unknown', reason: 'NotAccepted', message: 'The client is not accepted.' } as const;

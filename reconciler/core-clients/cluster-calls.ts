@@ -5,7 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
 import { retryDelay } from '../../src/service/retry.ts';
 
-/** `timeout`: no complete response in time. `refused`: any other 4xx. `failed`: 5xx or an invalid response. */
+/**
+ * Kinds of failures. `timeout`: no complete response within the time limit. `refused`: a 4xx status that `byStatus`
+ * does not list. `failed`: 408, 5xx or an invalid response.
+ */
 export type ClusterErrorKind = keyof typeof explanations;
 
 const explanations = {
@@ -70,7 +73,7 @@ type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
 export interface ClusterCallsOptions {
   /** The Kubernetes client module. The caller loads it only when it is needed, because it is large (decision 0037). */
   kubernetes: typeof import('@kubernetes/client-node');
-  /** Milliseconds for one attempt. */
+  /** Time limit in milliseconds for one attempt of a request. */
   timeout: number;
   /** Maximum wait in milliseconds before a retry, even if Retry-After demands more. */
   longestWait?: number;
@@ -105,8 +108,8 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
 }
 
 /**
- * Creates middleware that reuses the dispatcher of the first request for all requests, and with it the connections. The
- * library creates a new dispatcher for each request, but an unused dispatcher opens no connection.
+ * Creates middleware that sends all requests through the dispatcher of the first request, so that they share its
+ * connections. The library creates a new dispatcher for each request, but an unused dispatcher opens no connection.
  */
 function createConnections({ kubernetes, timeout }: ClusterCallsOptions) {
   let shared: Dispatcher | undefined;
@@ -139,7 +142,10 @@ function codeOf(error: unknown): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Loads the files in KUBECONFIG, else the Pod's service account. Throws ClusterError, which never quotes the files. */
+/**
+ * Loads the kubeconfig files that `kubeconfig` lists or, if it is undefined, the Pod's service account. Throws
+ * ClusterError, whose message never quotes the files.
+ */
 export function loadKubeConfig(
   { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,

@@ -27,8 +27,8 @@ export interface Cluster {
    */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /**
-   * Creates an Event about a resource, which may no longer exist. Calls with the same `once` create the same Event:
-   * while the API server still has it (an hour by default), a further call does nothing and returns false. Throws
+   * Creates an Event about a resource that may no longer exist. Calls with the same `once` create the same Event: while
+   * the API server still has it (an hour by default), a further call does nothing and returns false. Throws
    * ClusterError.
    */
   createEvent(about: EventSubject, event: ClientEvent, time: Date, once?: string): Promise<boolean>;
@@ -41,7 +41,7 @@ export type EventSubject = Pick<CoreClientResource, 'name'> &
 
 export interface ClusterOptions {
   env: NodeJS.ProcessEnv;
-  /** The default is the namespace of the Pod or of the kubeconfig context. */
+  /** Namespace of the resources. The default is the namespace of the Pod or of the kubeconfig context. */
   namespace?: string | undefined;
   /** Milliseconds for one attempt of a request. */
   timeout: number;
@@ -56,7 +56,9 @@ const path = { group: apiGroup, version: apiVersion, plural };
 /** The token of the Pod's service account. Without this file, a Pod has no access to the API server. */
 const tokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Returns undefined if there is neither a KUBECONFIG nor a service account. */
+/**
+ * Connects to the cluster that KUBECONFIG or the Pod's service account selects. Returns undefined if there is neither.
+ */
 export async function findCluster(options: ClusterOptions): Promise<Cluster | undefined> {
   const { KUBECONFIG, KUBERNETES_SERVICE_HOST } = options.env;
   if (!KUBECONFIG && !(KUBERNETES_SERVICE_HOST && isReadable(tokenFile))) return undefined;
@@ -158,8 +160,8 @@ async function createEvent(
   { time, once }: { time: Date; once: string | undefined },
 ): Promise<boolean> {
   const about = { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) };
-  // The name is chosen here and not by the API server, so that a retry does not create a second Event. A name may have
-  // at most 253 characters.
+  // The name of the Event is chosen here and not by the API server, so that a retry does not create a second Event. A
+  // name may have at most 253 characters.
   const eventName = `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${once ?? randomBytes(8).toString('hex')}`;
   const body = {
     metadata: { name: eventName, namespace },

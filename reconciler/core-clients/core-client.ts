@@ -12,7 +12,7 @@ export interface CoreClientRules {
   redirectUriRules: RedirectUriRules;
 }
 
-/** `clientId` is undefined if it is not a valid client id. */
+/** `clientId` is undefined if the resource has no valid client id. */
 export type ParsedCoreClient =
   | { clientId: string; entry: ClientEntry; problems?: never }
   | { clientId: string | undefined; entry?: never; problems: string[] };

@@ -1,6 +1,6 @@
-// Reads and writes the core configuration of the token handler. Also reads and writes the record of the clients in it
-// that this reconciler owns. Each write names the clients that it changes, so that concurrent changes of other clients
-// are kept. This module does not validate clients.
+// Reads and writes two documents: the core configuration of the token handler, and the record of the clients in it that
+// this reconciler owns. Each write names the clients that it changes, so that concurrent changes of other clients are
+// kept. This module does not validate clients.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 
@@ -33,7 +33,7 @@ const core = { core: true } as const;
 
 export type ClientDocument = ReturnType<typeof createClientDocument>;
 
-/** Every method throws PlatformError. Every write can be repeated. */
+/** Every method throws PlatformError. Every write is idempotent. */
 export function createClientDocument({ configuration, owner }: ClientDocumentOptions) {
   const update = (name: string, changes: Record<string, unknown>) =>
     configuration.update(clientsNamespace, name, changes, { ...core, idempotent: true });

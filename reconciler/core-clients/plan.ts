@@ -21,7 +21,7 @@ export type Verdict = { resource: CoreClientResource; clientId: string | undefin
 
 export interface Plan {
   verdicts: Verdict[];
-  /** The clients maintained by Formgate that must be written. `before` is the current entry. */
+  /** The clients maintained by Formgate that must be written. `before` is the entry in the core configuration. */
   maintained: { before: unknown; after: ClientEntry }[];
   /** The owned clients to remove, because no resource describes them. */
   prune: string[];
@@ -34,7 +34,10 @@ export interface Plan {
 }
 
 export interface PlanOptions extends CoreClientRules {
-  /** The clients that Formgate itself maintains, such as builder-preview. Resources must not describe them. */
+  /**
+   * The clients that Formgate itself maintains, such as builder-preview. A CoreClient resource with one of their ids is
+   * refused.
+   */
   maintained: readonly ClientEntry[];
   allowPrune: boolean;
   now: Date;

@@ -1,6 +1,6 @@
 // Quarantines core clients that the configuration service refuses, and statuses that the API server refuses. A
-// quarantined item is retried when its resource changes, when it is released, or when a new version of the product
-// runs.
+// quarantined item is retried when its resource changes, when an operator releases it, or when a new version of the
+// product runs.
 import type pg from 'pg';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -10,24 +10,25 @@ import { putInQuarantine } from '../../src/service/quarantine/quarantine-store.t
 
 export interface Refusal {
   kind: 'core-client' | 'core-client-status';
-  /** The client id, or the uid of the resource. */
+  /** For the kind `core-client`, the client id. For `core-client-status`, the uid of the resource. */
   subject: string;
-  /** Identifies the content. If the content changes, the item is retried. */
+  /** Identifies the content that was refused. If the content changes, the item is retried. */
   version: string;
-  /** The service and its HTTP status, such as `configuration 400`; or `kubernetes refused`. */
+  /** The service that refused the item and its HTTP status, such as `configuration 400`; or `kubernetes refused`. */
   detail: string;
 }
 
 /** The refusals during one sync. */
 export interface Refusals {
   /**
-   * True if an earlier sync recorded this refusal. The caller must not try such an item again; it counts as refused.
+   * True if an earlier sync recorded this refusal. The caller must then count the item as refused, without trying it
+   * again.
    */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
   /**
-   * Quarantines new refusals, and removes the entries of settled refusals. With `clients`, removes only the entries of
-   * these clients. Returns the number of new refusals.
+   * Quarantines new refusals, and removes the quarantine entries of items that were not refused in this sync. With
+   * `clients`, removes only entries of the clients with these ids. Returns the number of new refusals.
    */
   settle(clients?: readonly string[]): Promise<number>;
 }

@@ -111,7 +111,10 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
   return sent;
 }
 
-/** Identifies the status of a resource. A refused status or Event is retried after the resource has changed. */
+/**
+ * Identifies the status of a resource in the quarantine. A refused status or Event is retried after the resource has
+ * changed.
+ */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }

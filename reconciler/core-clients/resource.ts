@@ -36,7 +36,7 @@ export interface CoreClientResource {
   name: string;
   uid: string;
   generation: number;
-  /** ISO 8601 */
+  /** Creation time of the resource (ISO 8601). */
   created: string;
   resourceVersion: string;
   spec: unknown;

@@ -20,7 +20,10 @@ const ids = new Set(['permits', 'portal']);
 let test: TestPlatform;
 let proxy: FaultProxy;
 let platform: Platform;
-/** The tenants whose reads fail. The response has this status, or never comes. */
+/**
+ * The tenants whose configuration cannot be read, keyed by tenant id: the HTTP status of the response, or `hang` if no
+ * response comes.
+ */
 let broken: Map<string, number | 'hang'>;
 
 beforeAll(async () => {

@@ -34,10 +34,13 @@ export interface ShadowsOptions {
 const parallel = 8;
 /** Time limit in milliseconds for one tenant. If one read hangs, time remains for the other tenants. */
 const readTimeout = 3_000;
-/** Number of failures that are logged individually. The last log line contains the total number. */
+/** Number of failed reads that are logged individually. The last log line contains the total number. */
 const loggedFailures = 5;
 
-/** `ids` contains the ids of all core clients. Returns undefined if the tenants cannot be listed. */
+/**
+ * Finds the tenants that have their own client with one of `ids`, the ids of all core clients. Returns undefined if the
+ * tenants cannot be listed.
+ */
 export async function findShadows(ids: ReadonlySet<string>, options: ShadowsOptions): Promise<Shadows | undefined> {
   const { tenants, log } = options;
   if (ids.size === 0) return { affected: new Map(), unread: [], read: 0 };
@@ -86,7 +89,7 @@ async function readTenants(ids: ReadonlySet<string>, waiting: Tenant[], options:
   return { affected, unread, read };
 }
 
-/** Shuffles the tenants. If one run has too little time to read all of them, several runs together still do. */
+/** Shuffles the tenants. If a run has too little time to read all of them, several runs together still read all. */
 function inRandomOrder<T>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, rank: Math.random() }))

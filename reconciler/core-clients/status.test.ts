@@ -80,7 +80,8 @@ describe('a status', () => {
     expect(after.shadowedTenants).toContain('c');
     expect(isSameStatus(before, after)).toBe(false);
     expect(isSameStatus(before, statusWith('b', before))).toBe(true);
-    // A cluster with an older CRD drops the field. If the field were compared, every run would write the status.
+    // A cluster with an older CRD drops the field `shadowedTenants`. If the field were compared, every run would write
+    // the status.
     const { shadowedTenants: _, ...dropped } = before;
     expect(isSameStatus(dropped, before)).toBe(true);
   });

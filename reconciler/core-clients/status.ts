@@ -115,7 +115,7 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
   };
 }
 
-/** True if the status in the cluster equals the next one. */
+/** True if the status in the cluster equals the next status. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
   // A cluster with an older CRD drops shadowedTenants. If a missing list were compared, every run would write the
   // status. When the first list appears, the condition Shadows changes too, so the comparison of the list is not
@@ -153,7 +153,10 @@ export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus):
   ];
 }
 
-/** Returns an Event if a finding appears, disappears, or changes its message (for example, with another tenant). */
+/**
+ * Returns an Event if a finding (a condition whose status is `bad`) appears, disappears, or changes its message, for
+ * example because another tenant is affected.
+ */
 function findingEvents(
   present: Partial<CoreClientStatus>,
   next: CoreClientStatus,

@@ -1,6 +1,6 @@
 // Writes two kinds of clients to the core configuration of the token handler: clients that Formgate maintains, such as
-// builder-preview, and clients that CoreClient resources describe. It never changes a client that it does not own. It
-// stops writing when the run has lost its lease.
+// builder-preview, and clients that CoreClient resources describe. The sync never changes a client that it does not
+// own, and stops writing when the run has lost its lease.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import type { Directory } from '../../src/platform/directory.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
@@ -26,7 +26,7 @@ import { type Written, writePlan } from './writes.ts';
 
 /** The result of one sync. With `dryRun`, the result that a real sync would probably have. */
 export interface ClientsOutcome {
-  /** Number of clients for each outcome. */
+  /** Number of clients for each outcome, such as `created`. */
   counts: Record<string, number>;
   /** Number of resources for each condition, such as `Ready=True`. */
   conditions: Record<string, number>;
@@ -39,13 +39,13 @@ export interface ClientsOutcome {
 }
 
 export interface SyncOptions {
-  /** Logs the changes without writing them. */
+  /** If true, the sync logs the changes without writing them. */
   dryRun: boolean;
-  /** Allows this sync to remove more than half of the owned clients. */
+  /** If true, this sync may remove more than half of the owned clients. */
   allowPrune: boolean;
-  /** Called before every write. It rejects if the run has lost its lease. The sync then rejects too. */
+  /** Called before every write. Rejects if the run has lost its lease; the sync then rejects too. */
   renewLease(): Promise<void>;
-  /** If it is aborted, the sync ends early. The next sync writes the missing statuses. */
+  /** If this signal is aborted, the sync ends early. The next sync writes the missing statuses. */
   signal?: AbortSignal | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface ClientSyncOptions {
   /** Called once in each sync. The sync closes the cluster afterwards. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
-  /** The clients that Formgate itself maintains. Resources must not describe them. */
+  /** The clients that Formgate itself maintains. A CoreClient resource with one of their ids is refused. */
   maintained: readonly ClientEntry[];
   redirectUriRules: RedirectUriRules;
   /**
@@ -96,8 +96,9 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
 }
 
 /**
- * Returns the ids of the clients whose settled quarantine entries may be removed; undefined means all entries. The
- * entries of resources and statuses that the sync did not reach must stay. Otherwise, the next sync would retry them.
+ * Returns the ids of the clients whose quarantine entries may be removed if they were not refused again; undefined
+ * means all entries. The entries of resources and statuses that the sync did not reach must stay. Otherwise, the next
+ * sync would retry them.
  */
 function settledClients(
   { maintained }: ClientSyncOptions,
@@ -213,7 +214,7 @@ function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written
 
 const syncedAt = (revision: number | undefined): SyncResult => ({ kind: 'synced', revision });
 
-/** The names of the counts, keyed by the ids of the clients that Formgate maintains. */
+/** Names of the counters for the clients that Formgate maintains, keyed by client id. */
 const maintainedCounts = { [builderPreviewId]: 'builderPreview', [consoleId]: 'console' };
 
 /** Logs and counts the planned changes. */

@@ -1,5 +1,5 @@
-// Checks whether the directory knows the upstreams of targets. It does not call the upstreams, and does not check
-// whether the token handler allows their addresses.
+// Checks whether the directory knows the upstreams of targets. Does not call the upstreams, and does not check whether
+// the token handler allows their addresses.
 import type { Directory } from '../../src/platform/directory.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 

@@ -3,7 +3,7 @@
 // JSON.parse still parses every other text.
 import { type FieldError, jsonPointer } from './http/problem.ts';
 
-/** Like JSON.parse, with correct names. Throws SyntaxError. */
+/** Like JSON.parse, but returns correct names. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
   return hasEscapedName(text) ? inspectJson(text).value : JSON.parse(text);
 }
@@ -37,7 +37,7 @@ function hasEscapedName(text: string): boolean {
   return false;
 }
 
-/** Maximum depth, far below the depth that exhausts the stack. */
+/** Maximum depth of nesting, far below the depth that exhausts the stack. */
 const deepest = 1_000;
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const literals = new Map<string, [text: string, value: unknown]>([
@@ -172,12 +172,12 @@ const ordinary = { configurable: true, enumerable: true, writable: true };
 const quote = 0x22;
 const backslash = 0x5c;
 
-// RFC 8259 section 2 defines white space.
+// True for the white space that RFC 8259 section 2 defines.
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
-/** Does not quote the text, which may contain form data. */
+/** Returns the error for a text that is not JSON. It does not quote the text, which may contain form data. */
 function malformed(): SyntaxError {
   return new SyntaxError('the text is not JSON');
 }

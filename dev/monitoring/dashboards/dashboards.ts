@@ -9,7 +9,7 @@ import { buildPanel, dataSource, type Explain, type RowText } from './panels.ts'
 import { createQueries, type MetricFacts, ofRelease, type Queries } from './queries.ts';
 import { tokenHandler } from './token-handler.ts';
 
-/** A metric of the catalogue. */
+/** A metric of the catalogue, with its help text. */
 export interface DescribedMetric extends MetricFacts {
   help: string;
 }
@@ -20,8 +20,8 @@ interface DashboardText {
   title: string;
   description: string;
   /**
-   * A metric that only the pods of this dashboard export. The dashboard's menu of services lists the values of its
-   * label `job`.
+   * A metric that only the pods of this dashboard export. The dashboard's menu of services lists the values of the
+   * metric's label `job`.
    */
   exportedBy: string;
   rows(queries: Queries): RowText[];
@@ -58,20 +58,21 @@ const dashboards: readonly DashboardText[] = [
   },
 ];
 
-/** The dashboards by file name without suffix. */
+/** Returns the dashboards, keyed by file name without suffix. */
 export function buildDashboards(metrics: readonly DescribedMetric[]): Map<string, grafana.Dashboard> {
   const queries = createQueries(metrics);
   const explain = createExplain(metrics);
   return new Map(dashboards.map((text) => [text.name, buildDashboard(text, queries, explain)]));
 }
 
-/** The text of a dashboard's file. */
+/** Returns the content of a dashboard's file. */
 export function dashboardFile(dashboard: grafana.Dashboard): string {
   return `${JSON.stringify(dashboard, undefined, 2)}\n`;
 }
 
 /**
- * Returns the metrics of the catalogue that the queries name. Queries name a histogram by its buckets, sum or count.
+ * Returns those of `metrics` that occur in the PromQL expressions. An expression names a histogram with the suffix
+ * `_bucket`, `_sum` or `_count`.
  */
 export function metricsIn(expressions: readonly string[], metrics: readonly DescribedMetric[]): DescribedMetric[] {
   const names = new Set(expressions.flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*/g) ?? []));
@@ -130,7 +131,10 @@ function firingAlerts(): grafana.AnnotationQueryBuilder {
     .textFormat('{{severity}} {{job}}');
 }
 
-/** The query of a variable may use the variables above it: Grafana resolves those first. */
+/**
+ * Returns the dashboard's variables. The query of a variable may use the variables that are defined before it, because
+ * Grafana resolves those first.
+ */
 function variables({ exportedBy }: DashboardText) {
   const query = (name: string, label: string, expr: string) =>
     new grafana.QueryVariableBuilder(name)

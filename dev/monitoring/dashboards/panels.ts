@@ -1,5 +1,5 @@
-// Turns the description of a panel into a panel of Grafana. The unit comes from the queries. The text of a panel is the
-// question that it answers, the meaning of its metrics, and the runbooks of the alerts about it.
+// Turns a `PanelText` into a panel of Grafana. The unit of a panel is that of its first query. The text of a panel is
+// the question that it answers, the meaning of its metrics, and the runbooks of the alerts about it.
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import * as common from '@grafana/grafana-foundation-sdk/common';
 import * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
@@ -29,9 +29,12 @@ export interface PanelText {
   show?: Show;
   /** Width in 24ths of a row. Default: 8, or 4 for a number. */
   width?: number;
-  /** Values from which the panel is yellow and red. A `red` below `yellow` means that low values are bad. */
+  /**
+   * The panel is yellow from the value `yellow`, and red from the value `red`. If `red` is less than `yellow`, low
+   * values are bad: the panel is red below `red`, and yellow below `yellow`.
+   */
   limits?: { yellow?: number; red: number };
-  /** File names of runbooks, without `.md`. */
+  /** Runbooks that the panel's text links to: file names without `.md`. */
   runbooks?: readonly string[];
 }
 
@@ -40,10 +43,10 @@ export interface RowText {
   panels: readonly PanelText[];
 }
 
-/** Explains the metrics of a query in Markdown. */
+/** Returns a Markdown text that explains the metrics in the PromQL expressions. */
 export type Explain = (expressions: readonly string[]) => string;
 
-/** The data source that the reader has chosen. */
+/** The data source that the viewer of the dashboard has chosen. */
 export const dataSource: common.DataSourceRef = { type: 'prometheus', uid: '$datasource' };
 /** Address of the folder of runbooks. The chart replaces it with `prometheusRule.runbookUrl`. */
 export const runbookFolder = 'https://github.com/formgate/formgate/blob/main/docs/runbooks';
@@ -153,7 +156,10 @@ function thresholds({ yellow, red: limit }: NonNullable<PanelText['limits']>): g
   return steps([{ value: null, color: 'green' }, ...middle, { value: limit, color: 'red' }]);
 }
 
-/** The first step has no lower bound. */
+/**
+ * The first threshold where low values are bad. Grafana requires null for the first threshold, which has no lower
+ * bound.
+ */
 const red: grafana.Threshold = { value: null, color: 'red' };
 
 function steps(list: grafana.Threshold[]): grafana.ThresholdsConfigBuilder {

@@ -1,6 +1,5 @@
-// Builds PromQL from the metrics catalogue. It rejects a query if the metric does not exist, has another type, or lacks
-// a label that the query uses. Therefore `npm run docs` fails if a metric is renamed but a dashboard still uses the old
-// name.
+// Builds PromQL from the metrics catalogue. Throws if a metric does not exist, has another type, or lacks a label that
+// the query uses. Therefore `npm run docs` fails if a metric is renamed but a dashboard still uses the old name.
 
 /** The facts about a metric that a query needs. They come from the catalogue. */
 export interface MetricFacts {
@@ -24,15 +23,18 @@ export interface Selection {
   by?: readonly string[];
   /** Further label matchers, such as `status="5xx"`. */
   where?: string;
-  /** By default the labels in `by`. */
+  /** Legend of each series. By default, the values of the labels in `by`. */
   legend?: string;
-  /** If true, the panel shows 0 while there is no series. For counters that have no series before their first event. */
+  /**
+   * If true, the panel shows 0 while there is no series. Set it for a counter that has no series before its first
+   * event.
+   */
   quiet?: boolean;
 }
 
 /**
- * Selects the series of a release by the variables that every dashboard has. Of `targetLabels`, recorded series have
- * only these two.
+ * Selects the series of one release, with the dashboard variables `namespace` and `release`. The series of recording
+ * rules have only these two of the labels in `targetLabels`.
  */
 export const ofRelease = 'namespace="$namespace", release="$release"';
 const ofPods = `${ofRelease}, job=~"$job", pod=~"$pod"`;
@@ -41,8 +43,8 @@ const targetLabels = ['namespace', 'release', 'job', 'pod'];
 const window = '$__rate_interval';
 
 /**
- * Returns a query of series that Prometheus or its recording rules write. See `ofRelease` for the labels of recorded
- * series.
+ * Returns a query for series that Prometheus itself or a recording rule writes. `ofRelease` says which labels the
+ * series of recording rules have.
  */
 export function recorded(expr: string, unit: Unit, { by = [], legend, quiet }: Omit<Selection, 'where'> = {}): Query {
   return finish(expr, unit, { by, quiet: quiet ?? false, ...(legend !== undefined && { legend }) }, expr);
@@ -71,15 +73,15 @@ export function createQueries(metrics: readonly MetricFacts[]) {
   }
 
   return {
-    /** Events per second. */
+    /** Number of events per second that a counter counts. */
     perSecond: (name: string, selection: Selection = {}) =>
       finish(rateOf(name, selection), name.includes('requests') ? 'reqps' : 'cps', selection, name),
-    /** Events per minute, for events that are rarer than requests. */
+    /** Number of events per minute that a counter counts, for events that are rarer than requests. */
     perMinute: (name: string, selection: Selection = {}) =>
       finish(`60 * ${rateOf(name, selection)}`, 'cpm', selection, name),
     /** Growth per second of a counter of seconds or bytes. For CPU seconds, this is the number of processors in use. */
     growth: (name: string, selection: Selection = {}) => finish(rateOf(name, selection), 'short', selection, name),
-    /** The durations that a histogram recorded, as a share of the time that passed. */
+    /** The sum of the durations that a histogram recorded, as a share of the time that passed. */
     busy: (name: string, selection: Selection = {}) => {
       const sums = `rate(${select(name, 'histogram', selection, '_sum')}[${window}])`;
       return finish(aggregate('sum', sums, selection.by), 'percentunit', selection, name);

@@ -84,7 +84,7 @@ export function ifBearer(bearerGuards: readonly Guard[], otherwise: readonly Gua
       try {
         await passAll(otherwise, request, response);
       } catch (error) {
-        // RFC 9110 section 15.5.2: a 401 says how to authenticate.
+        // RFC 9110, section 15.5.2: a 401 response must say how to authenticate.
         if (error instanceof Problem && error.status === 401) response.setHeader('WWW-Authenticate', 'Bearer');
         throw error;
       }

@@ -1,6 +1,6 @@
-// Watches whether this process can reach its identity provider. It requests the discovery document of the realm core
-// every ten seconds, and every two seconds after a failure. Calls on behalf of people are not a reliable sign. They may
-// fail for only one realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an outage or its end
+// Watches whether this process can reach its identity provider. Requests the discovery document of the realm core every
+// ten seconds, and two seconds after a failed request. Calls on behalf of people are not a reliable sign. Such calls
+// may fail for only one realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an outage or its end
 // would go unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
@@ -34,8 +34,8 @@ const usualPace: WatchPace = { interval: 10_000, retry: 2_000, timeout: 5_000 };
 const mostFailures = 2;
 
 /**
- * Returns a function that ends the watch. The first request follows after one interval, because the startup check has
- * already sent one.
+ * Starts the watch. Returns a function that ends it. The first request follows after one interval, because the startup
+ * check has already sent a request.
  */
 export function watchIdentityProvider(options: IdentityProviderWatchOptions): () => void {
   const { accessUrl, state, certificates } = options;
@@ -86,7 +86,7 @@ interface Seen {
 
 /**
  * Sends the request over a new connection, because an open connection does not show whether a new one can be opened.
- * Resolves with the head of the response, and discards the body.
+ * Resolves as soon as the head of the response has arrived, and discards the body.
  */
 function request(url: string, timeout: number, stop: AbortSignal): Promise<Seen> {
   const { promise, resolve, reject } = Promise.withResolvers<Seen>();

@@ -1,4 +1,4 @@
-// Tests the startup check of the identity provider against a real one.
+// Tests the startup check of the identity provider against a real identity provider.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// Verifies bearer access tokens with Keycloak's claims. It accepts the realms of known tenants and the realm core. A
-// token that fails any check is rejected with 401.
+// Verifies bearer access tokens with Keycloak's claims. Accepts tokens from the realms of known tenants and from the
+// realm core. A token that fails any check is rejected with 401.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -20,7 +20,9 @@ export interface Tenants {
   byRealm(realm: string): Promise<Tenant | undefined>;
   /** Finds a tenant by its full URN. */
   byId(urn: string): Promise<Tenant | undefined>;
-  /** Finds a tenant by its name, in any case, with spaces or hyphens. */
+  /**
+   * Finds a tenant by its name. Ignores the difference between upper and lower case, and between spaces and hyphens.
+   */
   byName(name: string): Promise<Tenant | undefined>;
 }
 
@@ -68,7 +70,7 @@ export interface BearerVerifierOptions {
 interface VerifiedToken {
   caller: Caller;
   audiences: readonly string[];
-  /** Seconds since 1970. */
+  /** Time at which the token expires, in seconds since 1970. */
   expires: number;
   isCurrent: VerifiedJwt['isCurrent'];
 }
@@ -82,7 +84,8 @@ const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
   sub: z.string().min(1),
   exp: z.number(),
-  // Keycloak writes the kind of token into this claim: Bearer, ID, Refresh, Offline, Logout, DPoP and others.
+  // Keycloak writes the kind of token into this claim: Bearer, ID, Refresh, Offline, Logout, DPoP and others. Only
+  // access tokens (Bearer) are accepted.
   typ: z.literal('Bearer').optional(),
   // ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and logout tokens (Back-Channel Logout 2.4) have these claims.
   // A token with one of them is rejected.
@@ -216,7 +219,7 @@ function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
   return roles;
 }
 
-// RFC 6750 section 3 defines the challenge.
+// Returns the 401 response with the challenge that RFC 6750, section 3, defines.
 function unauthenticated(detail: string, cause?: unknown): Problem {
   const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
   return new Problem('unauthenticated', detail, { cause, headers: { 'WWW-Authenticate': challenge } });

@@ -7,13 +7,15 @@ import { fetchFromProvider } from './provider-fetch.ts';
 
 /** The usable public keys of a realm, from one response. */
 export interface KeySet {
-  /** Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token. */
+  /**
+   * Finds the key of a token. Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token.
+   */
   find: ReturnType<typeof jose.createLocalJWKSet>;
   /** Two responses with the same usable keys have the same fingerprint. */
   fingerprint: string;
 }
 
-/** The response of the identity provider has no usable keys. */
+/** Thrown if the response of the identity provider has no usable keys. */
 class UnusableKeys extends Error {
   override name = 'UnusableKeys';
 }
@@ -28,7 +30,7 @@ export interface DownloadOptions {
   algorithms: readonly string[];
 }
 
-/** Rejects if the response is not a usable key set, or arrives too late. */
+/** Downloads the key set from `url`. Rejects if the response is not a usable key set, or arrives too late. */
 export async function downloadKeySet(url: string, { timeout, algorithms }: DownloadOptions): Promise<KeySet> {
   const headers = { Accept: 'application/jwk-set+json, application/json' };
   const response = await tracedProviderCall('GET', 'keys', () =>
@@ -55,7 +57,10 @@ async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
 
 type PublishedKey = jose.JWK & { kty: string };
 
-/** Algorithms by `kty` or `crv`. A key without `alg` is imported with one of them, to check that the key is valid. */
+/**
+ * The algorithm for each `kty` or `crv` of a key. A key without `alg` is imported with this algorithm, to check that
+ * the key is valid.
+ */
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 const curves: Record<string, string> = { 'P-384': 'ES384', 'P-521': 'ES512' };
 

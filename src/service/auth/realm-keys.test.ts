@@ -21,7 +21,7 @@ let now: number;
 let published: string[] | undefined;
 /** Times at which downloads began. */
 let downloads: number[];
-/** A download ends after this promise has resolved. */
+/** No download ends before this promise has resolved. */
 let held: Promise<void>;
 let mayEnter: boolean;
 let waiting: { caller: number; provider: number };

@@ -1,5 +1,5 @@
-// Keeps the public keys of one realm. It downloads the keys, refreshes them while they are used, and downloads them
-// again if a token names a missing key. A failed download never removes keys.
+// Keeps the public keys of one realm. Downloads the keys, refreshes them while they are used, and downloads them again
+// if a token names a missing key. A failed download never removes keys.
 import * as jose from 'jose';
 import { pacedCall } from '../limits/paced-call.ts';
 import { within } from '../time-limit.ts';
@@ -25,7 +25,7 @@ export interface KeyPace {
   patience: number;
 }
 
-/** The keys of a realm cannot be downloaded, so it is unknown whether the token is valid. */
+/** Thrown if the keys of a realm cannot be downloaded, so that it is unknown whether the token is valid. */
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
 }
@@ -43,7 +43,10 @@ export interface RealmKeys {
    * cannot be downloaded in time.
    */
   find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
-  /** False if the realm may have published different keys in the meantime. Tokens must then be verified again. */
+  /**
+   * False if the realm may have published different keys since `keys` were downloaded. Tokens must then be verified
+   * again.
+   */
   areCurrent(keys: KeySet): boolean;
 }
 

@@ -62,7 +62,7 @@ export interface SigningKeysOptions {
 }
 
 export interface VerifiedJwt extends jose.JWTVerifyResult {
-  /** False if the realm may have removed the key in the meantime. The token must then be verified again. */
+  /** False if the realm may have removed the key since the verification. The token must then be verified again. */
   isCurrent(): boolean;
 }
 
@@ -72,7 +72,10 @@ export interface SigningKeys {
    * `isTokenFault` is true if the token is invalid, and KeysUnavailable if the keys of the realm cannot be downloaded.
    */
   verify(realm: string, token: string, options: Omit<jose.JWTVerifyOptions, 'algorithms'>): Promise<VerifiedJwt>;
-  /** Returns the function with which jose finds the key of a realm's token. It throws the same errors as `verify`. */
+  /**
+   * Returns the function with which jose finds the key of a realm's token. That function throws the same errors as
+   * `verify`.
+   */
   ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 
@@ -126,7 +129,7 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   };
 }
 
-/** True if the token is invalid; false if the identity provider or the network failed. */
+/** True if the error means that the token is invalid; false if the identity provider or the network failed. */
 export function isTokenFault(error: unknown): error is jose.errors.JOSEError {
   return error instanceof jose.errors.JOSEError;
 }
@@ -149,7 +152,10 @@ async function downloadFor(realm: string, timeout: number, options: SigningKeysO
   }
 }
 
-/** The result is a digest, because the key id in a token may have any length. */
+/**
+ * Returns the key under which a missing key is cached. It is a digest, because the key id in a token may have any
+ * length.
+ */
 function missOf(realm: string, [header]: KeyQuery): string {
   return hash('sha256', JSON.stringify([realm, header?.alg, header?.kid]), 'base64');
 }

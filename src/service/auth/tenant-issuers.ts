@@ -44,7 +44,7 @@ const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /**
  * Parses `realm=issuer,realm=issuer,…`. Reports each problem with the position of the item, and never quotes an issuer,
- * because it may contain credentials.
+ * because an issuer may contain credentials.
  */
 export function tenantIssuersSetting() {
   return z
@@ -77,7 +77,7 @@ function issuerProblem(issuer: string): string | undefined {
   const { href, protocol, hostname, username, password, search, hash } = new URL(issuer);
   const isLocal = protocol === 'http:' && localHosts.has(hostname);
   if (protocol !== 'https:' && !isLocal) return 'must have an issuer that is an https URL';
-  // OpenID Connect Discovery 1.0, section 3.
+  // OpenID Connect Discovery 1.0, section 3: an issuer has no query and no fragment.
   if (username || password || search || hash) return 'must have an issuer without credentials, query and fragment';
   // Issuers are compared as text. A different spelling, or a template such as {tenantid}, would match no token.
   return href === issuer || href === `${issuer}/` ? undefined : 'must have the issuer exactly as its tokens state it';
@@ -107,8 +107,8 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
 }
 
 /**
- * Throws if the discovery document names a different issuer (OpenID Connect Discovery 1.0, section 4.3), or if its key
- * set is on another host than the issuer.
+ * Returns the URL of the issuer's key set from its discovery document. Throws if the document names a different issuer
+ * (OpenID Connect Discovery 1.0, section 4.3), or if the key set is on another host than the issuer.
  */
 async function discoverKeys(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

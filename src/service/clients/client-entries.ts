@@ -2,7 +2,10 @@
 // the clients from these entries. The reconciler compares the ids in tenants' documents with those of core clients.
 import { isObject } from '../json-value.ts';
 
-/** Returns the entries by id: those in the property `clients`, and top-level entries whose ids are not in `clients`. */
+/**
+ * Returns the entries, keyed by id: those in the property `clients`, and top-level entries whose ids are not in
+ * `clients`.
+ */
 export function clientEntries(document: unknown): Map<string, unknown> {
   const top = new Map(Object.entries(isObject(document) ? document : {}));
   const grouped = top.get('clients');

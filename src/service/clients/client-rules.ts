@@ -50,7 +50,10 @@ function consoleClient(url: string, urns: Pick<Urns, 'service'>): ClientEntry {
   };
 }
 
-/** Public URLs without a trailing slash. Undefined if the installation does not have the application. */
+/**
+ * Public URLs of the applications, without a trailing slash. A URL is undefined if the installation does not have the
+ * application.
+ */
 export interface ApplicationUrls {
   BUILDER_APP_URL?: string | undefined;
   CONSOLE_URL?: string | undefined;

@@ -1,4 +1,4 @@
-// Validates and normalizes redirect URIs when a client is configured or registered. It accepts exact URIs (RFC 9700
+// Validates and normalizes redirect URIs when a client is configured or registered. Accepts exact URIs (RFC 9700
 // section 2.1), and rejects a URI that two parsers could read differently. At sign-in, the identity provider decides
 // which URI a client may use.
 import { z } from 'zod';
@@ -28,11 +28,12 @@ export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules 
 }
 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
-// Stricter than URL parsers, which drop white space and accept backslashes and missing slashes.
+// Matches an absolute http or https URL. This pattern is stricter than URL parsers, which drop white space and accept
+// backslashes and missing slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
 /** A host as the URL parser returns it: an IP address, or a name in lower case and Punycode. */
 const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
-/** A dot segment, also with parameters after `;`. Several servers ignore the parameters. */
+/** Matches a dot segment, also with parameters after `;`. Several servers ignore the parameters. */
 const dotSegment = /^\.{1,2}(?:;.*)?$/;
 
 /**
@@ -60,7 +61,10 @@ function hostProblem({ protocol, hostname }: URL, { allowInsecure }: RedirectUri
   return undefined;
 }
 
-/** `given` is the path and query as written, because the URL parser removes dot segments. */
+/**
+ * Returns the problem with the path or query, if there is one. `given` is the path and query as written, because the
+ * URL parser removes dot segments.
+ */
 function pathProblem(given: string, { allowWildcardPaths }: RedirectUriRules): string | undefined {
   const [, path, query] = (/^([^?]*)(.*)$/s.exec(given) ?? []).map(decode);
   if (path === undefined || query === undefined)
@@ -73,8 +77,8 @@ function pathProblem(given: string, { allowWildcardPaths }: RedirectUriRules): s
 }
 
 /**
- * Decodes repeatedly, because a proxy may decode once more. Returns undefined for invalid percent-encoding and for
- * control characters.
+ * Decodes percent-encoding repeatedly, because a proxy may decode the URI once more. Returns undefined for invalid
+ * percent-encoding and for control characters.
  */
 function decode(text: string): string | undefined {
   let decoded = decodeOnce(text);

@@ -40,7 +40,7 @@ function decompressorOf(contentEncoding: string | undefined): Decompress | undef
   const coding = contentEncoding.trim().toLowerCase();
   const decompress = decompressors.get(coding);
   if (decompress || coding === '' || coding === 'identity') return decompress;
-  // RFC 9110 section 12.5.3: a 415 lists the supported codings.
+  // RFC 9110 section 12.5.3: a 415 response lists the supported codings.
   throw bodyProblem('unsupported-media-type', 'has an unsupported Content-Encoding', undefined, {
     'Accept-Encoding': 'gzip, deflate, br',
   });

@@ -1,10 +1,10 @@
-// Finds the client of a request, and the host and protocol that it used. Like Express, it reads only those
-// X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES). The client is the first untrusted address from
-// the right in X-Forwarded-For.
+// Finds the address of the client of a request, and the host and protocol that the client used. Like Express, this
+// module reads only those X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES). The client's address is
+// the first untrusted address from the right in X-Forwarded-For.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
-/** `[IPv6]`, `[IPv6]:port` or `IPv4:port`. */
+/** Matches `[IPv6]`, `[IPv6]:port` and `IPv4:port`. */
 const withBracketsOrPort = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/;
 
 /**

@@ -14,7 +14,7 @@ const exposedHeaders = [
 ];
 
 /**
- * Allows calls from these origins, but never with cookies: their pages must add a bearer token. `*` allows every
+ * Allows calls from pages of `origins`, but never with cookies: the pages must add a bearer token. `*` allows every
  * origin.
  */
 export function allowOrigins(origins: string[]): RequestHandler {

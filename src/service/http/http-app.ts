@@ -36,7 +36,7 @@ export interface Guard {
   check(request: Request, response: Response): void | Promise<void>;
 }
 
-/** A guard that does not use Express, so that a plain listener can run it too. */
+/** A guard that does not use Express, so that a plain listener (`plain-listener.ts`) can run it too. */
 export interface PlainGuard extends Guard {
   check(request: IncomingMessage, response: HttpResponse): void | Promise<void>;
 }
@@ -59,7 +59,7 @@ export interface Answer {
   schema?: z.ZodType;
   /** Media type, such as `text/csv`, of a text that a client can ask for instead of JSON. */
   textType?: string;
-  /** Descriptions by header name. */
+  /** Descriptions of the response headers, keyed by name. */
   headers?: Record<string, string>;
 }
 
@@ -77,7 +77,7 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
   /** Use `all` only for routes that a plain listener serves. */
   method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
-  /** In the syntax of Express: `/form/v1/forms/:formId`. */
+  /** Pattern of the path in the syntax of Express: `/form/v1/forms/:formId`. */
   path: string;
   summary: string;
   /** Name of the call in generated clients. By default, it is derived from method and path (`operation-id.ts`). */
@@ -90,7 +90,7 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   body?: B;
   /** Media type of the body if it is text and not JSON, such as `text/csv`. `body` then validates a string. */
   bodyType?: string;
-  /** Largest body in bytes, if it is smaller than the app's limit. */
+  /** Descriptions of the request headers, keyed by name. */
   bodyLimit?: number;
   /** True for a GET route that changes something. It responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
@@ -136,7 +136,7 @@ export interface HttpAppOptions extends RequestRecorders {
   presentProblem?: PresentProblem;
 }
 
-/** Throws if a route has no guard that admits callers. */
+/** Creates the app. Throws if a route has no guard that admits callers. */
 export function createHttpApp(options: HttpAppOptions): Express {
   const open = options.routes.find((item) => !isGuarded(item));
   if (open) throw new Error(`no guard admits callers to ${open.method.toUpperCase()} ${open.path}`);
@@ -147,7 +147,8 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', createTrust(options.trustedProxies));
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  // All of these functions share one layer, because the router's overhead for a layer is as large as their cost.
+  // All the functions below share one layer of the router, because the overhead of a layer is as large as the cost of
+  // these functions.
   app.use((request, response, next) => {
     const { scope } = begin(request, response).locals;
     setPendingHeaders(response as unknown as HttpResponse);
@@ -158,7 +159,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
-    // Express would otherwise call the GET handler for HEAD.
+    // Otherwise, Express would call the GET handler, which has effects, for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
     app[item.method](item.path, serveRoute(item, readerOf(item)));
   }
@@ -190,7 +191,7 @@ type Input = RouteInput<Schema, Schema, Schema>;
 const messages = { error: issueMessage };
 
 function validate(item: Route, request: Request, response: Response, body: JsonBody): Input {
-  // Postgres cannot store NUL. The body reader already rejects it in bodies.
+  // Postgres cannot store NUL. The body reader already rejects a body that contains it.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the URL contains a NUL character' }]);
   const params = item.params?.safeParse(request.params, messages);
   if (params?.success) noteIds(response.locals, params.data);
@@ -223,7 +224,7 @@ function allowedByPath(routes: Route[]): Map<string, string> {
   );
 }
 
-// RFC 9110 section 15.5.6: a 405 lists the allowed methods.
+// RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
 function refuseMethod(path: string, allowed: ReadonlyMap<string, string>): RequestHandler {
   const allow = allowed.get(path) ?? '';
   return (request, response) => {

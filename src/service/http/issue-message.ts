@@ -1,5 +1,5 @@
-// Describes in plain words why a value is invalid. It never quotes the value, which may be form data, a code or an
-// address.
+// Describes in plain words why a value is invalid. The description never quotes the value, which may be form data, a
+// code or an address.
 import type { z } from 'zod';
 
 const kinds: Record<string, string> = {

@@ -1,14 +1,17 @@
-// Reads the JSON body of a request. Unlike JSON.parse, it rejects text that is not UTF-8, NUL and lone surrogates
-// (Postgres cannot store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep nesting,
-// repeated names in an object (section 2.3), and names that reach a prototype. It checks the text itself, because the
-// text is what is stored.
+// Reads the JSON body of a request. Unlike JSON.parse, the reader rejects text that is not UTF-8, NUL and lone
+// surrogates (Postgres cannot store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep
+// nesting, repeated names in an object (section 2.3), and names that reach a prototype. The reader checks the text
+// itself, because the text is what is stored.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { inspectJson } from '../json-parser.ts';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
-/** Maximum depth: more than any form needs, and far below the depth that exhausts a stack here or in Postgres. */
+/**
+ * Maximum depth of nesting: more than any form needs, and far below the depth that exhausts a stack here or in
+ * Postgres.
+ */
 export const maxDepth = 100;
 
 export interface JsonBody {
@@ -20,7 +23,7 @@ export interface JsonBody {
   textOf(name: string): string | undefined;
 }
 
-/** Throws Problems with status 400, 413 or 415. */
+/** Reads the JSON body of a request. Throws Problems with status 400, 413 or 415. */
 export type JsonBodyReader = (request: Request) => Promise<JsonBody>;
 
 /** `limit` is in bytes, and applies before and after decompression. */
@@ -78,7 +81,7 @@ function parse(text: string, { isPlain, names }: Outline): unknown {
     const value: unknown = JSON.parse(text);
     if (countNames(value) === names) return value;
   } catch (error) {
-    // Leaves out the parser's error as the cause, because its message quotes the text.
+    // The new Problem has no `cause`, because the message of the parser's error quotes the text.
     throw error instanceof Problem ? error : bodyProblem('malformed-json', 'is not well-formed JSON');
   }
   throw repeatedName();
@@ -122,7 +125,7 @@ interface Outline {
   members: Member[];
 }
 
-/** Offsets in bytes. */
+/** The position of a member in the text: offsets in bytes. */
 interface Member {
   nameStart: number;
   colon: number;
@@ -141,7 +144,7 @@ const letterE = 0x65;
 const letterU = 0x75;
 /** The bit that turns an upper-case ASCII letter into a lower-case one. */
 const lowerCase = 0x20;
-/** A double holds every integer with fewer digits than this exactly: 2 ** 53 has sixteen digits. */
+/** A double exactly holds every integer that has fewer digits: 2 ** 53 has sixteen digits. */
 const manyDigits = 16;
 
 /** Scans the bytes once. The result is meaningless for text that is not JSON. */

@@ -1,6 +1,6 @@
 // Fuzzes bodies against a real Postgres. Text that the reader accepts is stored byte for byte, and reads back as the
-// validated value. Texts that were parsed earlier do not change this. FUZZED_BODIES sets the number of bodies;
-// TEST_SEED repeats a run.
+// validated value. Texts that the reader parsed earlier do not affect the result. FUZZED_BODIES sets the number of
+// bodies; TEST_SEED repeats a run.
 import { Readable } from 'node:stream';
 import type { Request } from 'express';
 import type pg from 'pg';

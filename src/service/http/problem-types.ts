@@ -1,9 +1,9 @@
-// The catalog of problem types (RFC 9457): everything that a client may learn about a failure. It is the source of
-// the problems themselves, of docs/errors.md and of the pages at /problems/<slug>.
+// The catalog of problem types (RFC 9457): everything that a client may learn about a failure. The problem responses
+// are built from it, and so aredocs/errors.md and the pages at /problems/<slug>.
 
 export interface ProblemType {
   status: number;
-  /** The same for every occurrence of the problem (RFC 9457 section 3.1.3). */
+  /** Title, which is the same for every occurrence of the problem (RFC 9457 section 3.1.3). */
   title: string;
   /** What happened. Code is written between backticks. */
   meaning: string;

@@ -57,7 +57,7 @@ export function problemBody(problem: Problem, instance: string): Record<string, 
   };
 }
 
-/** RFC 6901 section 3: `~` and `/` inside a reference token are escaped. */
+/** Returns a JSON pointer. In its reference tokens, `~` and `/` are escaped (RFC 6901 section 3). */
 export function jsonPointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }

@@ -23,7 +23,10 @@ export class ReplaceablePool {
     return this.#current;
   }
 
-  /** Call when a response takes long. Closes idle connections now, and the others after their responses. */
+  /**
+   * Call this method when a response takes long. Later requests then use new connections. Closes the idle old
+   * connections now, and the other old ones after their responses.
+   */
   replace(): void {
     const now = performance.now();
     if (now - this.#openedAt < shortestLife) return;

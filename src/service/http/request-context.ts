@@ -1,5 +1,5 @@
-// Starts and finishes every request, of Express and of plain listeners. It sets the request's id, its trace and the
-// standard response headers, writes the log line, and counts the request. It logs the route pattern, never the path or
+// Starts and finishes every request, of Express and of plain listeners. Sets the request's id, its trace and the
+// standard response headers, writes the log line, and counts the request. Logs the route pattern, never the path or
 // query, which contain ids and codes.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -25,9 +25,9 @@ declare global {
   namespace Express {
     interface Locals {
       requestId: string;
-      /** Pass it to `runInScope` to run work for the request. */
+      /** The scope of the request. `runInScope` runs work for the request in this scope. */
       scope: RequestScope;
-      /** Headers to add when the head is sent, by lower-case name. See `addHeader`. */
+      /** Headers to add when the head of the response is sent, keyed by lower-case name. See `addHeader`. */
       pendingHeaders?: Record<string, string>;
       /** `performance.now()` when the request arrived. */
       started: number;
@@ -141,7 +141,7 @@ export function writeHead(response: HttpResponse, status: number, headers: Recor
   response.writeHead(status, headers);
 }
 
-/** Sets the pending headers. Call it before other code sets headers one by one. */
+/** Sets the pending headers on the response. Call this function before other code sets headers one by one. */
 export function setPendingHeaders(response: HttpResponse): void {
   const { pendingHeaders = {} } = response.locals;
   delete response.locals.pendingHeaders;

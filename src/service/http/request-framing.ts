@@ -10,7 +10,10 @@ const allowed = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 /** A name, an IPv4 address or an IPv6 address in brackets, with an optional port (RFC 3986 section 3.2). */
 const hostForm = /^(?:[\w.~-]+|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 
-/** Throws Problem `invalid-request`, or `method-not-allowed` for CONNECT. */
+/**
+ * Checks the framing and the headers of a request. Throws Problem `invalid-request`, or `method-not-allowed` for
+ * CONNECT.
+ */
 export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: Framed): void {
   if (method === 'CONNECT')
     throw new Problem('method-not-allowed', 'This service does not support CONNECT.', { headers: { Allow: allowed } });

@@ -11,8 +11,8 @@ let server: Server;
 afterEach(() => new Promise((closed) => server.close(closed)));
 
 /**
- * Sends `data`, ends the connection and calls `then`. Returns the state of the connection after the client has closed
- * its side.
+ * The server sends `data`, ends its side of the connection and calls `then` with its socket. Returns the state of the
+ * server's socket after the client's socket has closed.
  */
 async function end(data: string, then: (socket: Socket) => void): Promise<'closed' | 'open'> {
   let state = 'open' as 'closed' | 'open';
@@ -50,7 +50,9 @@ it.each(Object.keys(moments).flatMap((moment) => ['', 'x', 'x'.repeat(5_000_000)
   },
 );
 
-/** Runs in a separate process, because it leaves a connection open. */
+/**
+ * A script that calls Node's own `resetAndDestroy`. It runs in a separate process, because it leaves a connection open.
+ */
 const nodesOwn = `
 const { connect, createServer } = require('node:net');
 const server = createServer({ allowHalfOpen: true }, (socket) => {

@@ -1,4 +1,4 @@
-// Tests bodies that never end, over real connections.
+// Tests request bodies that never end, over real connections.
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -54,7 +54,7 @@ describe('a connection whose request has a body that never ends', () => {
     for (const path of ['/refused', '/relayed/refused']) {
       await closed(await dribble(path, (_request, response) => void response.writeHead(401).end()));
       // Sending 100 bytes takes at least 2 s. A busy machine delays both the bytes and the end of the connection, so
-      // this count stays valid.
+      // the limit of 100 bytes stays valid.
       expect(socket.bytesWritten - head.length).toBeLessThan(100);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -1,5 +1,5 @@
 // Chooses how the body of a route is read, and reads bodies that are text of one media type, such as CSV. Like
-// json-body.ts, it rejects NUL and text that is not UTF-8, because Postgres cannot store them.
+// json-body.ts, this module rejects NUL and text that is not UTF-8, because Postgres cannot store them.
 import { isUtf8 } from 'node:buffer';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { createJsonBodyReader, hasBody, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';
@@ -16,8 +16,8 @@ export function createBodyReaders(most: number) {
 }
 
 /**
- * `mediaType` is in lower case, without parameters. `limit` is in bytes, and applies before and after decompression.
- * The reader returns the text without a byte order mark.
+ * Creates a reader of text bodies. It returns the text without a byte order mark. `mediaType` is in lower case, without
+ * parameters. `limit` is in bytes, and applies before and after decompression.
  */
 function createTextBodyReader(mediaType: string, limit: number): JsonBodyReader {
   return async (request) => {

@@ -14,7 +14,7 @@ export interface Upgrade {
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
-/** Returns undefined for a request that is not a handshake. */
+/** Returns the upgrade that a WebSocket handshake requests, or undefined for any other request. */
 export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
   return upgrades.get(request);
 }

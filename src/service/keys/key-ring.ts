@@ -11,7 +11,10 @@ export interface KeyRing {
    * authenticated but not stored. Returns `kid.nonce.ciphertext.tag`, the last three in base64url.
    */
   seal(plaintext: string, context: string): string;
-  /** Throws KeyRingError if the text was changed, or sealed for another context or with a key outside the ring. */
+  /**
+   * Decrypts a sealed text. Throws KeyRingError if the text was changed, or was sealed for another context or with a
+   * key outside the ring.
+   */
   open(sealed: string, context: string): string;
   /**
    * Returns one HMAC-SHA-256 of the text for each key, in base64url, the current key first. Each purpose has its own
@@ -20,7 +23,7 @@ export interface KeyRing {
   hmacs(text: string, purpose: string): string[];
 }
 
-/** The ring or a sealed text is invalid. The message quotes neither. */
+/** Thrown if the ring or a sealed text is invalid. The message quotes neither. */
 export class KeyRingError extends Error {
   override name = 'KeyRingError';
 }
@@ -72,7 +75,7 @@ export function keyRingProblem(keys: string): string | undefined {
   }
 }
 
-/** Never returns an empty ring, because even an empty text has one item, which is rejected. */
+/** Parses a ring. The ring is never empty: even an empty text has one item, which is rejected. */
 function parseKeys(keys: string): [Key, ...Key[]] {
   const ring: Key[] = [];
   for (const [index, item] of keys.split(',').entries()) {

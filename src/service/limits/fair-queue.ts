@@ -24,7 +24,7 @@ export interface FairQueueOptions {
   waitMs: number;
   /** Detail of the problem `busy`: what is busy, and what to do. */
   detail: string;
-  /** Sent as Retry-After. */
+  /** Value of the header Retry-After in a refusal. */
   retryAfterSeconds: number;
   /** Called once for each refused claim, for metrics. */
   onRefused?(reason: RefusalReason): void;

@@ -47,8 +47,8 @@ export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): Pac
 }
 
 /**
- * Returns a function that reserves the next start within a budget of `perSecond`, and returns the milliseconds until
- * this start. The whole budget of a second may be used in one burst. Starts are granted in the order of the
+ * Returns a function that reserves the next start within a budget of `perSecond` starts, and returns the milliseconds
+ * until this start. The whole budget of a second may be used in one burst. Starts are granted in the order of the
  * reservations.
  */
 export function startBudget(perSecond: number, now: () => number): () => number {

@@ -1,5 +1,5 @@
-// Tests limits by client address: that they are exact across replicas, that their headers are correct, and that each
-// replica counts in memory while Redis is down.
+// Tests rate limits by client address: that they are exact across replicas, that their headers are correct, and that
+// each replica counts in memory while Redis is down.
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

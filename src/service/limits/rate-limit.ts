@@ -62,7 +62,7 @@ const exchangeInterval = 1_000;
 export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptions): RateLimits {
   const shared: SharedCounts[] = [];
   const exchange = async () => {
-    // Logged at debug level, because the connection has logged the reason.
+    // Logged at debug level, because the connection to Redis has already logged the reason.
     await Promise.all(shared.map((counts) => counts.exchange())).catch((error: unknown) =>
       log.debug({ err: error }, 'exchange of request counts failed'),
     );

@@ -1,5 +1,5 @@
-// Adds the counts of one process to Redis, and reads the totals of all processes. It sends a key only after the key has
-// used 1 % of its limit. A flood of keys that are used once therefore does not reach Redis.
+// Adds the counts of one process to Redis, and reads the totals of all processes. A key is sent only after it has used
+// 1 % of its limit. A flood of keys that are used once therefore does not reach Redis.
 import type { Redis } from '../redis/redis.ts';
 import { defineScript } from '../redis/redis-script.ts';
 import type { WindowCount } from './window-counts.ts';
@@ -12,7 +12,7 @@ const batch = 500;
  */
 const shards = 16;
 
-// KEYS: the counts. ARGV: the milliseconds to keep the counts, then the amount to add to each count.
+// KEYS: the names of the counts. ARGV: the milliseconds to keep the counts, then the amount to add to each count.
 const addScript = defineScript(`
 local totals = {}
 for i, key in ipairs(KEYS) do
@@ -21,7 +21,10 @@ for i, key in ipairs(KEYS) do
 end
 return totals`);
 
-/** Returns the totals after adding `amounts`. Redis keeps them for two windows. Throws Problem `unavailable`. */
+/**
+ * Adds `amounts` to the counts of all processes, and returns the totals. Redis keeps a count for two windows. Throws
+ * Problem `unavailable`.
+ */
 export async function addToShared(
   redis: Pick<Redis, 'run'>,
   keys: string[],
@@ -52,7 +55,7 @@ export class SharedCounts {
     this.#threshold = limit.most / 100;
   }
 
-  /** Includes a count of the window `index` in the next exchange, if it has reached 1 % of the limit. */
+  /** Includes a count of the window `index` in the next exchange, if the count has reached 1 % of the limit. */
   changed(index: number, key: string, count: WindowCount): void {
     if (index !== this.#index) {
       this.#index = index;
@@ -61,7 +64,7 @@ export class SharedCounts {
     if (count.own + count.total >= this.#threshold) this.#changed.set(key, count);
   }
 
-  /** Throws Problem `unavailable`. */
+  /** Sends the changed counts to Redis, and stores the totals of all processes. Throws Problem `unavailable`. */
   async exchange(): Promise<void> {
     if (this.#isExchanging) return;
     this.#isExchanging = true;

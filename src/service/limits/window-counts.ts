@@ -2,9 +2,9 @@
 // least used of the oldest keys is dropped. An attacker could reset a count by a flood of keys, but the flood costs
 // more requests than the reset gains.
 export interface WindowCount {
-  /** Counted in this process since the last exchange. */
+  /** Number of requests that this process has counted since the last exchange. */
   own: number;
-  /** The total of all processes at the last exchange. */
+  /** Number of requests that all processes had counted at the last exchange. */
   total: number;
 }
 
@@ -22,8 +22,8 @@ export class WindowCounts {
   #index = -1;
   #counts = new Map<string, WindowCount>();
   /**
-   * Iterates over the keys, the oldest first. It is reused, because a new iterator would skip every dropped key again.
-   * That took 86 microseconds for each key of a flood.
+   * Iterates over the keys, the oldest first. The iterator is reused, because a new iterator would skip every dropped
+   * key again. That took 86 microseconds for each key of a flood.
    */
   #oldest = this.#counts.entries();
   #end: NodeJS.Timeout | undefined;
@@ -53,7 +53,7 @@ export class WindowCounts {
     this.#index = index;
     this.#counts = new Map();
     this.#oldest = this.#counts.entries();
-    // Frees the memory after the window, even if no further request arrives.
+    // Frees the memory of the counts after the window, even if no further request arrives.
     clearTimeout(this.#end);
     if (index !== -1) this.#end = setTimeout(() => this.#begin(-1), this.#length).unref();
   }

@@ -21,8 +21,8 @@ export interface AboutOptions {
 /** Milliseconds after which an unfinished check counts as failed. */
 const checkLimit = 2_000;
 /**
- * Milliseconds for which results are cached, because anyone may request them and each check sends a request to another
- * service.
+ * Milliseconds for which the results of the checks are cached, because anyone may request them and each check sends a
+ * request to another service.
  */
 const healthAge = 10_000;
 

@@ -45,7 +45,7 @@ export interface Call {
 
 export const docsPolicy = pagePolicy(docsStylesheet);
 
-/** Links are relative, so that the page works behind a proxy's path prefix. */
+/** Renders the page. Its links are relative, so that the page works behind a proxy's path prefix. */
 export function docsPage(document: ShownDocument, canTry = false): string {
   const { info, components } = document;
   const calls = callsOf(document);

@@ -49,14 +49,14 @@ export interface CurlCall {
   /** The path, with parameter names in braces. */
   path: string;
   parameters: { name: string; in: string; required?: boolean; schema?: JsonSchema }[];
-  /** Names of the accepted credentials. The command uses the first. */
+  /** Names of the credentials that the call accepts. The command uses the first. */
   credentials: readonly string[];
   body?: { type: string; schema?: JsonSchema };
 }
 
 /**
- * Returns the command. `$BASE`, `$TOKEN`, `$XSRF_TOKEN` and the parameters of the path are shell variables. For a call
- * with a session, curl reads the cookies from a file named `cookies`.
+ * Returns the curl command of a call. `$BASE`, `$TOKEN`, `$XSRF_TOKEN` and the parameters of the path are shell
+ * variables. For a call with a session, curl reads the cookies from a file named `cookies`.
  */
 export function curlOf({ method, path, parameters, credentials, body }: CurlCall, schemas: Schemas): string {
   const query = parameters

@@ -16,7 +16,7 @@ export interface OpenApiOptions {
 }
 
 export interface DocumentRoutesOptions extends OpenApiOptions {
-  /** Path of the script of `/docs/try`. Without it, this page does not exist. */
+  /** File path of the script of `/docs/try`. Without a script, the service has no page `/docs/try`. */
   tryScript?: string | undefined;
 }
 
@@ -102,7 +102,7 @@ function impliedAnswers(route: Route): Record<number, Answer> {
   if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
-    // Declared as 500, because generated clients treat `default` as a kind of success.
+    // An unexpected failure is declared as 500, because generated clients treat `default` as a kind of success.
     500: { description: 'An unexpected failure' },
     ...((params ?? query ?? body) && {
       400: { description: 'The request is invalid: `errors` lists the invalid fields' },

@@ -16,7 +16,10 @@ const policy = pagePolicy(stylesheet);
 
 const params = z.object({ slug: z.string().max(100) });
 
-/** Responds with HTML, or with JSON if the Accept header prefers it. Responds with 404 for an unknown slug. */
+/**
+ * Creates the route of the problem types. It responds with HTML, or with JSON if the Accept header prefers it, and with
+ * 404 for an unknown slug.
+ */
 export function problemTypeRoute(): Route {
   return route({
     method: 'get',

@@ -17,10 +17,10 @@ summary { cursor: pointer; overflow-wrap: anywhere; }
 @media (min-width: 64rem) { body { grid-template-columns: minmax(0, 1fr); } }
 `;
 
-/** Allows only scripts of this service, and requests to this origin. */
+/** The Content-Security-Policy of the page. It allows only scripts of this service, and requests to this origin. */
 export const tryPolicy = `${pagePolicy(styles)}; script-src 'self'; connect-src 'self'`;
 
-/** The link to the script is relative, like the links of `/docs`. */
+/** Renders the page. The link to its script is relative, like the links of `/docs`. */
 export function tryPage(document: ShownDocument): string {
   const { info, components } = document;
   const calls = callsOf(document).filter(({ operation }) => operation.security?.some((one) => 'bearer' in one));

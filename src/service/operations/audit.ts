@@ -47,7 +47,7 @@ export type AuditEvent = z.output<typeof auditEvent> & { action: AuditAction };
 
 const auditLogs = new WeakMap<Logger, Logger>();
 
-/** Returns a logger for lines with an audit event. It writes them at every LOG_LEVEL. */
+/** Returns a logger that writes lines with an audit event at every LOG_LEVEL. */
 export function auditLog(log: Logger): Logger {
   if (log.isLevelEnabled('info') || log.level === 'silent') return log;
   const known = auditLogs.get(log);
@@ -59,7 +59,7 @@ export function auditLog(log: Logger): Logger {
 
 export interface ServiceAction {
   action: AuditAction;
-  /** Name of the process, or `identity-provider`. */
+  /** Who performed the action: the name of a process, or `identity-provider`. */
   by: string;
   tenant?: string | undefined;
   id: string;

@@ -4,14 +4,18 @@ import { X509Certificate } from 'node:crypto';
 import prom from 'prom-client';
 
 /**
- * The value of the label. Names that end in `-ca` are authorities that the process trusts; the other names are servers.
+ * The value of the label `certificate`. Names that end in `-ca` stand for authorities that the process trusts, and the
+ * other names for servers.
  */
 export type CertificateName = 'extra-ca' | 'postgres-ca' | 'redis-ca' | 'identity-provider' | 'postgres' | 'redis';
 
 export interface Certificates {
   /** Records the certificate that a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
   presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
-  /** Of the certificates in a PEM text, records the one that expires first. Ignores a text without a certificate. */
+  /**
+   * Records the expiry of one certificate in a PEM text: the one that expires first. Ignores a text without a
+   * certificate.
+   */
   given(name: CertificateName, pem: string): void;
 }
 
@@ -34,8 +38,8 @@ export function createCertificateMetrics({ registry }: { registry: prom.Registry
 const block = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
 
 /**
- * Returns expiry times in milliseconds since 1970. Skips invalid certificates, because the code that uses the file
- * reports them.
+ * Returns the expiry times of the certificates in a PEM text, in milliseconds since 1970. Skips invalid certificates,
+ * because the code that uses the file reports them.
  */
 function expiriesIn(pem: string): number[] {
   return [...pem.matchAll(block)].flatMap(([text]) => {

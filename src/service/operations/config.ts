@@ -10,7 +10,7 @@ export interface ConfigProblem {
   problem: string;
 }
 
-/** Lists every problem of a configuration. It never contains the value of a setting. */
+/** Thrown with every problem of a configuration. The message never contains the value of a setting. */
 export class ConfigError extends Error {
   readonly problems: ConfigProblem[];
 
@@ -25,18 +25,18 @@ export class ConfigError extends Error {
 export interface ConfigCheck {
   /** Settings that the check reads. The check runs only if all of them are valid. */
   names: string[];
-  /** Throws ConfigError. */
+  /** Throws ConfigError if the check finds a problem. */
   run(values: never, env: NodeJS.ProcessEnv): unknown;
 }
 
 /** Everything that decides whether the environment of a process is valid. */
 export interface ProcessSettings<S extends z.ZodObject = z.ZodObject> {
-  /** The keys are variable names. The schema enforces `rules`. */
+  /** Schema whose keys are variable names. It enforces `rules`. */
   schema: S;
-  /** The rules between settings, which documentation and tests read. */
+  /** The rules that involve several settings. Documentation and tests read them here. */
   rules?: readonly SettingsRule[];
   checks?: readonly ConfigCheck[];
-  /** Names of variables outside the schema that the process reads. */
+  /** Names of further variables that the process reads and the schema does not contain. */
   variables?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// Tests that a dependency's state is logged once per change, and exported.
+// Tests that each change of a dependency's state is logged once, and that the state is exported as a metric.
 import prom from 'prom-client';
 import { beforeEach, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';

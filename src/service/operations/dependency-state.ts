@@ -1,6 +1,6 @@
-// Tracks whether a dependency can be reached. It exports the state as a metric, and logs one line when the dependency
-// becomes unreachable and one when it is back. It sends no requests: the code that uses or watches the dependency
-// reports results.
+// Tracks whether a dependency can be reached. Exports the state as a metric, and logs one line when the dependency
+// becomes unreachable and one when it is back. This module sends no requests: the code that uses or watches the
+// dependency reports results.
 import type { Logger } from './log.ts';
 
 export type DependencyStatus = 'up' | 'unreachable' | 'refused';
@@ -22,7 +22,7 @@ export interface DependencyState {
 }
 
 export interface DependencyStateOptions {
-  /** Label of the metric. */
+  /** Value of the metric's label `dependency`. */
   dependency: (typeof watchedDependencies)[number];
   /** Subject of the log messages, such as `Redis` or `the identity provider`. */
   name: string;

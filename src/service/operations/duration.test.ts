@@ -6,7 +6,7 @@ import { durationTexts } from '../../../test/support/duration-texts.ts';
 import { parseConfig } from './config.ts';
 import { isoDuration, parseDuration } from './duration.ts';
 
-/** Recognizes a duration without the tested patterns. */
+/** True if the text is a duration. This check does not use the patterns under test. */
 function isWellFormed(text: string): boolean {
   const [date = '', time, ...more] = text.slice(1).split('T');
   const hasParts = time === undefined ? date !== '' : time !== '';

@@ -12,7 +12,7 @@ export const durationPatterns = [String.raw`^P(\d+W)?(\d+D)?(T(\d+H)?(\d+M)?(\d+
 const expressions = durationPatterns.map((pattern) => new RegExp(pattern));
 const units: Record<string, number> = { W: 604_800_000, D: 86_400_000, H: 3_600_000, M: 60_000, S: 1_000 };
 
-/** A century, because longer durations may exceed the range of dates. */
+/** A century in milliseconds. Longer durations may exceed the range of dates. */
 const longestDuration = 36_525 * 86_400_000;
 
 /** Returns the milliseconds of a duration. Returns undefined if it is invalid or exceeds a century. */
