@@ -8,7 +8,7 @@ const isBundled = !import.meta.filename.endsWith('.ts');
 /** The folder that contains package.json. */
 export const programFolder = dirname(findPackageJSON(import.meta.url) as string);
 
-/** `path` is relative to the folder that contains package.json. */
+/** Returns the path of a file of the program. `path` is relative to the folder that contains package.json. */
 export function programFile(path: string): string {
   return join(programFolder, path);
 }

@@ -11,7 +11,7 @@ export interface ShortCacheOptions<T> {
   read(key: string): Promise<T>;
 }
 
-/** Concurrent callers with the same key share one read. */
+/** Creates the cache. Concurrent callers with the same key share one read. */
 export function createShortCache<T>({
   freshFor,
   most,

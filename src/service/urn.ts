@@ -6,13 +6,13 @@ export interface Urns {
   service(name: string): string;
   /** `<service urn>:<role>`: a role of another service, as it appears in a caller's list of roles. */
   role(service: string, role: string): string;
-  /** `…:tenant-service:v2:/tenants/<id>` */
+  /** URN of a tenant: `…:tenant-service:v2:/tenants/<id>`. */
   tenant(id: string): string;
-  /** `…:form-service:v1:/forms/<id>` */
+  /** URN of a form: `…:form-service:v1:/forms/<id>`. */
   form(id: string): string;
-  /** `…:notification-service:v1:/subscribers/<id>` */
+  /** URN of a subscriber: `…:notification-service:v1:/subscribers/<id>`. */
   subscriber(id: string): string;
-  /** `…:configuration-service:v2:/configuration/<namespace>/<name>` */
+  /** URN of a configuration: `…:configuration-service:v2:/configuration/<namespace>/<name>`. */
   configuration(namespace: string, name: string): string;
   /**
    * `…:configuration:v2:/configuration/data-register/<name>`: the URN that forms use to name a register. The name is

@@ -7,7 +7,10 @@ export interface Exposition {
   text: string;
 }
 
-/** `accepted` are the media types of the header Accept, the preferred ones first. Plain text is the default. */
+/**
+ * Writes the metrics in the first supported format of `accepted`, else as plain text. `accepted` are the media types of
+ * the header Accept, the preferred ones first.
+ */
 export async function exposeMetrics(registry: prom.Registry, accepted: readonly string[]): Promise<Exposition> {
   const wanted = accepted.find((type) => type === openMetrics || type === 'text/plain');
   const view = wanted === openMetrics ? openMetricsView(registry) : registry;

@@ -1,15 +1,18 @@
-// Reads the certificates of authorities that the process was given, so that their expiry can be exported. Skips a file
-// that cannot be read, because the code that needs the file fails and reports why.
+// Reads the CA certificates that the process was given, so that their expiry can be exported. Skips a file that cannot
+// be read, because the code that needs the file fails and reports why.
 import { readFile } from 'node:fs/promises';
 import type { Certificates } from './certificate-metrics.ts';
 
 export interface GivenCertificates {
   DATABASE_URL: string;
-  /** PEM text. */
+  /** CA certificates as PEM text. */
   REDIS_TLS_CA?: string | undefined;
 }
 
-/** `extraCa` is the value of NODE_EXTRA_CA_CERTS: the path of a file that Node read when the process started. */
+/**
+ * Records the expiry of the CA certificates. `extraCa` is the value of NODE_EXTRA_CA_CERTS: the path of a file that
+ * Node read when the process started.
+ */
 export async function noteGivenCertificates(
   certificates: Certificates,
   { DATABASE_URL, REDIS_TLS_CA }: GivenCertificates,

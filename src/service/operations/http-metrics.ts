@@ -16,15 +16,20 @@ export interface HttpMetrics {
   record(request: FinishedRequest): void;
 }
 
-/** All other methods count as `other`. Node.js knows 35 methods, and each would add series for each route. */
+/**
+ * Methods that are counted separately. All other methods count as `other`: Node.js knows 35 methods, and each would add
+ * series for each route.
+ */
 const countedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 export const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
-/** Returns the index in `statusClasses`. A status above 599, which an upstream may invent, counts as 5xx. */
+/**
+ * Returns the index of a status in `statusClasses`. A status above 599, which an upstream may invent, counts as 5xx.
+ */
 const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;
 
-/** Counts in plain numbers, because prom-client takes microseconds to find the labels of an increment. */
+/** Counts requests in plain numbers, because prom-client takes microseconds to find the labels of an increment. */
 function createTally() {
   const routes = new Map<string, Map<string, number[]>>();
   function addCounts(route: string, method: string): number[] {

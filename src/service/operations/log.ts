@@ -7,9 +7,10 @@ import { currentScope, type RequestScope, traceIdOf } from './request-scope.ts';
 export type Logger = pino.Logger;
 
 /**
- * Creates a logger that writes to standard output by default. It buffers up to 15 KB, or the lines of 100 ms, and
- * writes them in the background, because a write for each line would cost more than creating the line. Before the
- * process exits, it writes everything. The process ends if the reader of standard output closes it.
+ * Creates a logger that writes to standard output by default. The logger buffers up to 15 KB, or the lines of 100 ms,
+ * and writes them in the background, because a write for each line would cost more than creating the line. Before the
+ * process exits, the logger writes all buffered lines. The process ends if the reader of standard output closes the
+ * stream.
  */
 export function createLogger(options: {
   name: string;
@@ -42,8 +43,9 @@ function addIds(line: object, scope: Partial<RequestScope>): object {
 }
 
 /**
- * Stops the process when the reader of standard output closes it, as `head` does. Otherwise, pino would silently stop
- * writing. The process stops in the same way as when its terminal is closed (`stopOnSignals`).
+ * Opens standard output. Stops the process when the reader of standard output closes the stream, as `head` does.
+ * Otherwise, pino would silently stop writing. The process stops in the same way as when its terminal is closed
+ * (`stopOnSignals`).
  */
 function openStandardOutput(): pino.DestinationStream {
   // Passes bytes to pino. To measure a text, pino would copy the whole buffer for each line, which leaves 8 KB of
@@ -58,7 +60,8 @@ function openStandardOutput(): pino.DestinationStream {
 }
 
 /**
- * Returns ISO 8601 timestamps in UTC. It runs for every request, so within a second it formats only the milliseconds.
+ * Returns a function that formats the current time (ISO 8601 in UTC). It runs for every request, so within a second it
+ * formats only the milliseconds.
  */
 function createTimestamp(): () => string {
   let second = -1;
@@ -131,7 +134,7 @@ interface ErrorDescription {
 const deepestCause = 5;
 
 /**
- * Returns the parts of an error that may be logged: name, message, code, stack frames and cause. It omits other
+ * Returns the parts of an error that may be logged: name, message, code, stack frames and cause. Omits other
  * properties, because those of library errors hold whole requests, queries and parameters. A message that quotes a
  * value is replaced; in other messages, addresses and tokens are masked.
  */

@@ -82,7 +82,7 @@ const issuerRule: SettingsRule = {
   problem: 'must not map realms of ACCESS_SERVICE_URL or ACCESS_SERVICE_PUBLIC_URL, which belong to tenants already',
 };
 
-/** The rules between `processFields`, for `withRules`. */
+/** The rules that involve several settings of `processFields`, for `withRules`. */
 export const processRules: SettingsRule[] = [
   issuerRule,
   ...tracingRules,

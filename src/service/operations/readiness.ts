@@ -5,7 +5,10 @@ import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createReadinessMetrics } from './readiness-metrics.ts';
 
-/** Returns a problem for the operator, or undefined if the condition is met. It must not wait for other services. */
+/**
+ * Returns a problem for the operator, or undefined if the condition is met. A condition must not wait for other
+ * services.
+ */
 export type Condition = () => string | undefined | Promise<string | undefined>;
 
 export interface Conditions {
@@ -18,7 +21,7 @@ export interface Conditions {
 export interface ReadinessReport {
   ready: boolean;
   draining: boolean;
-  /** Problems by the name of the condition. */
+  /** Problems of the conditions that are not met, keyed by the condition's name. */
   waitingFor: Record<string, string>;
 }
 

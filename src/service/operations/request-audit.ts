@@ -38,7 +38,7 @@ export interface RequestAudit {
   isProvider?: boolean;
 }
 
-/** Starts the audit event of a request, if its route has one. Call it when the route is known. */
+/** Starts the audit event of a request, if its route has one. Call this function when the route is known. */
 export function beginAudit(audit: RouteAudit<never> | undefined, locals: Express.Locals): void {
   if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
   const [only, ...others] = typeof audit === 'string' ? [audit] : audit.actions;
@@ -49,7 +49,10 @@ interface Input {
   params: unknown;
 }
 
-/** Adds the action and the object to the audit event. Call it when the input is valid, before the handler. */
+/**
+ * Adds the action and the object to the audit event. Call this function when the input is valid, before the handler
+ * runs.
+ */
 export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, locals: Express.Locals, input: I): void {
   const pending = locals.audit;
   if (!pending) return;

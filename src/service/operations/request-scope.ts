@@ -1,6 +1,6 @@
 // Carries the ids of a request to all code that works for the request, so that each log line and each call to another
-// service names it. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and timers that
-// outlive a request keep the scope of the request that created them, so their callbacks must log with
+// service names the request. Node keeps the scope across callbacks and promises (AsyncLocalStorage). Connections and
+// timers that outlive a request keep the scope of the request that created them, so their callbacks must log with
 // `outsideRequests`.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
@@ -23,7 +23,7 @@ export function runInScope<A extends unknown[], T>(scope: RequestScope, work: (.
   return storage.run(scope, work, ...args);
 }
 
-/** Calls `work` without a scope. Use it for work that one request starts and other requests share. */
+/** Calls `work` without a scope. Use this function for work that one request starts and other requests share. */
 export function outsideRequests<T>(work: () => T): T {
   return storage.exit(work);
 }
@@ -33,7 +33,7 @@ export function currentScope(): RequestScope | undefined {
   return storage.getStore();
 }
 
-/** Returns the headers of a call to another service that name the current request. */
+/** Returns the headers that name the current request in a call to another service. */
 export function scopeHeaders(scope = currentScope()): Record<string, string> {
   if (!scope) return {};
   const { requestId, traceparent } = scope;
@@ -61,8 +61,8 @@ export function newTraceparent(requestId: string): string {
 }
 
 /**
- * Like `newTraceparent`, but only for a UUID that this process generated. Most requests need it, so it slices the UUID,
- * which is faster than matching a pattern.
+ * Like `newTraceparent`, but only for a UUID that this process generated. Most requests need a traceparent, so this
+ * function slices the UUID, which is faster than matching a pattern.
  */
 export function traceparentOf(uuid: string): string {
   const high = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18);

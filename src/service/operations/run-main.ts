@@ -46,8 +46,8 @@ function reportFailedStart(log: Logger, name: string, error: unknown): void {
 }
 
 /**
- * Omits the stack of a failure that the operating system reports, such as a port in use. The stack would only hide the
- * reason.
+ * Returns the log fields of a failed start. Omits the stack of a failure that the operating system reports, such as a
+ * port in use, because the stack would only hide the reason.
  */
 function startFailure(error: unknown): object {
   if (error instanceof StartupError) return { reason: error.message };
@@ -70,7 +70,7 @@ function drain(running: Stoppable): void {
   );
 }
 
-/** Ignores a failure of the log, because it must not prevent the end of the process. */
+/** Logs an uncaught exception. Ignores a failure of the log, because it must not prevent the end of the process. */
 function tryLog(log: Logger, facts: object, message: string): void {
   try {
     log.fatal(facts, message);

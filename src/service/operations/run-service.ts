@@ -56,6 +56,6 @@ function stopOnSignals(running: RunningService, log: Logger): void {
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
   // Registered with `on`, not `once`, because a second SIGHUP must not end the process: the reader of the log may close
-  // it while the service is already stopping.
+  // its stream while the service is already stopping.
   process.on('SIGHUP', stop);
 }

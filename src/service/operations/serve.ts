@@ -52,7 +52,7 @@ export interface RunningService {
 
 /** Timeout in milliseconds for the release of resources. */
 const longestRelease = 5_000;
-/** Milliseconds that a proxied connection may be silent. Longer than any timeout of an upstream. */
+/** Milliseconds that a proxied connection may be silent: longer than any timeout of an upstream. */
 const longestSilence = 310_000;
 
 export async function serve(options: ServeOptions): Promise<RunningService> {
@@ -61,8 +61,8 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const server = createMainServer(options);
   serveConnects(server, options.app);
   const connections = prepareDrain(server);
-  // Longer than proxies keep idle connections, which is usually 60 s. A proxy therefore never sends a request over a
-  // connection that this server has closed.
+  // This timeout is longer than the time for which proxies keep idle connections, usually 60 s. A proxy therefore never
+  // sends a request over a connection that this server has closed.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
   const { metrics, log } = options;
@@ -176,7 +176,7 @@ function prepareDrain(server: Server): Connections {
   return { announceClose, drain };
 }
 
-/** Listens on all ports. If one port fails, it closes the others. */
+/** Listens on all ports. If one port fails, closes the others. */
 async function listenAll(wanted: [Server, string, number][]): Promise<void> {
   const results = await Promise.allSettled(wanted.map(([server, host, port]) => listen(server, host, port)));
   const failure = results.find((result) => result.status === 'rejected');

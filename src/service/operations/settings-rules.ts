@@ -78,7 +78,7 @@ function isBelow(lower = 0, upper = 0, mayEqual: boolean): boolean {
   return mayEqual ? lower <= upper : lower < upper;
 }
 
-/** A list without items counts as not set. */
+/** True if a setting has a value. A list without items counts as not set. */
 export function isSet(value: unknown): boolean {
   return value !== undefined && !(Array.isArray(value) && value.length === 0);
 }

@@ -5,10 +5,13 @@ import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createStartupMetrics } from './startup-metrics.ts';
 
-/** Explains to an operator why the process cannot start. It is logged without a stack. */
+/** Thrown to explain to an operator why the process cannot start. The message is logged without a stack. */
 export class StartupError extends Error {}
 
-/** A setting of this process is wrong, and waiting does not help. The message tells the operator what to check. */
+/**
+ * Thrown if a setting of this process is wrong, so that waiting does not help. The message tells the operator what to
+ * check.
+ */
 export class WrongSetting extends Error {
   /** Fields for the log; never a secret. */
   readonly facts: Record<string, unknown>;
@@ -47,8 +50,8 @@ export interface StartupCheck {
 const usualPace: StartupPace = { patience: 60_000, firstRetry: 1_000, longestRetry: 15_000 };
 
 /**
- * Starts immediately, and ends with the first success. Later outages are not checked, because they affect all pods
- * alike.
+ * Starts the check immediately, and repeats it until the first success. Later outages are not checked, because they
+ * affect all pods alike.
  */
 export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOptions): StartupCheck {
   const { patience, firstRetry, longestRetry } = { ...usualPace, ...pace };

@@ -28,7 +28,7 @@ it.each([
   ['DATABASE_URI', 'DATABASE_URL'],
   ['DATABSE_URL_FILE', 'DATABASE_URL'],
   ['CODE_LIFTIME', 'CODE_LIFETIME'],
-  // Two swaps of neighbors. The ordinary Levenshtein distance, which has no swaps, would be 4.
+  // Two swaps of neighboring letters. The ordinary Levenshtein distance, which has no swaps, would be 4.
   ['COED_LIFETMIE', 'CODE_LIFETIME'],
   ['DATABASE_POOL', 'DATABASE_POOL_SIZE'],
   ['DIR_PLATFORM_CONFIG_SERVICE_V2', 'DIR_PLATFORM_CONFIGURATION_SERVICE_V2'],
@@ -48,7 +48,7 @@ it('settings, their files and the variables of a cluster cause no warning', () =
     DATABASE_ADDRESS_URLS: 'x',
     REDIS_SERVICE_HOST: '10.0.0.1',
     FORMGATE_FORMS_SERVICE_HOST: '10.0.0.1',
-    // Variables of Services with the names database-url and session-idle
+    // Variables that Kubernetes sets for Services with the names database-url and session-idle
     DATABASE_URL_SERVICE_HOST: '10.0.0.1',
     DATABASE_URL_SERVICE_PORT_HTTP: '80',
     SESSION_IDLE_PORT_80_TCP_ADDR: '10.0.0.1',

@@ -14,7 +14,7 @@ export interface ApplyOptions {
   url: string;
   directory: string;
   log: Logger;
-  /** Runs in the last transaction. */
+  /** Called in the last transaction, when no file is pending. */
   finish(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const patience = { other: 600_000, locks: 120_000 };
 /** Milliseconds between two attempts: while another process migrates, and after a table's lock was not granted. */
 const pauses = { other: 200, locks: 1_000 };
 
-/** If a file fails, the files before it stay applied. */
+/** Applies all pending files. If a file fails, the files before it stay applied. */
 export async function applyPending(options: ApplyOptions): Promise<void> {
   /**
    * Milliseconds waited so far. The two waits have separate limits, because another process may have migrated for
@@ -89,7 +89,7 @@ async function applyNext(options: ApplyOptions, attempt: number): Promise<'done'
 }
 
 async function runPending({ client, url, directory, log }: ApplyOptions): Promise<'done' | string[]> {
-  // Loaded only when needed, because loading takes time.
+  // Postgrator is loaded only when needed, because loading it takes time.
   const { default: Postgrator } = await import('postgrator');
   const files = await readMigrationFiles(directory);
   if (files.length === 0) throw new Error(`no migrations in ${directory}`);
@@ -103,7 +103,7 @@ async function runPending({ client, url, directory, log }: ApplyOptions): Promis
     migrationPattern: join(directory, '*.sql'),
     driver: 'pg',
     schemaTable: 'schema_migrations',
-    // `checkApplied` compares the checksums.
+    // Postgrator need not compare the checksums, because `checkApplied` compares them.
     validateChecksums: false,
     execQuery: (sql) => client.query(sql),
     execSqlScript: async (sql) => {

@@ -1,5 +1,5 @@
-// Explains to an operator why a database cannot be used at startup. It never repeats messages of Postgres, because they
-// quote values.
+// Explains to an operator why a database cannot be used at startup. The explanation never repeats messages of Postgres,
+// because they quote values.
 
 const reasons: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the name of its host is not known',
@@ -38,7 +38,7 @@ export function isOutage(error: unknown): boolean {
 }
 
 const noTls = 'The server does not support SSL connections';
-/** Errors of pg that have no code, by their message. */
+/** Reasons for errors of pg that have no code, keyed by the error's message. */
 const messages: Readonly<Record<string, string>> = {
   'timeout expired': 'its host does not answer',
   [noTls]: 'it offers no TLS',

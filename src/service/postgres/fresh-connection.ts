@@ -6,10 +6,10 @@ export async function canConnect(url: string, limit = 2_000): Promise<boolean> {
   return (await ask(url, 'SELECT 1', limit)) !== undefined;
 }
 
-/** A connection as Postgres describes it. */
+/** A connection as `pg_stat_activity` describes it. */
 export interface Backend {
   pid: number;
-  /** `active` while it works on a statement. */
+  /** `active` while the connection runs a statement. */
   state: string | null;
   opened: Date;
 }
@@ -34,7 +34,7 @@ async function ask<R extends pg.QueryResultRow>(url: string, sql: string, limit:
   } catch {
     return undefined;
   } finally {
-    // Not awaited, because Postgres may never confirm the end.
+    // The end of the connection is not awaited, because Postgres may never confirm it.
     client.end().catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
-// Migrates a database to the schema of this version, from plain SQL files. It takes an advisory lock, so that several
-// pods can start together and each file is still applied only once.
+// Migrates a database to the schema of this version, from plain SQL files. Takes an advisory lock, so that several pods
+// can start together and each file is still applied only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from '../operations/log.ts';
@@ -127,7 +127,7 @@ async function isUpToDate(client: pg.Client, directory: string, limits: string[]
   }
 }
 
-/** Writes only limits that differ. */
+/** Sets the limits of the role. Writes only limits that differ from the present ones. */
 async function setRoleLimits(client: pg.Client, limits: string[]): Promise<void> {
   const { rows } = await client.query<{ setconfig: string[] }>(presentLimits);
   const present = new Set(rows[0]?.setconfig ?? []);

@@ -25,7 +25,8 @@ export interface PoolWatchOptions {
 
 export function watchPool(options: PoolWatchOptions): PoolWatch {
   const { pool, url, onChecked = () => undefined, interval = 2_000, patience = 2_000 } = options;
-  // Longer than the statement timeout (15 s, see migrate), so that only lost connections are silent for that long.
+  // The default is longer than the statement timeout (15 s, see `migrate`), so that only lost connections are silent
+  // for that long.
   const { longestSilence = 17_000 } = options;
   const stuck = watchFullPool(pool, longestSilence);
   let isBroken = false;

@@ -51,7 +51,7 @@ const pidOf = async (client: pg.PoolClient) =>
   (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0;
 
 describe('a connection that falls silent', () => {
-  /** Milliseconds. Longer than a statement takes, even on a busy machine. */
+  /** Limit for the silence of a connection in milliseconds: longer than a statement takes, even on a busy machine. */
   const silence = 1_500;
   let gate: TcpGate;
   let gated: pg.Pool;

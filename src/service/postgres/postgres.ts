@@ -12,7 +12,7 @@ import { traced } from '../tracing/tracing.ts';
 import { isTlsFailure } from './database-failure.ts';
 import { endSilentConnections, type SilenceLimits, silenceLimits } from './silent-connections.ts';
 
-/** A pool or a client inside a transaction. */
+/** A pool, or a client that runs a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
@@ -56,10 +56,10 @@ export function createPool(options: {
   pool.on('connect', (client) => {
     const { stream } = client.connection;
     if (stream instanceof TLSSocket) noteCertificate(stream);
-    // Without a listener, the event would end the process. The next statement on this connection fails anyway.
+    // Without a listener, an `error` event would end the process. The next statement on this connection fails anyway.
     client.on('error', () => undefined);
   });
-  // The pool replaces an idle connection that breaks. Without a listener, the event would end the process.
+  // The pool replaces an idle connection that breaks. Without a listener, the `error` event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
     // Logs outside of requests, because the connection keeps the scope of the request that opened it.
@@ -110,13 +110,13 @@ const lockNotAvailable = '55P03';
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement timeout, lock timeout, serialization failure and deadlock: a retry of the request may succeed.
 const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
-// The message of pg-pool for a request that timed out while all connections were in use.
+// The message of pg-pool if the wait for a connection timed out while all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
-/** Codes of open connections that break. */
+/** Codes of the errors of open connections that break. */
 const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
 /**
- * System calls that open a connection. A failure of one of them counts with any code: some network policies cause
- * EPERM.
+ * System calls that open a connection. If one of them fails, Postgres counts as unavailable, whatever the code: some
+ * network policies cause EPERM.
  */
 const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
 // Messages of errors of pg and pg-pool that have no code.
@@ -126,7 +126,7 @@ const unavailableMessages =
 // values first.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
 
-/** Returns the problem of a database error, or undefined for an unexpected error. */
+/** Returns the problem for a database error, or undefined for an unexpected error. */
 export function databaseProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';

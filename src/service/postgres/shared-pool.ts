@@ -8,7 +8,7 @@ import { databaseProblem, isLockTimeout, withTransaction } from './postgres.ts';
 
 export interface SharedPool {
   query<R extends pg.QueryResultRow>(claim: Claim, text: string, values: unknown[]): Promise<pg.QueryResult<R>>;
-  /** See `withTransaction`. */
+  /** Runs `work` in a transaction, like `withTransaction`. */
   transaction<T>(claim: Claim, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
 
@@ -33,7 +33,7 @@ const waiting = { total: 400, perTenant: 200, perMember: 100 };
 /** Longest wait in the queue, in milliseconds. `createPool` has the same limit. */
 const longestWait = 5_000;
 
-/** Limits one tenant to half of the connections. */
+/** Creates a shared pool, in which one tenant may hold at most half of the connections. */
 export function createSharedPool(options: SharedPoolOptions): SharedPool {
   const { pool, size, name, details, perMember = 2, metrics } = options;
   const { postgresPools } = metrics;

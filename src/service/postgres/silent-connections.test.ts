@@ -22,7 +22,7 @@ beforeEach(async () => {
   url.hostname = '127.0.0.1';
   const silence = { suspicious: 400, longest: 20_000 };
   pool = createPool({ url: url.href, size, silence, log: captureLog().log, metrics: createMetrics() });
-  // Opens all connections.
+  // Opens all connections of the pool.
   await pids();
 });
 
@@ -84,7 +84,7 @@ it('a silent connection is closed at its limit if Postgres does not respond to t
   proxy.set({ lost: 'both' });
   const stopwatch = startStopwatch();
   await expect(other.query('SELECT 1')).rejects.toThrow('does not answer');
-  // Five checks, each with 400 ms of silence and an unanswered question of 2 s, would take 12 s.
+  // Five checks, each with 400 ms of silence and a query that gets no response for 2 s, would take 12 s.
   expect(stopwatch.stop()).toBeLessThan(8_000);
   await proxy.heal();
   await other.end();

@@ -10,8 +10,8 @@ import { closeDeadConnections } from './pool-check.ts';
 
 export interface SilenceLimits {
   /**
-   * Postgres is asked after this many milliseconds of silence during a statement. Longer than the question may take (2
-   * s).
+   * After this many milliseconds of silence during a statement, Postgres is asked whether it still works on the
+   * statement. The time is longer than the question may take (2 s).
    */
   suspicious: number;
   /** A connection ends after this many milliseconds of silence, regardless of what Postgres says. */
@@ -33,7 +33,7 @@ const pools = new Set<pg.Pool>();
 
 /**
  * Watches all connections that the pool opens. Replaces pg's `query_timeout`, whose timers kept whole requests in
- * memory until a collection of the old generation (decision 0013).
+ * memory until a garbage collection of the old generation (decision 0013).
  */
 export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, longest }: SilenceLimits): void {
   let asking: ReturnType<typeof readBackends> | undefined;

@@ -27,7 +27,7 @@ export interface NewQuarantineItem extends QuarantineCause {
   kind: string;
   /** Identifies the item among those of its kind. */
   item: string;
-  /** URN or id; null for an item without a tenant. */
+  /** URN or id of the tenant; null for an item without a tenant. */
   tenantId: string | null;
   about: QuarantineAbout;
 }

@@ -1,5 +1,5 @@
 // Connects to Redis: to a single server, a Sentinel group or a Cluster. The connection is opened and reopened in the
-// background, and pings Redis. It queues no commands while it is disconnected.
+// background, and pings Redis. While Redis is disconnected, commands fail instead of being queued.
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
@@ -35,8 +35,8 @@ type CommonOptions = Pick<
 >;
 
 /**
- * `onCertificate` gets the certificate of each server to which a TLS connection was opened. Pass `tracking` for a
- * connection that reads tracked keys; it needs Redis 6.
+ * Creates a client of Redis. `onCertificate` gets the certificate of each server to which a TLS connection was opened.
+ * Pass `tracking` for a connection that reads tracked keys; this needs Redis 6.
  */
 export function createRawClient(
   settings: RedisSettings,
@@ -122,7 +122,7 @@ function reconnectStrategy(retries: number): number {
 export interface ConnectionWatch {
   /** True if Redis responded to the last ping in time. */
   readonly isUp: boolean;
-  /** The last ping that got a response was sent at this time, by `performance.now()`. */
+  /** The time, by `performance.now()`, at which the last ping with a response was sent. */
   readonly lastResponse: number;
   close(): void;
 }
@@ -145,7 +145,7 @@ export function watchConnection(
   let lastResponse = Number.NEGATIVE_INFINITY;
   const set = (isUp: boolean, error?: unknown) => {
     const next = isUp ? 'up' : isRefusal(error) ? 'refused' : 'unreachable';
-    // Keeps `refused`, because the nodes of a Cluster may fail for both reasons in turn.
+    // Keeps the state `refused`, because the nodes of a Cluster may fail for both reasons in turn.
     if (isClosed || state === next || (state === 'refused' && next === 'unreachable')) return;
     state = next;
     onChange(next, error);

@@ -89,7 +89,10 @@ export const redisRules: SettingsRule[] = [
 
 const usesTls = ({ REDIS_TLS, REDIS_URL }: RedisConfig) => REDIS_TLS || (REDIS_URL?.startsWith('rediss:') ?? false);
 
-/** Returns undefined if no Redis is configured. The settings must satisfy `redisRules`. */
+/**
+ * Returns the settings of the configured Redis; undefined if no Redis is configured. `config` must satisfy
+ * `redisRules`.
+ */
 export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
   const topology: RedisTopology | undefined =

@@ -2,7 +2,7 @@
 import prom from 'prom-client';
 
 export interface RedisMetrics {
-  /** Seconds. */
+  /** Duration of commands in seconds. */
   commandDuration: prom.Histogram;
 }
 

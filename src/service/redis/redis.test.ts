@@ -155,7 +155,7 @@ describe('one server', () => {
     server.pause();
     await until(async () => !(await redis.isReachable()));
     expect(await isUp()).toEqual([[{ dependency: 'redis' }, 0]]);
-    // Both connections notice the outage.
+    // Gives both connections time to notice the outage.
     await delay(1_500);
     server.resume();
     await exercise(redis);

@@ -33,8 +33,8 @@ export interface Redis {
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
    * Reads whose values may be cached. While `isLive` is true, `onInvalid` reports changes of the keys that were read.
-   * While `isLive` is false, no value may be cached. It is false for Redis before 6, if an ACL forbids CLIENT TRACKING,
-   * and while the connection is broken.
+   * While `isLive` is false, no value may be cached. `isLive` is false for Redis before 6, if an ACL forbids CLIENT
+   * TRACKING, and while the connection is broken.
    */
   tracked: {
     readonly isLive: boolean;
@@ -62,7 +62,7 @@ type CommandRecorders = Pick<Metrics, 'dependencyFailures'> & RedisMetrics;
 /** Milliseconds that a command may take. */
 const commandDeadline = 2_500;
 
-/** Connects in the background. */
+/** Creates the object immediately, and connects to Redis in the background. */
 export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const listeners = new Set<(key: string | null) => void>();
   const tell = (key: string | null) => {
@@ -155,7 +155,7 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
       });
       opened = { reads: guard(kind.client, () => watch.isUp, recorders), watch };
     },
-    /** Returns undefined while Redis does not report changes. */
+    /** Returns the reads over this connection; undefined while Redis does not report changes. */
     reads: () => (opened?.watch.isUp ? opened.reads : undefined),
     lastResponse: () => opened?.watch.lastResponse ?? Number.NEGATIVE_INFINITY,
     close() {

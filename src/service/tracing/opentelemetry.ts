@@ -75,7 +75,7 @@ export function createTracing({ name, endpoint, config, log }: OpenTelemetryOpti
   return {
     startRoot: (options) => startRoot(tracer, options),
     failures: () => exporter.failures,
-    // The watch has logged the failure.
+    // A failure is ignored, because the watch of the exports has logged it.
     close: () => within(provider.shutdown(), longestFlush, new Error('the collector is slow')).catch(() => undefined),
   };
 }
@@ -92,7 +92,7 @@ function rootSampler(name: string, share: number): Sampler {
 
 /**
  * Samples all children of a sampled span of this process. Samples the delivery of an outbox row if the request that
- * wrote the row was sampled. With a ratio alone, both would seldom be sampled.
+ * wrote the row was sampled. With a ratio alone, the request and the delivery would seldom both be sampled.
  */
 function followLinks(sampler: Sampler): Sampler {
   return {
@@ -167,7 +167,7 @@ class RecordedSpan implements Span {
   }
 }
 
-/** Keeps its ids, so that the next service learns the decision not to sample. */
+/** A span that is not exported. It has ids, so that the next service learns the decision not to sample. */
 class UnrecordedSpan implements Span {
   readonly traceId: string;
   readonly spanId: string;

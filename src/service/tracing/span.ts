@@ -38,6 +38,6 @@ export interface Span {
   readonly isSampled: boolean;
   child(options: SpanOptions): Span;
   set(attributes: Attributes): void;
-  /** Ends the span. Call it once. */
+  /** Ends the span. Call this method once. */
   end(result?: SpanEnd): void;
 }

@@ -3,7 +3,10 @@ import type { Logger } from '../operations/log.ts';
 import { installTracing, type Tracing } from './tracing.ts';
 import type { TracingSettings } from './tracing-fields.ts';
 
-/** Call it once, before the process creates its objects. `name` is the default of OTEL_SERVICE_NAME. */
+/**
+ * Starts tracing if `config` names a collector. Call this function once, before the process creates its objects. `name`
+ * is the default of OTEL_SERVICE_NAME.
+ */
 export async function startTracing(name: string, config: TracingSettings, log: Logger): Promise<Tracing | undefined> {
   const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (endpoint === undefined) return undefined;

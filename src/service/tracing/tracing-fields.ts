@@ -90,7 +90,7 @@ export const tracingFields = {
 
 export type TracingSettings = z.output<z.ZodObject<typeof tracingFields>>;
 
-/** Pass them to `withRules`. */
+/** The rules that involve several settings of traces, for `withRules`. */
 export const tracingRules: SettingsRule[] = [
   {
     names: ['OTEL_TRACES_SAMPLER_ARG', 'OTEL_TRACES_SAMPLER'],

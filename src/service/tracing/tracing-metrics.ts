@@ -1,4 +1,4 @@
-// The metrics of traces.
+// Defines the metrics of the export of traces.
 import prom from 'prom-client';
 import { countExportFailures } from './tracing.ts';
 

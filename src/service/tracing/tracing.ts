@@ -1,5 +1,5 @@
 // Creates the spans of this process, if an OpenTelemetry collector is configured. Without a collector, OpenTelemetry is
-// not loaded: `startRoot` and `currentSpan` return undefined, and functions with a parameter `work` only call it.
+// not loaded: `startRoot` and `currentSpan` return undefined, and functions with a parameter `work` only call `work`.
 import { currentScope, runInScope } from '../operations/request-scope.ts';
 import type { RootOptions, Span, SpanOptions } from './span.ts';
 
@@ -14,8 +14,8 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-// There is one per process, like the log's destination, because spans begin deep in stores, to which no tracing object
-// is passed.
+// There is one tracing object per process, like the log's destination, because spans begin deep in stores, to which no
+// tracing object is passed.
 let installed: Tracing | undefined;
 
 export function installTracing(tracing: Tracing | undefined): void {
@@ -47,7 +47,9 @@ export function currentSpan(): Span | undefined {
   return currentScope()?.span;
 }
 
-/** The `traceparent` to store with work that will be done later. Undefined if the current work is not sampled. */
+/**
+ * Returns the `traceparent` to store with work that will be done later. Undefined if the current work is not sampled.
+ */
 export function storedTraceparent(): string | undefined {
   const span = currentSpan();
   return span?.isSampled ? span.traceparent : undefined;

@@ -10,7 +10,7 @@ import { type JobReply, WorkerProcess } from './worker-process.ts';
 export interface LimitedWorkersOptions {
   /** The module that calls `serveJobs`. */
   script: string;
-  /** Label of the metrics. */
+  /** Name of these workers, which the metrics have as a label. */
   name: string;
   metrics: Metrics;
   /** Detail of the problem `busy`. */
