@@ -10,10 +10,11 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 
 const root = import.meta.dirname;
 const output = join(root, 'dist');
-/** Each is a folder with an index.html, and is served under its name. */
+/** The apps. Each is a folder with an index.html, and is served under the folder's name. */
 const apps = ['apply', 'console'];
 /**
- * Each is a folder with a script of the same name. The scripts are for frontends and for /docs/try, not for the pages.
+ * The modules. Each is a folder with a script of the same name. The scripts are for frontends and for /docs/try, not
+ * for the pages.
  */
 const modules = ['token-handler-client', 'try'];
 const sources = [...apps, 'shared', ...modules, 'build.ts', 'package.json', 'tsconfig.json', '../package-lock.json'];
@@ -52,9 +53,12 @@ const withoutAjv = {
   load: (id: string) => (id === '\0without-ajv' ? 'export default undefined;' : undefined),
 };
 
-/** With `hidden`, also writes source maps, to which no file refers. The other files are the same in both cases. */
+/**
+ * Builds an app into a folder. With `hidden`, also writes source maps, to which no file refers. The other files are the
+ * same in both cases.
+ */
 export async function buildApp(app: string, outDir: string, sourcemap: false | 'hidden' = false): Promise<void> {
-  // Loaded here, because it is not needed if the pages are already built.
+  // Vite is loaded here, because it is not needed if the pages are already built.
   const vite = await import('vite');
   await vite.build({
     configFile: false,
@@ -102,7 +106,10 @@ async function compress(file: string): Promise<void> {
   ]);
 }
 
-/** If another build has finished first, its output is kept, because it was made from the same files. */
+/**
+ * Replaces web/dist by the new output. If another build has finished first, its output is kept, because it was made
+ * from the same files.
+ */
 async function replaceOutput(folder: string, version: string): Promise<void> {
   const former = `${folder}-former`;
   await rename(output, former).catch(() => undefined);

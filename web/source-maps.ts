@@ -11,7 +11,10 @@ export async function buildWithMaps(app: string, folder: string): Promise<void> 
   await promisify(execFile)(process.execPath, [import.meta.filename, app, folder], { env });
 }
 
-/** Offsets count UTF-16 code units. The parser expects types and JSX according to the ending of `name`. */
+/**
+ * Parses a source file. Offsets count UTF-16 code units. The parser expects types and JSX according to the ending of
+ * `name`.
+ */
 export function parseSource(name: string, text: string): ParseResult['program'] {
   const { program, errors } = parseSync(name, text);
   if (errors.length > 0) throw new Error(`${name}: ${errors[0]?.message}`);

@@ -6,7 +6,7 @@ export interface Address {
   definition: string;
 }
 
-/** Returns undefined if the path names no form. */
+/** Returns the tenant and the definition that the path names; undefined if it names none. */
 export function addressOf(pathname: string): Address | undefined {
   const [, tenant, definition] = /^\/apply\/([^/]+)\/([^/]+)\/?$/.exec(pathname) ?? [];
   if (tenant === undefined || definition === undefined) return undefined;

@@ -1,4 +1,4 @@
-// Calls the intake application of the form service. A cookie that this script cannot read authorises each call.
+// Calls the intake application of the form service. A cookie that this script cannot read authorizes each call.
 import type { Content, Outcome } from './saving/saver.ts';
 
 interface ProblemBody {
@@ -85,7 +85,7 @@ export function createApi(tenant: string) {
       (await send(`/definitions/${encodeURIComponent(id)}`)).json(),
     entries: async (register: string): Promise<unknown> =>
       (await (await send(`/registers/${encodeURIComponent(register)}/entries`)).json()).entries,
-    /** `key` is the same for all attempts to create one draft. */
+    /** Creates a draft. `key` is the same for all attempts to create one draft. */
     async create(definition: string, applicant: object, key: string): Promise<{ id: string; etag: string }> {
       const path = `/definitions/${encodeURIComponent(definition)}/forms`;
       return (await send(path, { method: 'POST', json: applicant, headers: { 'Idempotency-Key': key } })).json();

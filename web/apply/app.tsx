@@ -52,7 +52,7 @@ interface KnownFormProps {
   definition: Definition;
 }
 
-/** `new` shows the start page; `code` asks for a code. */
+/** `new` shows the start page; `code` shows the page that asks for a code. */
 type Shown = 'new' | 'loading' | 'code' | Message | Draft;
 
 function KnownForm({ frame, api, definition }: KnownFormProps) {

@@ -15,9 +15,9 @@ export interface FormContext {
   language: Language;
   data: unknown;
   files: Record<string, string>;
-  /** False if there is no file service. */
+  /** False if the installation has no file service. */
   allowsFiles: boolean;
-  /** Messages by the pointer of the field. */
+  /** Error messages, keyed by the pointer of the field. */
   errors: ReadonlyMap<string, string>;
   change(path: Path, value: unknown, files?: Record<string, string>): void;
   /** Shows elements inside a control, such as those of an object. */

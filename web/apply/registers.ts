@@ -21,7 +21,7 @@ export function createRegisters(api: Pick<Api, 'entries'>): Registers {
   };
 }
 
-/** `choices` is undefined while the choices are loading, and if they cannot be loaded. */
+/** Loads the choices of a field. `choices` is undefined while the choices are loading, and if they cannot be loaded. */
 export function useChoices({ register, choices }: Field, registers: Registers) {
   const [loaded, setLoaded] = useState<readonly Choice[] | 'failed' | undefined>();
   const [attempt, setAttempt] = useState(0);

@@ -5,7 +5,7 @@ import { hasRole, type Role } from './session/roles.ts';
 import type { Session } from './session/session.ts';
 
 export interface Area {
-  /** First part of the path. */
+  /** First part of the area's path. */
   name: string;
   label: string;
   /** The area's requests need one of these roles. */

@@ -30,7 +30,7 @@ export function addressOfPage(tenant: string, parts: readonly string[] = [], que
   return query && query.size > 0 ? `${path}?${query}` : path;
 }
 
-/** Path and query, for the return from the sign-in. */
+/** Returns the path and query of the current page, to which a sign-in returns. */
 export function currentAddress(): string {
   return location.pathname + location.search;
 }

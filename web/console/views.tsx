@@ -30,7 +30,10 @@ export function View({ place }: { place: Place }) {
   );
 }
 
-/** The page that is shown now. An action may have moved to another page before it announces its result. */
+/**
+ * Returns the path of the page that is shown now. An action may have moved to another page before it announces its
+ * result.
+ */
 function currentAddressKey(): string {
   return location.pathname.split('/').slice(2).map(decodeURIComponent).filter(Boolean).join('/');
 }

@@ -5,7 +5,7 @@ export interface SummaryItem {
   text: string;
   /** Id of the element to focus; undefined if the problem has no field. */
   target?: string | undefined;
-  /** Shows the field first, if it is on another page. */
+  /** Called before the focus moves. Shows the field, if it is on another page. */
   onFollow?: (() => void) | undefined;
 }
 

@@ -8,7 +8,7 @@ export interface FieldParts {
   label: string;
   hint?: string | undefined;
   error?: string | undefined;
-  /** Read out before the error, such as “Error:”. */
+  /** Text that is read out before the error, such as “Error:”. */
   errorPrefix: string;
 }
 

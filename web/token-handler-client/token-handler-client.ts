@@ -1,5 +1,5 @@
 // The browser's side of the token handler: who is signed in, requests with CSRF protection, sign-in and sign-out, in
-// all tabs of a site. It never redirects on its own, and never sees a token. README.md describes its use.
+// all tabs of a site. This client never redirects on its own, and never sees a token. README.md describes its use.
 import type { ClientOptions, SignIn } from './options.ts';
 import type { Session, SessionEvent } from './session.ts';
 
@@ -15,7 +15,7 @@ export class TokenHandlerClient {
   /** Addresses of the token handler and of the client's endpoints. */
   readonly #root: string;
   readonly #clientRoot: string;
-  /** Names the channel, the lock and the kept data. */
+  /** Name of the broadcast channel, of the lock and of the kept data. */
   readonly #key: string;
   readonly #channel: BroadcastChannel;
   readonly #closing = new AbortController();
@@ -53,12 +53,15 @@ export class TokenHandlerClient {
     this.#readQuietly();
   }
 
-  /** Undefined until the first read, null if nobody is signed in. */
+  /** The current session: undefined until the first read, null if nobody is signed in. */
   get session(): Session | null | undefined {
     return this.#session;
   }
 
-  /** Calls the listener for each event, and immediately if the session is known. Returns a function that removes it. */
+  /**
+   * Calls the listener for each event, and immediately if the session is known. Returns a function that removes the
+   * listener.
+   */
   on(listener: (event: SessionEvent) => void): () => void {
     this.#listeners.add(listener);
     const session = this.#session;
@@ -76,7 +79,10 @@ export class TokenHandlerClient {
     return this.#reading;
   }
 
-  /** The browser's `fetch`. Requests to the token handler also get the CSRF header, and raise `unauthorized`. */
+  /**
+   * Like the browser's `fetch`, but requests to the token handler also get the CSRF header. If one of them gets a 401,
+   * the client emits `unauthorized`.
+   */
   readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init);
     if (!request.url.startsWith(this.#root)) return fetch(request);
@@ -107,7 +113,10 @@ export class TokenHandlerClient {
     location.assign(this.signInUrl(signIn));
   }
 
-  /** Returns the kept value, but only once, and only to the person who typed it. Call it when somebody is signed in. */
+  /**
+   * Returns the kept value, but only once, and only to the person who typed it. Call this method when somebody is
+   * signed in.
+   */
   restore(): unknown {
     const text = this.#session && sessionStorage.getItem(this.#key);
     if (!text) return undefined;
@@ -220,7 +229,7 @@ export class TokenHandlerClient {
     }
   }
 
-  /** Resolves when the client is closed. */
+  /** Reads the session every `pause` milliseconds. Resolves when the client is closed. */
   #poll(pause: number): Promise<void> {
     return new Promise((resolve) => {
       const interval = setInterval(() => this.#session && this.#readQuietly(), pause);

@@ -1,5 +1,5 @@
 // Compiles the regular expressions of JSON Schemas for an engine that cannot backtrack (RE2), so that even a hostile
-// pattern takes time proportional to the text. It translates ECMAScript syntax into RE2 syntax with the same meaning. A
+// pattern takes time proportional to the text. Translates ECMAScript syntax into RE2 syntax with the same meaning. A
 // pattern that RE2 cannot express (look-around, back references) runs in the native engine. Call this code only in a
 // limited worker.
 import { RE2JS } from 're2js';
@@ -13,11 +13,11 @@ export interface Pattern {
 }
 
 /**
- * If `isStrict` is true, accepts only patterns that are valid with the `u` flag. Otherwise also accepts the older
- * syntax (ECMA-262 Annex B), such as `\_`. RE2 matches older syntax by code points too, as JSON Schema requires. The
- * native engine matches it by UTF-16 code units: in `(?!\_).`, the dot matches half of an emoji. Older patterns are not
- * rewritten for the `u` flag, because the flag can change their meaning: without it, `\u{2}` matches `uu`, and `\ud83d`
- * also matches half of an emoji. Throws SyntaxError.
+ * Compiles a pattern. If `isStrict` is true, accepts only patterns that are valid with the `u` flag. Otherwise also
+ * accepts the older syntax (ECMA-262 Annex B), such as `\_`. RE2 matches older syntax by code points too, as JSON
+ * Schema requires. The native engine matches it by UTF-16 code units: in `(?!\_).`, the dot matches half of an emoji.
+ * Older patterns are not rewritten for the `u` flag, because the flag can change their meaning: without it, `\u{2}`
+ * matches `uu`, and `\ud83d` also matches half of an emoji. Throws SyntaxError.
  */
 export function compilePattern(source: string, isStrict: boolean): Pattern {
   const native = compileNative(source, isStrict);
@@ -56,7 +56,7 @@ function compileLinear(source: string, isUnicode: boolean): RE2JS | undefined {
   }
 }
 
-/** First and last code point. */
+/** First and last code point of a range. */
 type Range = readonly [number, number];
 type CodePoints = readonly Range[];
 
@@ -122,7 +122,10 @@ interface Atom {
   end: number;
 }
 
-/** `start` is the position after the opening bracket; the returned `end` is the position after the closing one. */
+/**
+ * Reads a class. `start` is the position after the opening bracket; the returned `end` is the position after the
+ * closing one.
+ */
 function readClass(source: string, start: number, isUnicode: boolean): Fragment | undefined {
   const isNegated = source[start] === '^';
   const set: Range[] = [];
@@ -225,7 +228,7 @@ function complement(set: CodePoints): CodePoints {
 }
 
 function writeClass(set: CodePoints): string {
-  // RE2 has no syntax for an empty class, so this one excludes all code points.
+  // RE2 has no syntax for an empty class, so this class excludes all code points.
   if (set.length === 0) return `[^\\x{0}-\\x{${lastCodePoint.toString(16)}}]`;
   return `[${set.map(([from, to]) => `\\x{${from.toString(16)}}-\\x{${to.toString(16)}}`).join('')}]`;
 }

@@ -1,7 +1,7 @@
-// Starts and controls one child process, which runs jobs with limits on time and memory. It is not a thread, because V8
-// aborts the whole process when an allocation exceeds the limits of a thread. The child has no network, and its
-// environment contains only the path of the compile cache. It can read only the program, and can neither write files
-// nor start processes.
+// Starts and controls one child process, which runs jobs with limits on time and memory. The child is a process and not
+// a thread, because V8 aborts the whole process when an allocation exceeds the limits of a thread. The child has no
+// network, and its environment contains only the path of the compile cache. The child can read only the program, and
+// can neither write files nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
@@ -22,7 +22,7 @@ export interface WorkerProcessOptions {
 export type Exceeded<A> = { exceeded: 'time' | 'memory'; partial: A | undefined };
 export type JobReply<A> = { done: A } | { failed: string } | Exceeded<A>;
 
-/** Milliseconds that a start may take, even on a busy machine. */
+/** Milliseconds that the start of a worker may take, even on a busy machine. */
 const startMs = 20_000;
 /** Milliseconds that a worker may take, after the time limit of a job, to report that the job exceeded it. */
 const graceMs = 500;
@@ -72,7 +72,7 @@ export class WorkerProcess<Q, A> {
     });
   }
 
-  /** Throws an Error if the worker does not start. */
+  /** Starts a worker. Throws an Error if the worker does not start. */
   static async start<Q, A>(options: WorkerProcessOptions): Promise<WorkerProcess<Q, A>> {
     const worker = new WorkerProcess<Q, A>(options);
     const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
@@ -81,7 +81,7 @@ export class WorkerProcess<Q, A> {
     throw new Error(`The worker ${options.script} did not start.`);
   }
 
-  /** Resolves when the job is done or has exceeded a limit, or when the worker has ended. */
+  /** Runs a job. Resolves when the job is done or has exceeded a limit, or when the worker has ended. */
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
@@ -144,7 +144,7 @@ function compileCache(): Record<string, string> {
 
 /**
  * Lowers the priority of tenants' code, so that it gets about a tenth of a busy processor and requests come first. Call
- * it after the child has started: the start runs only Formgate's own code, and requests wait for it.
+ * this function after the child has started: the start runs only Formgate's own code, and requests wait for it.
  */
 function yieldToRequests({ pid }: ChildProcess): void {
   if (pid === undefined) return;

@@ -107,7 +107,7 @@ interface OptionProps {
   choose(): void;
 }
 
-/** The input keeps the focus and names the active option. */
+/** An option of the list. The input keeps the focus, and names the active option. */
 function Option({ id, isActive, label, choose }: OptionProps) {
   // A click would take the focus from the input before the choice is made.
   const onMouseDown = (event: Event) => {

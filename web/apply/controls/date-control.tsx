@@ -43,7 +43,7 @@ export function DateControl({ field, parts, value, set }: ControlProps) {
   );
 }
 
-/** Joins an incomplete date too, so that it is not lost and validation reports it. */
+/** Joins the parts of a date, even if it is incomplete, so that the parts are not lost and validation reports them. */
 function joined({ day, month, year }: DateParts): string | undefined {
   if (day === '' && month === '' && year === '') return undefined;
   const two = (text: string) => (/^\d$/.test(text) ? `0${text}` : text);

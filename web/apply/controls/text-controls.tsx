@@ -3,7 +3,10 @@ import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import type { ControlProps } from './control-props.ts';
 
-/** Attributes of the input by format. They decide what browsers fill in, and which keyboard phones show. */
+/**
+ * Attributes of the input, keyed by the format of the text. They decide what browsers fill in, and which keyboard
+ * phones show.
+ */
 const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {
   email: { type: 'email', autocomplete: 'email' },
   phone: { type: 'tel', autocomplete: 'tel' },
@@ -28,7 +31,7 @@ export function TextControl({ field, parts, value, set }: ControlProps) {
   return <input {...common} {...chosen} value={text} onInput={input} />;
 }
 
-/** The form stores a moment in UTC; people see it in their own time zone. */
+/** An input for a moment. The form stores the moment in UTC; people see it in their own time zone. */
 function MomentInput({ text, set, ...common }: { id: string; text: string; set(value: unknown): void }) {
   const moment = new Date(text);
   const local = Number.isNaN(moment.getTime())
@@ -41,7 +44,10 @@ function MomentInput({ text, set, ...common }: { id: string; text: string; set(v
   return <input {...common} type="datetime-local" value={local} onInput={input} />;
 }
 
-/** If the text is not a number, stores it unchanged, so that it is not lost and validation reports it. */
+/**
+ * An input for numbers. A text that is not a number is stored unchanged, so that it is not lost and validation reports
+ * it.
+ */
 export function NumberControl({ field, parts, value, set }: ControlProps) {
   const [typed, setTyped] = useState('');
   const text = parsed(typed) === value ? typed : value === undefined || value === null ? '' : String(value);
@@ -63,7 +69,7 @@ export function NumberControl({ field, parts, value, set }: ControlProps) {
   );
 }
 
-/** Accepts a comma as the decimal separator, as in French. */
+/** Parses a number; accepts a comma as the decimal separator, as in French. Any other text is returned unchanged. */
 function parsed(typed: string): unknown {
   const text = typed.trim();
   if (text === '') return undefined;

@@ -14,7 +14,9 @@ export interface Merge {
   conflicts: readonly Difference[];
 }
 
-/** Compares objects member by member, and lists as a whole. */
+/**
+ * Merges the changes that `mine` and `theirs` made to `base`. Compares objects member by member, and lists as a whole.
+ */
 export function merge(base: unknown, mine: unknown, theirs: unknown): Merge {
   const conflicts: Difference[] = [];
   let merged = theirs;

@@ -9,7 +9,7 @@ export interface UiElement extends JsonObject {
 }
 
 export interface FormPage {
-  /** Undefined if the definition does not name the page. */
+  /** Title of the page; undefined if the definition does not name the page. */
   title: string | undefined;
   /** The category, whose rule may hide the page; undefined for the only page of a form. */
   category: UiElement | undefined;
@@ -27,7 +27,7 @@ export interface Place {
   path: Path;
 }
 
-/** Returns objects only, and gives those without a type the type `Unknown`. */
+/** Returns the objects in the list. An object without a type gets the type `Unknown`. */
 export function elementsOf(list: unknown): UiElement[] {
   if (!Array.isArray(list)) return [];
   return list.filter(isObject).map((element) => ({ ...element, type: textOf(element.type) ?? 'Unknown' }));
@@ -87,7 +87,7 @@ export function labelOf({ label }: JsonObject): string | undefined {
 
 const interpreter = { validate: matches } as unknown as Parameters<typeof isVisible>[3];
 
-/** A rule that cannot be evaluated hides nothing. */
+/** True unless a rule hides the element. A rule that cannot be evaluated hides nothing. */
 export function isShown(element: UiElement, data: unknown, place: Path): boolean {
   return evaluated(element, () => isVisible(ruled(element), data, place.join('.'), interpreter, undefined));
 }
@@ -107,7 +107,7 @@ function evaluated({ rule }: UiElement, evaluate: () => boolean): boolean {
 
 const ruled = (element: UiElement) => element as unknown as UISchemaElement;
 
-/** Returns undefined if the data schema does not describe the scope. */
+/** Returns the place that a scope names; undefined if the data schema does not describe the scope. */
 export function placeAt(scope: unknown, { root, schema, path }: Place): Place | undefined {
   if (typeof scope !== 'string' || !scope.startsWith('#')) return undefined;
   const found = dereferenced(resolved(schema, scope, root), root);
@@ -138,7 +138,7 @@ export function dereferenced(schema: unknown, root: JsonObject): JsonObject | un
   return Object.assign({}, ...found.allOf.map((inner) => dereferenced(inner, root)), found);
 }
 
-/** `#/properties/address/properties/city` becomes `address`, `city`. */
+/** Converts a scope into a path: `#/properties/address/properties/city` becomes `address`, `city`. */
 function dataPath(scope: string): string[] {
   const names = pathOf(scope);
   const path: string[] = [];

@@ -36,7 +36,7 @@ export interface Field {
   element: UiElement;
 }
 
-/** Returns undefined if the data schema does not describe the scope. */
+/** Returns the field of a control; undefined if the data schema does not describe the control's scope. */
 export function fieldOf(element: UiElement, place: Place): Field | undefined {
   const found = placeAt(element.scope, place);
   if (!found) return undefined;
@@ -143,7 +143,7 @@ function requires(scope: unknown, place: Place): boolean {
   return Array.isArray(required) && required.includes(name);
 }
 
-/** `businessName` becomes `Business name`. */
+/** Derives a label from the last name of a path: `businessName` becomes `Business name`. */
 export function nameOf(path: Path): string {
   const words = (path.findLast((name) => !/^\d+$/.test(name)) ?? '')
     .replaceAll(/([\p{Ll}\d])(\p{Lu})/gu, '$1 $2')

@@ -11,7 +11,7 @@ const phone = /^(?:(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\+(?:[ ().-]
 /** A Canadian postal code. */
 const postalCode = /^[a-z]\d[a-z][ -]?\d[a-z]\d$/i;
 
-/** The last digit of a Canadian social insurance number is a checksum (Luhn). */
+/** True for a Canadian social insurance number, whose last digit is a checksum (Luhn). */
 function isSocialInsuranceNumber(text: string): boolean {
   if (!/^\d{3}([ -]?)\d{3}\1\d{3}$/.test(text)) return false;
   const digits = [...text.replaceAll(/\D/g, '')].map(Number);
@@ -29,7 +29,10 @@ const ofTheEditor: Record<string, RegExp | Check> = {
   'postal-code': postalCode,
 };
 
-/** One file, or several separated by semicolons. `urnPrefix` has only letters, digits, hyphens and colons. */
+/**
+ * Returns a check for the URN of one file, or of several files separated by semicolons. `urnPrefix` has only letters,
+ * digits, hyphens and colons.
+ */
 export function fileUrnCheck(urnPrefix: string): Check {
   const file = `${urnPrefix}:platform:file-service:v\\d:/files/[a-zA-Z0-9.-]+`;
   const pattern = new RegExp(`^${file}(?:;${file})*$`);
@@ -37,8 +40,8 @@ export function fileUrnCheck(urnPrefix: string): Check {
 }
 
 /**
- * Returns the checks of texts by the name of the format, without the check of file URNs. A format without a check
- * allows any text.
+ * Returns the checks of texts, keyed by the name of the format. The check of file URNs is not among them. A format
+ * without a check allows any text.
  */
 export function formatChecks(): Record<string, Check> {
   const checks: Record<string, Check> = Object.create(null);

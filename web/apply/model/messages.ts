@@ -15,7 +15,7 @@ const examples: Record<string, string> = {
   uri: 'https://example.com',
 };
 
-/** `field` is the control that shows the value. */
+/** Returns the message for a finding. `field` is the field that shows the value. */
 export function messageFor(finding: Finding, field: Field, texts: Texts): string {
   return ofTheDefinition(finding, field) ?? messageOf(finding, field, texts);
 }

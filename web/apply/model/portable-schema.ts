@@ -42,7 +42,10 @@ export interface PortableSchema {
   draft: '2019-09' | '2020-12';
 }
 
-/** Returns a copy without `$schema`. A schema that is neither an object nor a boolean allows everything. */
+/**
+ * Returns the rewritten copy of a schema, without `$schema`. A schema that is neither an object nor a boolean allows
+ * everything.
+ */
 export function portableSchema(given: unknown): PortableSchema {
   if (!isObject(given)) return { schema: given !== false, draft: '2019-09' };
   const { $schema, ...rest } = given;

@@ -78,7 +78,10 @@ export function findingsFor(data: unknown, fields: readonly Field[], validator: 
   });
 }
 
-/** A missing object whose fields are shown is treated as empty, so that each of its fields gets its own message. */
+/**
+ * Validates the form data. A missing object whose fields are shown is treated as empty, so that each of its fields gets
+ * its own message.
+ */
 function validateInside(data: unknown, fields: readonly Field[], validator: Validator): Finding[] {
   let completed = data;
   for (let round = 0; round < 10; round += 1) {

@@ -18,7 +18,7 @@ export interface RegisterUse {
 
 const marker = ':/configuration/data-register/';
 
-/** Returns undefined if the control names no register. */
+/** Returns the register that a control names; undefined if it names none. */
 export function registerOf({ register }: JsonObject): RegisterUse | undefined {
   if (!isObject(register) || typeof register.urn !== 'string') return undefined;
   const at = register.urn.indexOf(marker);
@@ -32,7 +32,10 @@ export function registerOf({ register }: JsonObject): RegisterUse | undefined {
   };
 }
 
-/** Leaves out entries without a usable value. Of several entries with the same value, keeps the first. */
+/**
+ * Converts the entries of a register into choices. Leaves out entries without a usable value. Of several entries with
+ * the same value, keeps the first.
+ */
 export function choicesFrom(entries: unknown, { value, label }: RegisterUse): Choice[] {
   if (!Array.isArray(entries)) return [];
   const choices = new Map<unknown, Choice>();

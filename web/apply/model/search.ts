@@ -3,7 +3,7 @@ import type { Choice } from './registers.ts';
 
 const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
 
-/** Labels that begin with the text come first. At most 100. */
+/** Returns at most 100 choices whose label contains the text. Labels that begin with the text come first. */
 export function found(choices: readonly Choice[], text: string): Choice[] {
   const wanted = folded(text);
   const hits = choices.filter(({ label }) => folded(label).includes(wanted));

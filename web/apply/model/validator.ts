@@ -6,7 +6,7 @@ import { isObject, type JsonObject, type Path, pathOf, valueAt } from './json.ts
 import { portableSchema } from './portable-schema.ts';
 
 export interface Finding {
-  /** The value that is wrong, missing or not expected. */
+  /** Path of the value that is wrong, missing or not expected. */
   path: Path;
   keyword: string;
   /** The schema that has the keyword; an empty object if the schema cannot be found. */
@@ -15,7 +15,7 @@ export interface Finding {
 
 export type Validator = (data: unknown) => Finding[];
 
-// The validator's own formats differ from those of the form service.
+// Replaces the validator's own formats, because they differ from those of the form service.
 for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
@@ -75,8 +75,8 @@ function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Rec
     return [{ path: name === undefined ? path : [...path, name], keyword, schema }];
   }
   if (keyword === 'dependencies' || keyword === 'dependentRequired') {
-    // The message names the present member, then the missing one. Any other message says that an inner schema has
-    // findings.
+    // The message of the error names the present member, then the missing one. Any other message says that an inner
+    // schema has findings.
     const name = /does not have "(.*)"\.$/su.exec(error.error)?.[1];
     return name === undefined ? [] : [{ path: [...path, name], keyword: 'required', schema: {} }];
   }

@@ -34,7 +34,7 @@ export interface SaverOptions {
 const longestPauseMs = 30_000;
 
 export class Saver {
-  /** The content that the service has. */
+  /** The content that the service has stored. */
   base: Content;
   #current: Content;
   #etag: string;

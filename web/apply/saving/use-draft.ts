@@ -42,7 +42,7 @@ interface Shown {
 
 const retryMs = 3_000;
 
-/** Lives as long as the form is open. */
+/** The work on an open draft. The object lives as long as the form is open. */
 class DraftWork {
   content: Content;
   readonly saver: Saver;

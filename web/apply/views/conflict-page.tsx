@@ -11,7 +11,7 @@ import { type FrameProps, Page } from './frame.tsx';
 
 interface ConflictProps {
   frame: FrameProps;
-  /** Paths begin with `data` or `files`. */
+  /** The paths of these conflicts begin with `data` or `files`. */
   conflicts: readonly Difference[];
   fields: readonly Field[];
   onChosen(chosen: { difference: Difference; isMine: boolean }[]): void;

@@ -1,4 +1,4 @@
-// What all pages share: the name of the organisation, the language, the heading that gets the focus, and announcements.
+// What all pages share: the name of the organization, the language, the heading that gets the focus, and announcements.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { type Language, textsOf } from '../texts/texts.ts';
@@ -7,7 +7,7 @@ export interface FrameProps {
   language: Language;
   languages: readonly Language[];
   setLanguage(language: Language): void;
-  /** Name of the organisation and of the form. */
+  /** Names of the organization and of the form. */
   owner?: string | undefined;
   form?: string | undefined;
 }

@@ -67,7 +67,7 @@ export function QuestionPage(props: QuestionProps) {
   );
 }
 
-/** Messages by the pointer of the field, in the order of the fields. */
+/** Returns the error messages of a page, keyed by the pointer of the field, in the order of the fields. */
 function problemsOf({ form: { data, texts }, place, validator }: SharedProps, page: FormPage): Map<string, string> {
   const fields = withTitles(fieldsOf(page.elements, place, data), texts);
   const problems = findingsFor(data, fields, validator).map(({ finding, field }): [string, string][] =>

@@ -6,9 +6,9 @@ export interface FieldProblem {
   detail: string;
 }
 
-/** `message` is for people. */
+/** A failed request. `message` is a text for people. */
 export class ApiProblem extends Error {
-  /** 0 if there was no response. */
+  /** HTTP status of the response; 0 if there was no response. */
   readonly status: number;
   /** Last part of the problem's type, such as `form-held`. */
   readonly slug: string;

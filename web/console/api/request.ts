@@ -7,12 +7,12 @@ export interface ApiRequest {
   /** Path of the service's API, such as `/form/v1/forms`. Parts that come from data are encoded by `path`. */
   path: string;
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Members that are undefined or empty are left out. */
+  /** Query parameters. Those that are undefined or empty are left out. */
   query?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string>;
-  /** Sent as JSON. */
+  /** Body of the request, which is sent as JSON. */
   json?: unknown;
-  /** Sent as CSV. */
+  /** Body of the request, which is sent as CSV. */
   csv?: string;
 }
 
@@ -21,7 +21,7 @@ export function path(texts: TemplateStringsArray, ...parts: (string | number)[])
   return texts.reduce((whole, text, index) => whole + encodeURIComponent(parts[index - 1] ?? '') + text);
 }
 
-/** Path and query. */
+/** Returns the path and the query of a request. */
 export function addressOf({ path: written, query = {} }: ApiRequest): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query))

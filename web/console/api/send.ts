@@ -3,7 +3,7 @@ import { tokenHandler } from '../session/session.ts';
 import { ApiProblem, asProblem, problemOf } from './problem.ts';
 import { type ApiRequest, addressOf, bodyOf } from './request.ts';
 
-/** Throws ApiProblem. Resolves to undefined for a response without a body. */
+/** Sends a request. Resolves to undefined for a response without a body. Throws ApiProblem. */
 export async function send<T>(request: ApiRequest): Promise<T> {
   const body = bodyOf(request);
   const headers = { ...request.headers, ...(body && { 'Content-Type': body.type }) };
@@ -24,7 +24,7 @@ export async function send<T>(request: ApiRequest): Promise<T> {
   }
 }
 
-/** Undefined if the resource does not exist. */
+/** Like `send`, but resolves to undefined if the resource does not exist. */
 export async function sendOptional<T>(request: ApiRequest): Promise<T | undefined> {
   return send<T>(request).catch((error: unknown) => {
     if (error instanceof ApiProblem && error.status === 404) return undefined;

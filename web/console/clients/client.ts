@@ -74,9 +74,9 @@ export interface ClientTexts {
   id: string;
   name: string;
   description: string;
-  /** One per line. */
+  /** The redirect URIs, one per line. */
   redirectUris: string;
-  /** One per line: the id, a space, and the URN of the upstream. */
+  /** The targets, one per line: the id, a space, and the URN of the upstream. */
   targets: string;
   keycloakLogout: boolean;
 }
@@ -103,7 +103,7 @@ export function textsOf({ id, name, description, redirectUris, targets, keycloak
 
 export const linesOf = (text: string): string[] => text.split('\n').flatMap((line) => line.trim() || []);
 
-/** `former` has members that the form does not show; they are kept. */
+/** Converts the texts into an entry of the configuration. Members of `former` that the form does not show are kept. */
 export function entryOf(texts: ClientTexts, former: ClientEntry = {}): ClientEntry {
   const { id, name, description, keycloakLogout } = texts;
   const targets = linesOf(texts.targets).map((line) => {
@@ -113,7 +113,10 @@ export function entryOf(texts: ClientTexts, former: ClientEntry = {}): ClientEnt
   return { ...former, id, name, description, redirectUris: linesOf(texts.redirectUris), targets, keycloakLogout };
 }
 
-/** A client that is not registered, from the tenant's configuration. Undefined if there is no such entry. */
+/**
+ * Converts an entry of the tenant's configuration into a client that is not registered. Returns undefined if there is
+ * no entry.
+ */
 export function configuredClient(id: string, entry: ClientEntry | undefined): Client | undefined {
   if (!entry) return undefined;
   const text = (value: unknown) => (typeof value === 'string' ? value : '');

@@ -12,7 +12,7 @@ interface Props {
   label: string;
   /** What the action will do, in one sentence. */
   warning: string;
-  /** What has to be typed. */
+  /** The text that the person has to type. */
   word: string;
   request: ApiRequest;
   onDone(): void;

@@ -1,11 +1,14 @@
-// Loads what a page shows. Shows the progress while it loads, and the problem if the loading fails.
+// Loads what a page shows. Shows the progress while the data loads, and the problem if the loading fails.
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../api/problem.ts';
 import { ProblemBox } from './problem-box.tsx';
 
 export interface Load<T> {
-  /** Undefined until it is loaded for the first time. A reload keeps the former value until the new one is there. */
+  /**
+   * The loaded value; undefined until the first load has succeeded. A reload keeps the former value until the new one
+   * is there.
+   */
   value: T | undefined;
   problem: ApiProblem | undefined;
   isLoading: boolean;
@@ -14,7 +17,7 @@ export interface Load<T> {
   set(value: T): void;
 }
 
-/** Loads again when `key` changes. A late response for the previous key is dropped. */
+/** Loads a value, and loads it again when `key` changes. A late response for the previous key is dropped. */
 export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
   const [state, setState] = useState<{ key: string; value?: T; problem?: ApiProblem }>({ key });
   const [round, setRound] = useState(0);

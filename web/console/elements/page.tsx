@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 export function useTitle(title: string, hasError = false): void {
-  // A layout effect, because the title must be right before a screen reader reads the page.
+  // A layout effect is used, because the title must be right before a screen reader reads the page.
   useLayoutEffect(() => {
     document.title = `${hasError ? 'Error: ' : ''}${title} – Formgate console`;
   }, [title, hasError]);
@@ -16,7 +16,7 @@ interface Props {
   title: string;
   /** True if a form on the page has errors. The window's title then says so. */
   hasError?: boolean;
-  /** Shown above the heading. */
+  /** Link that is shown above the heading. */
   back?: { href: string; text: string };
   children: ComponentChildren;
 }

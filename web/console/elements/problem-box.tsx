@@ -4,7 +4,7 @@ import type { ApiProblem } from '../api/problem.ts';
 
 const titles: Record<number, string> = {
   0: 'No connection',
-  // If the session had ended, another page would be shown. Here, the service itself has refused the account.
+  // If the session had ended, the console would show another page. Here, the service itself has refused the account.
   401: 'Your account may not use this service',
   403: 'You may not do this',
   404: 'Not found',
@@ -17,7 +17,7 @@ const titles: Record<number, string> = {
 interface Props {
   problem: ApiProblem;
   onRetry?: (() => void) | undefined;
-  /** Moves the focus here when the problem appears, after an action of the person. */
+  /** If true, the focus moves to this box when the problem appears, after an action of the person. */
   takesFocus?: boolean;
 }
 

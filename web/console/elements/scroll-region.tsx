@@ -1,5 +1,5 @@
-// Content that scrolls independently of the page. People without a mouse scroll it with the keyboard, so it takes the
-// focus (WCAG 2.1.1).
+// Content that scrolls independently of the page. People without a mouse scroll it with the keyboard, so the region
+// takes the focus (WCAG 2.1.1).
 import type { ComponentChildren } from 'preact';
 
 interface Props {

@@ -9,7 +9,7 @@ interface Props {
   hidesCaption?: boolean;
   columns: readonly string[];
   rows: readonly Row[];
-  /** Shown in place of an empty table. */
+  /** Text that is shown in place of an empty table. */
   empty?: string;
 }
 

@@ -23,7 +23,10 @@ export function queryOf(filter: Filter): URLSearchParams {
   return new URLSearchParams(names.flatMap((name) => (filter[name] === '' ? [] : [[name, filter[name]]])));
 }
 
-/** `address` is an email address or telephone number; header fields are ASCII, so it is percent-encoded. */
+/**
+ * Returns the request for a page of the list. `address` is an email address or telephone number. It is percent-encoded,
+ * because header fields are ASCII.
+ */
 export function listRequest(filter: Filter, address: string): ApiRequest {
   const { definition, status, anonymous, createdAfter, createdBefore, sort, after } = filter;
   const criteria = {

@@ -1,5 +1,5 @@
-// Puts form data in the order and under the labels of its definition. Of JSON Schema, it uses only titles, properties,
-// items, options and local references. Data that the definition does not describe is shown as it is.
+// Puts form data in the order and under the labels of its definition. Of JSON Schema, this module uses only titles,
+// properties, items, options and local references. Data that the definition does not describe is shown as it is.
 
 export interface Labelled {
   label: string;
@@ -14,7 +14,7 @@ interface Definition {
   uiSchema?: unknown;
 }
 
-/** Deeper data is shown as JSON. */
+/** Maximum depth of the labeled data. Deeper data is shown as JSON. */
 const deepest = 8;
 
 export function labelledData(data: unknown, { dataSchema, uiSchema }: Definition): Labelled[] {
@@ -25,7 +25,7 @@ export function labelledData(data: unknown, { dataSchema, uiSchema }: Definition
 
 interface Context {
   root: Schema;
-  /** Labels of controls by scope. */
+  /** Labels of controls, keyed by scope. */
   labels: ReadonlyMap<string, string>;
   scope: string;
   depth: number;
@@ -99,7 +99,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** `postalCode` becomes `Postal code`. */
+/** Converts a name into words: `postalCode` becomes `Postal code`. */
 function asWords(name: string): string {
   const words = name
     .replaceAll(/([a-z\d])([A-Z])/g, '$1 $2')

@@ -84,7 +84,7 @@ function textsOf(entry: Entry | undefined, names: readonly string[]): Record<str
   return Object.fromEntries(names.map((name) => [name, cellText(entry?.[name])]));
 }
 
-/** Members that the form does not show are kept. */
+/** Returns the entry with the texts of the form. Members of `former` that the form does not show are kept. */
 function entryOf(
   texts: Record<string, string>,
   names: readonly string[],

@@ -20,7 +20,10 @@ function read(key: string): Kept | undefined {
   }
 }
 
-/** If the storage is full or forbidden, nothing is kept, and no error is thrown. */
+/**
+ * Stores a value, or removes it if `kept` is undefined. If the storage is full or forbidden, nothing is kept, and no
+ * error is thrown.
+ */
 function write(key: string, kept: Kept | undefined): void {
   try {
     if (kept === undefined) sessionStorage.removeItem(prefix + key);
@@ -37,7 +40,9 @@ export interface KeptValue<T> {
   forget(next?: T): void;
 }
 
-/** Like `useState`. `key` names the resource; `label` tells people what is kept. */
+/**
+ * Like `useState`, but keeps what the person has typed. `key` names the resource; `label` tells people what is kept.
+ */
 export function useKept<T>(key: string, label: string, initial: T): KeptValue<T> {
   const [state, setState] = useState(() => {
     const kept = read(key);
@@ -68,7 +73,7 @@ function keys(): string[] {
   }
 }
 
-/** Labels of everything that is kept. */
+/** Returns the labels of all kept values. */
 export function keptLabels(): string[] {
   return keys().flatMap((key) => read(key.slice(prefix.length))?.label ?? []);
 }

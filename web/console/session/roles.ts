@@ -9,7 +9,9 @@ const services: Record<Role, string> = {
   'token-handler-admin': 'token-handler',
 };
 
-/** Client roles begin with the client's URN, whose prefix depends on the installation. */
+/**
+ * True if the caller has the role. Client roles begin with the client's URN, whose prefix depends on the installation.
+ */
 export function hasRole({ roles }: Session, role: Role): boolean {
   return roles.some((name) => name.endsWith(`:platform:${services[role]}:${role}`));
 }

@@ -12,7 +12,7 @@ export interface SignedIn {
 
 export const SignedInContext = createContext<SignedIn | undefined>(undefined);
 
-/** Throws outside the shell. */
+/** Returns the signed-in person's session and tenant. Throws outside the shell. */
 export function useSignedIn(): SignedIn {
   const signedIn = useContext(SignedInContext);
   if (!signedIn) throw new Error('nobody is signed in');

@@ -13,13 +13,19 @@ export interface Session extends CommonSession {
 
 let created: TokenHandlerClient | undefined;
 
-/** Follows the session in all tabs. The tenant is a part of the page's address, so each sign-in names it. */
+/**
+ * Returns the client of the token handler, which follows the session in all tabs. The tenant is a part of the page's
+ * address, so each sign-in names the tenant.
+ */
 export function tokenHandler(): TokenHandlerClient {
   created ??= new TokenHandlerClient({ clientId });
   return created;
 }
 
-/** Ignores the session of another frontend on this host. Signing in to the console replaces such a session. */
+/**
+ * Returns the session of the console. Ignores the session of another frontend on this host. Signing in to the console
+ * replaces such a session.
+ */
 export function consoleSession(): Session | undefined {
   const session = tokenHandler().session as Session | null | undefined;
   return session?.clientId === clientId ? session : undefined;
@@ -30,7 +36,7 @@ export function signInUrl(tenant: string, returnTo: string): string {
   return `${tokenHandler().signInUrl({ returnTo })}&tenant=${encodeURIComponent(tenant)}`;
 }
 
-/** Any request to a target extends the session, regardless of the response. */
+/** Extends the session by a request to a target. Any such request extends it, regardless of the response. */
 export async function extendSession(): Promise<void> {
   await tokenHandler()
     .fetch('/token-handler/targets/form-service/form/v1/definitions')

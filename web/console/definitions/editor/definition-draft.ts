@@ -57,9 +57,9 @@ export function draftOf(definition: Definition): DefinitionDraft {
 }
 
 export interface EditorProblem {
-  /** Id of the control. */
+  /** Name of the control that has the problem. Its HTML id is `edit-` and this name. */
   control: string;
-  /** Offset in the text of a code control. */
+  /** Offset of the problem in the text, if the control is a code area. */
   offset?: number;
   text: string;
   severity: 'error' | 'warning';
@@ -86,7 +86,10 @@ export function syntaxProblems(draft: DefinitionDraft): EditorProblem[] {
   });
 }
 
-/** The draft must have no syntax problems. An empty list that `former` does not have is left out. */
+/**
+ * Converts a draft into a definition. The draft must have no syntax problems. An empty list that `former` does not have
+ * is left out.
+ */
 export function definitionOf(id: string, draft: DefinitionDraft, former: Definition): Definition {
   const parsed = (name: CodeName) => (draft[name].trim() === '' ? undefined : (JSON.parse(draft[name]) as unknown));
   const given = periods.filter((name) => draft[name].trim() !== '').map((name) => [name, draft[name].trim()]);

@@ -72,7 +72,7 @@ export function DefinitionEditor({ located, onSaved }: Props) {
   );
 }
 
-/** The renderers are loaded when the preview is opened. */
+/** The preview of the form. The renderers of the form are loaded when the preview is opened. */
 function PreviewOf({ definition }: { definition: Definition | undefined }) {
   const [isOpen, setOpen] = useState(false);
   return (

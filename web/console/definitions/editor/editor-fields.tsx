@@ -86,7 +86,7 @@ export function Schemas(props: Props) {
   );
 }
 
-/** Returns the text unchanged if it is not JSON. */
+/** Formats a JSON text. Returns the text unchanged if it is not JSON. */
 function formatted(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

@@ -3,7 +3,7 @@
 
 export interface ParsedJson {
   value?: unknown;
-  /** Offset of each value by its pointer (RFC 6901). */
+  /** Offset of each value in the text, keyed by the value's JSON pointer (RFC 6901). */
   places: ReadonlyMap<string, number>;
   fault?: { offset: number; detail: string };
 }

@@ -12,12 +12,12 @@ export interface Check {
   failure?: ApiProblem;
 }
 
-/** Milliseconds after the last change. The service allows 60 checks in a minute. */
+/** Milliseconds from the last change to the check. The service allows 60 checks in a minute. */
 const pauseMs = 1_000;
 
 const nothing: Check = { state: 'checking', problems: [], truncated: false };
 
-/** `definition` is undefined if the draft contains invalid JSON. */
+/** Returns the last check of `definition`, which is undefined if the draft contains invalid JSON. */
 export function useCheck(definition: Definition | undefined): Check {
   const [check, setCheck] = useState<Check>(nothing);
   const text = definition && JSON.stringify(definition);

@@ -1,6 +1,6 @@
 // A frontend in Angular: one component. Angular's HttpClient would add the CSRF header automatically, because the
 // cookie and the header have Angular's default names. The sample uses the `fetch` of TokenHandlerClient instead,
-// because that also notices the end of the session.
+// because that `fetch` also notices the end of the session.
 import { Component, computed, signal } from '@angular/core';
 import { TokenHandlerClient } from '../../../token-handler-client/token-handler-client.ts';
 
