@@ -27,7 +27,7 @@ interface Scan {
   limit: number;
 }
 
-/** Processes a batch. Rejects if the batch fails for another reason than the content of a row. */
+/** Processes a batch. Rejects if the batch fails for a reason other than the content of a row. */
 export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
     return { ...(await take(scan, options)), quarantined: 0 };

@@ -90,11 +90,11 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   body?: B;
   /** Media type of the body if it is text and not JSON, such as `text/csv`. `body` then validates a string. */
   bodyType?: string;
-  /** Descriptions of the request headers, keyed by name. */
+  /** Largest body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
   /** True for a GET route that changes something. It responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
-  /** Descriptions of request headers by name. */
+  /** Descriptions of the request headers, keyed by name. */
   headers?: Record<string, string>;
   answers: Record<number, Answer>;
   /**
