@@ -89,7 +89,7 @@ it.each([
   ['/token-handler/docs2', '/token-handler/v1/docs2'],
   ['/token-handler?x', '/token-handler/v1?x'],
 ])('%s reaches the token handler as %s, as behind the ingress of a frontend', async (path, url) => {
-  // A raw socket, because a client library would resolve dot segments.
+  // The test uses a raw socket, because a client library would resolve dot segments.
   const { body } = await sendRaw(gateway.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   expect(JSON.parse(body)).toMatchObject({ name: 'token handler', url });
 });

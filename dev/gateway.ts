@@ -21,7 +21,7 @@ export interface Targets {
 }
 
 export interface GatewayOptions {
-  /** The embedded identity provider, under `/auth`. */
+  /** Express app of the embedded identity provider, for paths below `/auth`. */
   access: express.Express;
   messages: MessageStore;
   targets: Targets;

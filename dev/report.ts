@@ -17,7 +17,7 @@ Environment:
   REDIS_URL       Redis for the sessions, such as redis://127.0.0.1:6379 (in memory)
   LOG_LEVEL       log level of the services (info)`;
 
-/** Describes the addresses, the accounts and the next steps to try. */
+/** Returns the text with the addresses, the accounts and the next steps to try. */
 export function describeStart(publicUrl: string, { directory }: StartOptions): string {
   const logs = relative(process.cwd(), `${directory}/logs`) || directory;
   return `

@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterEach(async () => {
   await running?.end('SIGTERM');
   running = undefined;
-  // Checks the logs of all processes.
+  // Checks the log files of all processes after each test.
   const logs = join(directory, 'data/logs');
   for (const name of await readdir(logs).catch(() => []))
     expect(await checkLogFile(join(logs, name)), name).toEqual([]);

@@ -28,7 +28,7 @@ export interface ExpiryOptions {
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
   /** The default retention periods. They serve to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
-  /** Number of forms in a batch while requests are served. */
+  /** Number of forms in a batch while the form service serves requests. */
   batchSize: number;
   /** Dependencies of the step that removes duplicate subscribers of forms. */
   checks: CheckOptions;

@@ -29,7 +29,7 @@ Exit codes: 0 success, also if another run is active or this one was stopped; 1 
 2 invalid arguments; 3 items were quarantined by this run or since the previous one, and everything else was done.
 \`npm run quarantine -- list\` shows them. docs/configuration.md describes the environment.`;
 
-/** Throws UsageError if the arguments are invalid. */
+/** Parses the arguments of a run. Throws UsageError if they are invalid. */
 export function parseRunArguments(args: string[]): RunArguments {
   const { only, ...flags } = parse(args);
   if (only !== undefined && only !== 'expire' && only !== 'clients')

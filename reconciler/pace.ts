@@ -19,7 +19,7 @@ export interface FinishedBatch {
 }
 
 export interface PaceOptions {
-  /** Number of forms in a batch while requests are served. */
+  /** Number of forms in a batch while the form service serves requests. */
   batchSize: number;
   /** Resolves to true if requests reached the database since the previous call. A rejection counts as true. */
   hasRequests(): Promise<boolean>;

@@ -1,5 +1,5 @@
-// Tests forms whose content Postgres cannot process. They must expire if possible, be quarantined otherwise, and never
-// affect other forms.
+// Tests forms whose content Postgres cannot process. Such forms must expire if possible, be quarantined otherwise, and
+// never affect other forms.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';

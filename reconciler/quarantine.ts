@@ -1,5 +1,5 @@
-// Maintains the quarantine during a run. It retries each item once for each new version of the product, removes settled
-// entries, and counts new ones.
+// Maintains the quarantine during a run. Retries each item once for each new version of the product, removes entries
+// that are no longer needed, and counts new ones.
 import type pg from 'pg';
 import { isNotice } from '../src/forms/quarantine/notices.ts';
 import {

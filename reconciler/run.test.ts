@@ -21,7 +21,7 @@ afterAll(() => world.close());
 
 const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, allowPrune: false });
 
-/** Returns a fake sync that records its options and has this outcome. */
+/** Returns a fake sync that records its options and returns `outcome`. */
 function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
   const asked: Pick<SyncOptions, 'dryRun' | 'allowPrune'>[] = [];
   const clients: ClientSync = {

@@ -38,7 +38,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const { config, log, env, signal, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
-  // The run uses the account of the form service, unless CLIENT_ID names another.
+  // The run uses the account of the form service, unless CLIENT_ID names another account.
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   const { configuration, tenants, directory } = platform;
   // One connection is for batches, the other one for the renewal of the lease.

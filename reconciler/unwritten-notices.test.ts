@@ -1,5 +1,5 @@
-// Tests forms whose outbox row Postgres refuses. They must be locked and deleted when due, and the missing notice must
-// stay in quarantine until a release writes it.
+// Tests forms whose outbox row Postgres refuses. Such forms must be locked and deleted when due, and the missing notice
+// must stay in quarantine until a release writes it.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
 import { unsharedPool } from '../src/service/postgres/shared-pool.ts';

@@ -10,7 +10,7 @@ import { createRealm, profileClaims, type Realm, type RealmDefinition } from './
 import { createSignInRoutes } from './sign-in.ts';
 
 export interface AccessService {
-  /** Handles requests below `/auth/`. */
+  /** Express app that handles all requests below `/auth/`. */
   app: express.Express;
   /** Adds the realm, or replaces the realm with the same name. */
   addRealm(definition: RealmDefinition): Promise<Realm>;
@@ -25,7 +25,9 @@ interface RunningRealm {
   key: JWK;
 }
 
-/** `publicUrl` ends in `/auth`. Issuers are `<publicUrl>/realms/<realm>`. */
+/**
+ * Creates the identity provider. `publicUrl` ends in `/auth`. The issuer of a realm is `<publicUrl>/realms/<realm>`.
+ */
 export async function createAccessService(options: {
   publicUrl: string;
   store: EntityStore;

@@ -2,12 +2,12 @@
 import type { Urns } from '../../src/service/urn.ts';
 import type { RealmClient, RealmDefinition, RealmUser, Roles } from './realm.ts';
 
-/** Client id of the intake application's account in `core`. */
+/** Client id of the intake application's account in the realm `core`. */
 export const applyClientId = 'formgate-apply';
 
 export interface DefaultRealmsOptions {
   urns: Urns;
-  /** Returns the secret of a platform service's account in `core`, by its client id. */
+  /** Returns the client secret of a platform service's account in the realm `core`. */
   serviceSecret(clientId: string): string;
 }
 

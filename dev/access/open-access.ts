@@ -15,7 +15,7 @@ import { createPostgresEntityStore } from './postgres-entity-store.ts';
 
 export interface RunningAccess {
   app: express.Express;
-  /** `http://127.0.0.1:<port>/auth`, for the services. */
+  /** Address of the identity provider for the services: `http://127.0.0.1:<port>/auth`. */
   url: string;
   /** Resolves to true if the identity provider's database is reachable. */
   isReady(): Promise<boolean>;
@@ -30,9 +30,9 @@ export interface AccessOptions {
   publicUrl: string;
   cookieKey: string;
   urns: Urns;
-  /** Returns the client secret of a platform service in `core`. */
+  /** Returns the client secret of a platform service's account in the realm `core`. */
   serviceSecret(clientId: string): Promise<string>;
-  /** Lifetime in seconds; see `RealmDefinition`. */
+  /** Lifetime of access tokens in seconds; see `RealmDefinition`. */
   accessTokenLifetime?: number;
 }
 

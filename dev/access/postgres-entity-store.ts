@@ -10,7 +10,7 @@ interface Row {
   consumed: Date | null;
 }
 
-/** The database must have the tables of `migrations`. */
+/** Creates the store. The database must have the tables that the files in `migrations` create. */
 export function createPostgresEntityStore(database: Queryable, clock: Clock): EntityStore {
   return {
     save: async ({ realm, kind, id }, payload, lifetime) => {

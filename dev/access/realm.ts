@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { isSameText } from '../../src/service/same-text.ts';
 
-/** Roles of an account: realm roles, and client roles by client id. */
+/** Roles of an account: realm roles, and client roles keyed by client id. */
 export interface Roles {
   realm?: string[];
   clients?: Record<string, string[]>;
@@ -19,7 +19,7 @@ export interface RealmUser {
 /** A client of the realm's definition. Clients that registered themselves are in the entity store. */
 export interface RealmClient {
   clientId: string;
-  /** Absent for a public client. */
+  /** Client secret; absent for a public client. */
   secret?: string;
   grants: ('authorization_code' | 'refresh_token' | 'client_credentials' | 'password')[];
   redirectUris?: string[];
@@ -38,9 +38,9 @@ export interface RealmDefinition {
   audiences?: string[];
   /** The initial access token of dynamic registration; without it, the realm refuses registration. */
   registrationToken?: string;
-  /** Seconds; by default 300, as in Keycloak. */
+  /** Lifetime in seconds; by default 300, as in Keycloak. */
   accessTokenLifetime?: number;
-  /** Seconds; by default 1800, as in Keycloak. */
+  /** Lifetime in seconds; by default 1800, as in Keycloak. */
   refreshTokenLifetime?: number;
   /** If true, a refresh returns a new refresh token and revokes the presented one (default: true). */
   rotateRefreshTokens?: boolean;

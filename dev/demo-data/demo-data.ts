@@ -7,7 +7,7 @@ import { businessLicence, businessLicenceId } from './business-licence.ts';
 
 const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
 
-/** Platform services by name, with the version and path of their API. */
+/** Platform services, keyed by name, each with the version and the path of its API. */
 const platformApis = {
   'configuration-service': ['v2', '/configuration/v2'],
   'tenant-service': ['v2', '/api/tenant/v2'],

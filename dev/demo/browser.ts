@@ -23,7 +23,7 @@ interface Cookie {
 
 const mostRedirects = 10;
 
-/** Stores cookies by path only, because the demo has one origin. */
+/** Creates a browser for the demo. It stores cookies by path only, because the demo has one origin. */
 export function createDemoBrowser(talk: Conversation, origin: string): DemoBrowser {
   let jar: Cookie[] = [];
 
@@ -55,7 +55,7 @@ export function createDemoBrowser(talk: Conversation, origin: string): DemoBrows
   return { send, follow, cookie: (name) => jar.find((one) => one.name === name && one.path === '/')?.value };
 }
 
-// Path matching of RFC 6265, section 5.1.4.
+// Path matching of cookies (RFC 6265, section 5.1.4).
 function belongs({ path: prefix }: Cookie, path: string): boolean {
   return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`);
 }

@@ -8,7 +8,7 @@ export class Surprise extends Error {}
 export interface Reply {
   /** Members of the response body if it is a JSON object; otherwise empty. */
   body: Record<string, unknown>;
-  /** The parsed body; undefined if it is not JSON. */
+  /** The parsed response body; undefined if it is not JSON. */
   json: unknown;
   text: string;
   headers: Headers;

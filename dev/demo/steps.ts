@@ -9,7 +9,7 @@ import { type Conversation, check, Surprise, shorten } from './conversation.ts';
 
 const longestWait = 30_000;
 
-/** Throws Surprise at the first unexpected response. */
+/** Runs the first part of the demo. Throws Surprise at the first unexpected response. */
 export async function runDemo(talk: Conversation, print: (line: string) => void): Promise<void> {
   const headers = await signIn(talk);
   // Each run uses a different email address, because verify codes have a rate limit per address.

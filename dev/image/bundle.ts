@@ -18,7 +18,7 @@ const filesAtRunTime = ['package.json', 'src/*/migrations', 'web/dist'];
 /** Packages that the bundle omits. They are imported only for features that Formgate does not use. */
 const unused = ['pg-cloudflare', 'pg-native', 'typescript'];
 
-/** The folder of the modules that several entry points import. */
+/** The folder in the bundle for modules that several entry points import. */
 const chunks = 'src/chunks';
 
 /** Writes to the folder: the bundle, the files that the program reads at run time, and the licences of its packages. */

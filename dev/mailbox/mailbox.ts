@@ -8,7 +8,7 @@ import { listenAt, listenOnLowPort } from '../ports.ts';
 import { type MessageStore, openMessageStore } from './message-store.ts';
 
 export interface Mailbox {
-  /** SMTP port on 127.0.0.1. */
+  /** Port of the SMTP server on 127.0.0.1. */
   port: number;
   messages: MessageStore;
   /** Calls the listener for each new message, until the returned function is called. */

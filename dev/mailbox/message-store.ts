@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isMessage, type Message } from './message.ts';
 
 export interface MessageStore {
-  /** Newest first. */
+  /** Returns all messages, the newest first. */
   all(): readonly Message[];
   find(id: string): Message | undefined;
   /** Resolves when the message is flushed to disk. */

@@ -13,7 +13,7 @@ export interface Message {
   received: string;
 }
 
-/** The fields of a message in `GET /mailbox/messages`. */
+/** Returns the fields of a message in `GET /mailbox/messages`. */
 export function summary({
   id,
   to,

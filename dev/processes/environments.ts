@@ -59,8 +59,8 @@ export async function processEnvironments(
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('token-handler'))),
       KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
-      // Uses the gateway's address, because the redirect URI registered with each client contains it. It must stay the
-      // same after a restart.
+      // Uses the gateway's address, because the redirect URI registered with each client contains it. The address must
+      // stay the same after a restart.
       PUBLIC_URL: around.publicUrl,
       CONSOLE_URL: around.publicUrl,
       ...(around.redisUrl === undefined ? { SESSION_STORE: 'memory' } : { REDIS_URL: around.redisUrl }),

@@ -4,7 +4,7 @@ import type { Package } from './packages.ts';
 
 export interface Release {
   version: string;
-  /** Git commit, 40 hexadecimal digits. */
+  /** Id of the git commit: 40 hexadecimal digits. */
   revision: string;
   /** URL of the repository, as in the image's label. */
   source: string;

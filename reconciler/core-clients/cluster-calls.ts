@@ -37,7 +37,7 @@ const byStatus: Record<number, ClusterErrorKind> = {
 /** A failed call. Its message may be logged: it names the call and the failure, but no token, address or object. */
 export class ClusterError extends Error {
   readonly kind: ClusterErrorKind;
-  /** The seconds in the header Retry-After. */
+  /** Seconds to wait before a retry, from the header Retry-After. */
   readonly retryAfter: number | undefined;
 
   /** `what` names the call in a few words, such as `list coreclients.formgate.dev`. */

@@ -43,7 +43,7 @@ export interface ClusterOptions {
   env: NodeJS.ProcessEnv;
   /** Namespace of the resources. The default is the namespace of the Pod or of the kubeconfig context. */
   namespace?: string | undefined;
-  /** Milliseconds for one attempt of a request. */
+  /** Time limit in milliseconds for one attempt of a request. */
   timeout: number;
   /** Maximum number of resources on a page of the list. */
   pageSize?: number;

@@ -53,7 +53,7 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
         owned: new Map([...owned].map(([id, entry]) => [id, String(membersOf(entry).get('since') ?? '')])),
       };
     },
-    /** Adds or replaces these clients. Returns the new revision. */
+    /** Adds or replaces `entries` in the core configuration. Returns its new revision. */
     async write(entries: readonly ClientEntry[]): Promise<number> {
       // UPDATE merges one level deep. It keeps other clients, and replaces each of these clients as a whole.
       const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));

@@ -1,6 +1,6 @@
-// Tests core clients that the configuration service refuses, and statuses that the API server refuses. They must not
-// affect others, and runs must not retry them. The cluster and the configuration service are scripted; the quarantine
-// is in Postgres.
+// Tests core clients that the configuration service refuses, and statuses that the API server refuses. The refused
+// items must not affect others, and runs must not retry them. The cluster and the configuration service are scripted;
+// the quarantine is in Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
@@ -31,7 +31,7 @@ let statuses: Map<string, CoreClientStatus>;
 let generations: Record<string, number>;
 let calls: string[];
 let refused: { clients: string[]; statuses: string[] };
-/** If true, the API server fails for every status. */
+/** If true, the API server fails whenever a status is written. */
 let clusterFails: boolean;
 beforeEach(async () => {
   await pool.query('TRUNCATE quarantine');

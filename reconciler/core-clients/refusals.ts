@@ -18,7 +18,7 @@ export interface Refusal {
   detail: string;
 }
 
-/** The refusals during one sync. */
+/** Knows the earlier refusals, and records those of one sync. */
 export interface Refusals {
   /**
    * True if an earlier sync recorded this refusal. The caller must then count the item as refused, without trying it

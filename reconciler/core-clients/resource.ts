@@ -14,7 +14,7 @@ export interface Condition {
   type: (typeof conditionTypes)[number];
   status: 'True' | 'False' | 'Unknown';
   observedGeneration: number;
-  /** ISO 8601 with whole seconds. */
+  /** Time in ISO 8601, with whole seconds. */
   lastTransitionTime: string;
   reason: string;
   message: string;

@@ -10,7 +10,7 @@ import type { UpstreamState } from './upstreams.ts';
 
 /** The result of the write of an accepted resource's client. */
 export type SyncResult =
-  /** `revision` is undefined if nothing had to be written. */
+  /** The client is up to date. `revision` is undefined if nothing had to be written. */
   | { kind: 'synced'; revision: number | undefined }
   /** The configuration service refused this client. */
   | { kind: 'refused' }
@@ -28,7 +28,7 @@ export interface ClientEvent {
 
 /** The results of the checks that read the tenants and the directory. */
 export interface Checks {
-  /** Undefined if the tenants could not be listed. */
+  /** The tenants with shadowed clients, and the unread tenants; undefined if the tenants could not be listed. */
   shadows: Pick<Shadows, 'affected' | 'unread'> | undefined;
   /** The state of each upstream, keyed by its URN. */
   upstreams: ReadonlyMap<string, UpstreamState>;

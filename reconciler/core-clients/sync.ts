@@ -166,7 +166,9 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   if (held.failure !== undefined) outcome.failures.push(held.failure);
 }
 
-/** Checks tenants and upstreams. Call it only after the writes, so that slow tenants do not delay the writes. */
+/**
+ * Checks tenants and upstreams. Call this function only after the writes, so that slow tenants do not delay the writes.
+ */
 async function runChecks(sync: Sync, { verdicts }: Plan): Promise<Checks> {
   const entries = verdicts.flatMap(({ entry }) => entry ?? []);
   const upstreams = await checkUpstreams(

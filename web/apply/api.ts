@@ -125,7 +125,7 @@ async function outcomeOf(request: Promise<Response>): Promise<Outcome> {
   }
 }
 
-/** Throws ApiProblem. Its status is 0 if there was no response. */
+/** Sends a request. Throws ApiProblem, whose status is 0 if there was no response. */
 async function call(url: string, { method = 'GET', json, body, headers = {} }: Request): Promise<Response> {
   const type = body ? 'application/octet-stream' : json === undefined ? undefined : 'application/json';
   const response = await fetch(url, {

@@ -5,7 +5,7 @@ import type { Field } from './model/fields.ts';
 import { type Choice, choicesFrom } from './model/registers.ts';
 
 export interface Registers {
-  /** Rejects if the register cannot be loaded. */
+  /** Loads the entries of a register. Rejects if they cannot be loaded. */
   load(name: string): Promise<unknown>;
 }
 

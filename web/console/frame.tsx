@@ -8,7 +8,7 @@ export interface Area {
   /** First part of the area's path. */
   name: string;
   label: string;
-  /** The area's requests need one of these roles. */
+  /** The roles for this area. The area's requests need one of them. */
   roles: readonly Role[];
   about: string;
 }

@@ -12,7 +12,7 @@ export interface FieldParts {
   errorPrefix: string;
 }
 
-/** Attributes that connect a control with its hint and error. */
+/** Returns the attributes that connect a control with its hint and error. */
 export function described({ id, hint, error }: Pick<FieldParts, 'id' | 'hint' | 'error'>) {
   const ids = [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean);
   return {

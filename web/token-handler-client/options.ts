@@ -14,7 +14,7 @@ export interface ClientOptions {
   keep?: () => unknown;
 }
 
-/** Parameters of `/auth`. With `prompt: 'none'`, the identity provider shows no page. */
+/** Parameters of the address that starts a sign-in. With `prompt: 'none'`, the identity provider shows no page. */
 export interface SignIn {
   /** A path on this site. Default: the current address. */
   returnTo?: string;

@@ -8,9 +8,9 @@ export interface Session {
   name: string;
   email: string | null;
   roles: string[];
-  /** When the session ends if no further request to a target extends it. */
+  /** Time at which the session ends if no further request to a target extends it. */
   expiry: string;
-  /** When the session ends at the latest. */
+  /** The latest time at which the session ends. */
   absoluteExpiry: string;
   /** The address at which `signOut` logs out. */
   logoutUrl: string;

@@ -25,7 +25,7 @@ export interface PanelText {
   /** The question that the panel answers. */
   question: string;
   queries: readonly Query[];
-  /** By default `lines`. */
+  /** How the panel shows its values; by default `lines`. */
   show?: Show;
   /** Width in 24ths of a row. Default: 8, or 4 for a number. */
   width?: number;

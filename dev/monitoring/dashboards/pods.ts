@@ -39,7 +39,7 @@ export function runningPods(queries: Queries): RowText {
   };
 }
 
-/** The state of the Node.js processes. */
+/** Returns the panels about the state of the Node.js processes. */
 export function nodeProcesses(queries: Queries): PanelText[] {
   return [
     eventLoop(queries),

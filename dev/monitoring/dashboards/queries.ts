@@ -26,8 +26,8 @@ export interface Selection {
   /** Legend of each series. By default, the values of the labels in `by`. */
   legend?: string;
   /**
-   * If true, the panel shows 0 while there is no series. Set it for a counter that has no series before its first
-   * event.
+   * If true, the panel shows 0 while there is no series. Set this option for a counter that has no series before its
+   * first event.
    */
   quiet?: boolean;
 }
@@ -92,16 +92,16 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       const part = `(${rateOf(name, selection)} or 0 * ${rateOf(name, all)})`;
       return finish(`${part} / ${rateOf(name, all)}`, 'percentunit', all, where);
     },
-    /** A quantile of a histogram, such as 0.99. */
+    /** A quantile of the values in a histogram. `quantile` is a number such as 0.99. */
     quantile: (quantile: number, name: string, selection: Selection = {}) => {
       const buckets = select(name, 'histogram', selection, '_bucket');
       const rates = aggregate('sum', `rate(${buckets}[${window}])`, [...(selection.by ?? []), 'le']);
       return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
     },
-    /** Sum over pods, for gauges that each pod exports for itself. */
+    /** Sum of a gauge over all pods, if each pod exports its own value. */
     sum: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
-    /** Maximum over pods, for gauges that all pods read from the same place. */
+    /** Maximum of a gauge over all pods, if all pods read the value from the same place. */
     max: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
     min: (name: string, selection: Selection = {}) =>

@@ -182,7 +182,7 @@ describe('the startup check', () => {
 });
 
 describe('the watch', () => {
-  /** What the watch reported, in order. */
+  /** Everything that the watch reported, in order. */
   let reports: unknown[];
   let presented: unknown[];
   let watches = 0;

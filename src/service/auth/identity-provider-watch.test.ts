@@ -44,7 +44,7 @@ it('logs one line when the identity provider fails and one when it is back, howe
     (_request, response) => void response.writeHead(503).end(),
     (_request, response) => void response.writeHead(404).end(),
     (request) => void request.socket.destroy(),
-    // Never responds.
+    // This listener never responds.
     () => undefined,
   ];
   for (const fail of failures) {

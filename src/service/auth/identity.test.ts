@@ -1,4 +1,4 @@
-// Tests which tokens are accepted. They are signed with keys that a real HTTP server publishes.
+// Tests which tokens are accepted. The tokens are signed with keys that a real HTTP server publishes.
 import { createHmac } from 'node:crypto';
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

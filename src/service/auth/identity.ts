@@ -186,8 +186,8 @@ function bearerToken(authorization = ''): string {
 }
 
 /**
- * Returns the issuer that the token states, without verification. Use it only to find the realm whose keys must have
- * signed the token.
+ * Returns the issuer that the token states, without verification. Use this function only to find the realm whose keys
+ * must have signed the token.
  */
 function unverifiedIssuer(token: string): string {
   try {

@@ -1,5 +1,5 @@
 // Downloads the key set of a realm (RFC 7517 section 5), and keeps the keys that can verify signatures. The download
-// fails if the response is too large, malformed, or without such a key. It never returns an empty key set.
+// fails if the response is too large, malformed, or without such a key. It never results in an empty key set.
 
 import * as jose from 'jose';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
@@ -20,11 +20,11 @@ class UnusableKeys extends Error {
   override name = 'UnusableKeys';
 }
 
-/** Largest response in bytes. A key has about 500 bytes, or 3,000 with its certificates. */
+/** Maximum size of a response in bytes. A key has about 500 bytes, or 3,000 with its certificates. */
 const largest = 262_144;
 
 export interface DownloadOptions {
-  /** Milliseconds until the response must be complete. */
+  /** Milliseconds within which the response must be complete. */
   timeout: number;
   /** Accepted algorithms. Keys for other algorithms are left out. */
   algorithms: readonly string[];

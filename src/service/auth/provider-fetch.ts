@@ -4,7 +4,7 @@
 // requests are rare: except during a sign-in, the responses are cached for the whole realm.
 import { Agent, fetch, type RequestInit } from 'undici';
 
-/** Largest response in bytes. Keycloak's responses have at most 10 KiB. */
+/** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */
 const longestResponse = 1_048_576;
 
 /** `pipelining: 0` makes the agent close each connection after its response. */

@@ -68,7 +68,7 @@ export interface RealmKeysOptions {
   /** For each missing key that a token named: when the last download that lacked the key began. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the time of a monotonic clock in milliseconds. */
   now(): number;
 }
 
@@ -122,9 +122,9 @@ type KeptOptions = Pick<RealmKeysOptions, 'download' | 'reserve' | 'pace' | 'now
 /** Keeps the keys of the last successful download, and decides how long they may be used. */
 function keepKeys({ download, reserve, pace, now }: KeptOptions) {
   let known: KeySet | undefined;
-  /** When the last successful download began. */
+  /** Time at which the last successful download began. */
   let downloadedAt = Number.NEGATIVE_INFINITY;
-  /** When the last download began, successful or not. */
+  /** Time at which the last download began, successful or not. */
   let triedAt = Number.NEGATIVE_INFINITY;
   let hasFailed = false;
 

@@ -51,7 +51,7 @@ function create(pace: Partial<SigningKeysPace> | undefined): SigningKeys {
   });
 }
 
-/** No pause between downloads. */
+/** A pace without pauses between downloads. */
 const hasty = { spacing: 0, missed: 0 };
 const tokenOf = (kid = key.kid) => signToken({ ...key, kid }, { sub: 'somebody' });
 function bogus(header: object = {}): string {

@@ -55,9 +55,9 @@ export interface SigningKeysOptions {
   urlOf(realm: string): string | Promise<string>;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures' | 'dependencyCalled'>;
-  /** Overrides the times in tests. */
+  /** Replaces some of the usual times in tests. */
   pace?: Partial<SigningKeysPace> | undefined;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the time of a monotonic clock in milliseconds. */
   now?: (() => number) | undefined;
 }
 
@@ -79,7 +79,10 @@ export interface SigningKeys {
   ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
 }
 
-/** Create one instance per process, so that all code of the process shares the downloads and their limits. */
+/**
+ * Creates the verifier of signatures. A process needs only one, so that all its code shares the downloads and their
+ * limits.
+ */
 export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const { now = () => performance.now() } = options;
   const pace = { ...usualPace, ...options.pace };

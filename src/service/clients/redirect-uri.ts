@@ -4,7 +4,7 @@
 import { z } from 'zod';
 
 export interface RedirectUriRules {
-  /** Allows http for every host. */
+  /** Allows http redirect URIs for every host. */
   allowInsecure: boolean;
   /**
    * Allows a final `/*` in the path. The identity provider then accepts every path that begins with the part before the
@@ -99,7 +99,7 @@ function decodeOnce(text: string): string | undefined {
 
 const example = 'https://permits.example.org/token-handler/clients/permits-web/callback';
 
-/** A schema that parses a redirect URI into its normalized form. */
+/** Returns a schema that parses a redirect URI into its normalized form. */
 export function redirectUriSchema(rules: RedirectUriRules) {
   // The example belongs to the schema of the input, because the OpenAPI document describes requests.
   const given = z.string().meta({ examples: [example] });

@@ -65,8 +65,8 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
 }
 
 /**
- * Returns a function that decides whether a proxy is trusted. It gets the proxy's address and its distance in hops. It
- * ignores a port in the address, which Azure's proxies add.
+ * Returns a function that decides whether a proxy is trusted. The function gets the proxy's address and its distance in
+ * hops. A port in the address, which Azure's proxies add, is ignored.
  */
 export function createTrust(proxies: TrustedProxies): (written: string, hop: number) => boolean {
   if (typeof proxies === 'number') return (_written, hop) => hop < proxies;

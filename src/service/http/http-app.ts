@@ -90,7 +90,7 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   body?: B;
   /** Media type of the body if it is text and not JSON, such as `text/csv`. `body` then validates a string. */
   bodyType?: string;
-  /** Largest body in bytes, if it is smaller than the app's limit. */
+  /** Maximum size of the request body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
   /** True for a GET route that changes something. It responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
@@ -108,7 +108,7 @@ type ErasedDefinition = RouteDefinition<Schema, Schema, Schema>;
 
 /** A route with its input types erased, made by `route` or `documentedRoute`. */
 export type Route = Omit<ErasedDefinition, 'handle'> & {
-  /** Absent if a plain listener serves the route. */
+  /** Handler of the route; absent if a plain listener serves the route. */
   handle?: ErasedDefinition['handle'];
 };
 
@@ -131,7 +131,7 @@ export interface HttpAppOptions extends RequestRecorders {
   routes: Route[];
   /** Origins whose scripts may call the app, without cookies. `*` allows every origin. */
   corsOrigins: string[];
-  /** Largest body in bytes. */
+  /** Maximum size of a request body in bytes. */
   bodyLimit: number;
   presentProblem?: PresentProblem;
 }

@@ -15,7 +15,7 @@ import { invalidRequest, Problem } from './problem.ts';
 export const maxDepth = 100;
 
 export interface JsonBody {
-  /** Undefined if the request has no body. */
+  /** The parsed body; undefined if the request has no body. */
   value: unknown;
   /**
    * Returns the text of a member of the outermost object as it was sent, or undefined if the object has no such member.
@@ -26,7 +26,7 @@ export interface JsonBody {
 /** Reads the JSON body of a request. Throws Problems with status 400, 413 or 415. */
 export type JsonBodyReader = (request: Request) => Promise<JsonBody>;
 
-/** `limit` is in bytes, and applies before and after decompression. */
+/** Creates a reader of JSON bodies. `limit` is in bytes, and applies before and after decompression. */
 export function createJsonBodyReader(limit: number): JsonBodyReader {
   return async (request) => {
     if (!hasBody(request)) return noBody;
@@ -61,7 +61,7 @@ export function isOtherCharset(contentType: string): boolean {
   return given !== 'utf-8' && given !== 'utf8';
 }
 
-/** Throws Problems with status 400 that list the invalid values. */
+/** Parses and checks the bytes of a body. Throws Problems with status 400 that list the invalid values. */
 function parseJsonBytes(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
@@ -147,7 +147,7 @@ const lowerCase = 0x20;
 /** A double exactly holds every integer that has fewer digits: 2 ** 53 has sixteen digits. */
 const manyDigits = 16;
 
-/** Scans the bytes once. The result is meaningless for text that is not JSON. */
+/** Scans the bytes once for the outline of the text. The result is meaningless for text that is not JSON. */
 function outlineOf(bytes: Buffer): Outline {
   let level = 0;
   let depth = 0;

@@ -75,7 +75,7 @@ describe('JSON bodies', () => {
     expect(rows).toHaveLength(accepted.length);
   }
 
-  /** Expects Postgres to reject these texts too. */
+  /** Expects Postgres to reject `texts` too. */
   async function compareRefused(texts: string[], type: 'json' | 'jsonb'): Promise<void> {
     const { rows } = await pool.query<{ text: string }>(
       `SELECT text FROM unnest($1::text[]) AS text WHERE pg_input_is_valid(text, '${type}')`,

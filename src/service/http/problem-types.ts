@@ -11,7 +11,7 @@ export interface ProblemType {
   action: string;
 }
 
-/** Problem types by slug, in the order of their statuses. */
+/** Problem types, keyed by slug, in the order of their statuses. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,

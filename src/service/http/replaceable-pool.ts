@@ -8,7 +8,7 @@ const shortestLife = 3_000;
 
 export class ReplaceablePool {
   readonly #open: () => Pool;
-  /** Replaced pools whose last requests are not complete. */
+  /** Replaced pools that still have unfinished requests. */
   readonly #replaced = new Set<Pool>();
   #current: Pool;
   #openedAt = performance.now();

@@ -52,7 +52,7 @@ declare global {
        * of the request ends at this time.
        */
       began?: number;
-      /** The error behind a 5xx response. */
+      /** The error that caused a 5xx response. */
       failure?: unknown;
     }
   }
@@ -190,13 +190,13 @@ function finalStatus(response: HttpResponse): number {
   return 499;
 }
 
-/** Returns the verified caller. Call it only in routes with the guard `bearer`. */
+/** Returns the verified caller. Call this function only in routes with the guard `bearer`. */
 export function callerOf(response: Response): Caller {
   if (!response.locals.caller) throw new Error('the route has no bearer guard');
   return response.locals.caller;
 }
 
-/** Returns the tenant of the call. Call it only in routes with the guard `tenant`. */
+/** Returns the tenant of the call. Call this function only in routes with the guard `tenant`. */
 export function tenantOf(response: Response): Tenant {
   if (!response.locals.tenant) throw new Error('the route has no tenant guard');
   return response.locals.tenant;

@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const patience = { arrival: 300, rest: 150 };
 
-/** Sends the head of a request, then one byte every 20 ms. Returns the socket. */
+/** Sends the head of a request, then one byte of the body every 20 ms. Returns the client's socket. */
 async function dribble(path: string, app: RequestListener): Promise<Socket> {
   server = createServer(app);
   server.requestTimeout = 0;

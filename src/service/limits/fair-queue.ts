@@ -20,7 +20,7 @@ export interface FairQueueOptions {
    * waiting.
    */
   waiting: { total: number; perTenant: number; perMember: number };
-  /** Longest wait in milliseconds. */
+  /** Maximum time in milliseconds that a claim waits. */
   waitMs: number;
   /** Detail of the problem `busy`: what is busy, and what to do. */
   detail: string;

@@ -49,14 +49,14 @@ export interface RateLimits {
 }
 
 export interface RateLimitsOptions {
-  /** Absent if each process counts alone. */
+  /** Connection to Redis; absent if each process counts alone. */
   redis?: Pick<Redis, 'run'> | undefined;
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'rateLimited'>;
 }
 
-/** Milliseconds between exchanges of counts. */
+/** Milliseconds between two exchanges of counts with the other processes. */
 const exchangeInterval = 1_000;
 
 export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptions): RateLimits {

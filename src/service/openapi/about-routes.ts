@@ -84,7 +84,7 @@ function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promi
   };
 }
 
-/** True if the check resolves to true in time. */
+/** True if the check resolves to true within `checkLimit`. */
 async function passes(check: () => Promise<boolean>): Promise<boolean> {
   try {
     return await within(check(), checkLimit, false);

@@ -9,7 +9,7 @@ export type DependencyStatus = 'up' | 'unreachable' | 'refused';
 export const watchedDependencies = ['postgres', 'redis', 'identity-provider'] as const;
 
 export interface DependencyState {
-  /** Undefined until the first report. */
+  /** State of the dependency; undefined until the first report. */
   readonly status: DependencyStatus | undefined;
   /** Reports that the dependency has responded. */
   up(): void;
@@ -30,7 +30,7 @@ export interface DependencyStateOptions {
   metrics: { dependencyUp: { set(labels: { dependency: string }, value: number): void } };
 }
 
-/** Create one for each dependency of a process. The metric has no value before the first report. */
+/** Creates the state of one dependency of a process. The metric has no value before the first report. */
 export function createDependencyState({ dependency, name, log, metrics }: DependencyStateOptions): DependencyState {
   let status: DependencyStatus | undefined;
   /** `performance.now()` of the first failure since the dependency was last up. */

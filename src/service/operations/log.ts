@@ -55,7 +55,7 @@ function openStandardOutput(): pino.DestinationStream {
     if (error.code !== 'EPIPE') throw error;
     process.kill(process.pid, 'SIGHUP');
   });
-  // pino's types allow only text.
+  // In this mode, pino expects bytes, but its types allow only text.
   return { write: (line) => void output.write(Buffer.from(line) as unknown as string) };
 }
 

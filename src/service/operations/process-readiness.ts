@@ -18,7 +18,7 @@ export type PoolWatchPace = Partial<Pick<PoolWatchOptions, 'interval' | 'patienc
 export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config'> {
   config: IdentityProviderConfig & GivenCertificates;
   env: NodeJS.ProcessEnv;
-  /** The pool that requests use. */
+  /** The database pool that requests use. */
   pool: pg.Pool;
   /** Overrides the intervals of the pool's watch. */
   watch?: PoolWatchPace | undefined;

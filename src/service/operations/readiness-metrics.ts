@@ -1,9 +1,9 @@
-// Exports the reasons why a pod is not ready as a metric.
+// Defines a metric that shows why a pod is not ready.
 import prom from 'prom-client';
 
 export interface ReadinessMetricsOptions {
   registry: prom.Registry;
-  /** `draining` and the names of all conditions. */
+  /** The possible reasons: `draining`, and the names of all conditions. */
   reasons: string[];
   report(): Promise<{ draining: boolean; waitingFor: Record<string, string> }>;
 }

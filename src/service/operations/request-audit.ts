@@ -9,7 +9,7 @@ type Outcome = AuditEvent['outcome'];
 /** The possible actions of a route whose action depends on the body. */
 export interface AuditChoice<Input> {
   actions: readonly AuditAction[];
-  /** Returns undefined for a request that changes nothing. */
+  /** Returns the action of a request; undefined if the request changes nothing. */
   of(input: Input): AuditAction | undefined;
 }
 
@@ -25,7 +25,7 @@ declare global {
 }
 
 export interface RequestAudit {
-  /** Undefined until the body is known, if the body decides the action. */
+  /** The action of the request. If the body decides the action, undefined until the body is known. */
   action: AuditAction | undefined;
   /** True once the guards have passed and the input is valid. */
   isReached: boolean;

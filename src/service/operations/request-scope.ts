@@ -8,7 +8,7 @@ import type { Span } from '../tracing/span.ts';
 
 /** Holds only ids, because connections that outlive the request keep its scope in memory. */
 export interface RequestScope {
-  /** Absent for background work. */
+  /** Id of the request; absent for background work. */
   readonly requestId?: string;
   /** W3C Trace Context (version 00) for the calls of this request: the client's trace, or a trace that begins here. */
   readonly traceparent: string;

@@ -6,7 +6,7 @@ import { createLogger, describeError, type Logger } from './log.ts';
 import { StartupError } from './startup-check.ts';
 
 export interface Stoppable {
-  /** Drains and stops. Repeated calls wait for the first. */
+  /** Drains and stops the service. Repeated calls wait for the first. */
   close(): Promise<void>;
   /** Maximum time in milliseconds until `close` settles. */
   longestStop: number;
@@ -62,7 +62,7 @@ function startFailure(error: unknown): object {
 const mostLogged = 10;
 
 function drain(running: Stoppable): void {
-  // Exits even if the exception has broken the drain.
+  // The process exits even if the exception has broken the drain.
   setTimeout(() => process.exit(), running.longestStop);
   running.close().then(
     () => process.exit(),

@@ -17,13 +17,13 @@ export interface ServeOptions {
   /** An Express app, or a listener that calls one. */
   app: RequestListener;
   host: string;
-  /** 0 chooses a free port. */
+  /** Port to listen on; 0 chooses a free port. */
   port: number;
   metrics: Metrics;
   metricsPort: number;
   /** Conditions of readiness in addition to draining and a blocked event loop. */
   readiness?: Conditions;
-  /** Milliseconds from the signal until connections are closed. */
+  /** Milliseconds from the signal to stop until all connections are closed. */
   drainDeadline: number;
   /**
    * Milliseconds between the end of readiness and the closing of the listener. Load balancers need this time to notice
@@ -44,7 +44,7 @@ export interface RunningService {
   url: string;
   metricsUrl: string;
   port: number;
-  /** Drains and stops. Repeated calls wait for the first. */
+  /** Drains and stops the service. Repeated calls wait for the first. */
   close(): Promise<void>;
   /** Maximum time in milliseconds until `close` settles. */
   longestStop: number;

@@ -6,7 +6,7 @@ export interface SettingsRule {
   names: [string, ...string[]];
   holds(values: never): boolean;
   problem: string;
-  /** Set by the functions below. A test uses it to violate each rule. */
+  /** The kind of the rule, set by the functions below. A test uses it to violate each rule. */
   form?: RuleForm;
 }
 

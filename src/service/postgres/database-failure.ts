@@ -9,7 +9,7 @@ const reasons: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'its host cannot be reached',
   ENETUNREACH: 'its network cannot be reached',
   ETIMEDOUT: 'its host does not answer',
-  // https://www.postgresql.org/docs/current/errcodes-appendix.html
+  // Codes of Postgres: https://www.postgresql.org/docs/current/errcodes-appendix.html
   '28P01': 'it refuses the user or the password',
   '28000': 'it does not admit this user',
   '3D000': 'there is no database of this name',

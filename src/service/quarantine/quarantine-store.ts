@@ -23,11 +23,11 @@ export interface QuarantineQuery {
 
 export interface QuarantinePage {
   items: QuarantineItem[];
-  /** Present if more items follow this page. */
+  /** Position of the next page; present if more items follow this page. */
   next?: QuarantinePosition;
 }
 
-/** Which items to release. */
+/** The items to release: one item, all items, or those that other versions of the product quarantined. */
 export type ReleaseChoice = { id: string; tenantId?: string | undefined } | 'all' | 'of other versions';
 
 export interface QuarantineCount {
@@ -50,7 +50,7 @@ export interface ReleaseOutcome extends ReleasedItem {
 export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Promise<readonly string[]>;
 
 export interface QuarantineStore {
-  /** Newest first. */
+  /** Lists items, the newest first. */
   list(query: QuarantineQuery): Promise<QuarantinePage>;
   /** Makes the chosen items due again and returns them. Their entries stay until the items are processed. */
   release(choice: ReleaseChoice): Promise<ReleaseOutcome[]>;

@@ -17,7 +17,7 @@ export type QuarantineReason =
 
 export interface QuarantineCause {
   reason: QuarantineReason;
-  /** Codes and class names only. */
+  /** Contains only codes and class names. */
   detail: string;
 }
 

@@ -50,7 +50,7 @@ const put = (redis: Redis, key: string, value: string) =>
   redis.commands.set(key, value, { expiration: { type: 'PX', value: 60_000 } });
 const addOne = defineScript("return redis.call('INCRBY', KEYS[1], ARGV[1])");
 
-/** Uses every feature of a connection once it is ready. */
+/** Uses every feature of a connection to Redis, once the connection is ready. */
 async function exercise(redis: Redis): Promise<void> {
   await until(async () => redis.tracked.isLive && (await redis.isReachable()));
   const told: (string | null)[] = [];

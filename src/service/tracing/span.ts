@@ -28,9 +28,9 @@ export interface SpanEnd {
 }
 
 export interface Span {
-  /** 32 hexadecimal digits. */
+  /** Id of the trace: 32 hexadecimal digits. */
   readonly traceId: string;
-  /** 16 hexadecimal digits. */
+  /** Id of the span: 16 hexadecimal digits. */
   readonly spanId: string;
   /** W3C Trace Context, version 00, for calls that belong to this span. */
   readonly traceparent: string;

@@ -8,7 +8,7 @@ import { createWorkerMetrics } from './worker-metrics.ts';
 import { type JobReply, WorkerProcess } from './worker-process.ts';
 
 export interface LimitedWorkersOptions {
-  /** The module that calls `serveJobs`. */
+  /** Path of the module that calls `serveJobs`. */
   script: string;
   /** Name of these workers, which the metrics have as a label. */
   name: string;

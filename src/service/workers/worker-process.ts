@@ -10,7 +10,7 @@ import { programFile, programFolder } from '../program-files.ts';
 import type { WorkerJob, WorkerMessage } from './limited-worker.ts';
 
 export interface WorkerProcessOptions {
-  /** The module that calls `serveJobs`. */
+  /** Path of the module that calls `serveJobs`. */
   script: string;
   /** Limit of the worker's heap in megabytes. */
   memoryMb: number;

@@ -61,7 +61,7 @@ export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((name, index) => path[index] === name);
 }
 
-/** Compares JSON values. The order of members does not matter. */
+/** True if two JSON values are equal. The order of members does not matter. */
 export function isEqual(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;

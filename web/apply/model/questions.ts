@@ -46,7 +46,7 @@ export function visiblePages(pages: readonly FormPage[], data: unknown): FormPag
 
 export interface PlacedFinding {
   finding: Finding;
-  /** Undefined if no visible field shows the value. */
+  /** The field that shows the value; undefined if no visible field shows it. */
   field: Field | undefined;
 }
 

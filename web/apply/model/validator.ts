@@ -83,7 +83,7 @@ function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Rec
   return [{ path, keyword, schema }];
 }
 
-/** Follows the location of a keyword through references. */
+/** Returns the schema at a location, which may lead through references. */
 function schemaAt(root: unknown, location: Path, lookup: Record<string, unknown>): JsonObject {
   let schema = root;
   for (const name of location) {

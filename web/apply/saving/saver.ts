@@ -57,7 +57,7 @@ export class Saver {
     return this.#state;
   }
 
-  /** Saves after a pause in which nothing else is typed. */
+  /** Saves the content after a pause in which nothing else is typed. */
   change(content: Content): void {
     this.#current = content;
     if (this.#state === 'blocked' || this.#isSending || this.#state === 'offline') return;
@@ -79,7 +79,7 @@ export class Saver {
     if (this.#state === 'offline') this.#schedule(0);
   }
 
-  /** Continues after an obstacle. `now` is what the service has, if its data has changed. */
+  /** Continues after an obstacle. `now` is the content that the service has, if its data has changed. */
   resume(content: Content, now?: { base: Content; etag: string }): void {
     this.#current = content;
     this.#pending = undefined;

@@ -83,7 +83,7 @@ class DraftWork {
     else if (next === 'save') this.saver.resume(this.content);
   }
 
-  /** Ends a conflict with the person's choices. */
+  /** Ends a conflict with the values that the person has chosen. */
   choose(chosen: readonly { difference: Difference; isMine: boolean }[]): void {
     if (this.#pause?.type !== 'conflict') return;
     const { merged, theirs } = this.#pause;

@@ -133,7 +133,7 @@ function useSubmission(props: CheckProps) {
   };
   /** The service's own wording is meant for developers, so people see a different text. */
   const ofTheService = (pointer: string): Problem => {
-    // Pointers begin with /data.
+    // The pointers of the service begin with /data.
     const path = pathOf(pointer).slice(1);
     const field = fieldAt(path, fields);
     return { field, text: texts.errors.other(field?.label ?? nameOf(path)) };

@@ -21,7 +21,7 @@ import {
 } from './client.ts';
 
 interface Props {
-  /** Undefined for a new client. */
+  /** The client to edit; undefined for a new client. */
   client: Client | undefined;
   onSaved(id: string): void;
 }

@@ -9,10 +9,10 @@ import { useAction } from './use-action.ts';
 interface Props<T> {
   label: string;
   request: ApiRequest;
-  /** Receives the body of the response. */
+  /** Called with the body of the response. */
   onDone(body: T): void;
   isQuiet?: boolean;
-  /** What the button does, for people. */
+  /** Text that tells people what the button does. */
   children?: ComponentChildren;
 }
 

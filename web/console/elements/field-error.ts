@@ -1,7 +1,7 @@
 // An error of a field, for the summary and for the field itself.
 
 export interface FieldError {
-  /** Id of the input. */
+  /** Id of the input that has the error. */
   id: string;
   text: string;
 }

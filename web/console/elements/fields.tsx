@@ -49,7 +49,7 @@ export function TextField(props: InputProps) {
     <Field {...props}>
       <input
         {...describe(props)}
-        // Preact's types accept only a constant here.
+        // Preact's types accept only a constant as the type of an input.
         type={type as 'text'}
         value={value}
         class={isCode ? 'code' : undefined}

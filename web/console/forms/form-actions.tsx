@@ -44,7 +44,7 @@ const operations: readonly OneOperation[] = [
 
 interface Props {
   form: Form;
-  /** Receives the changed form, and the text to announce. */
+  /** Called with the changed form, and with the text to announce. */
   onChanged(form: Form, text: string): void;
   onDeleted(): void;
 }

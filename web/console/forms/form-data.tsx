@@ -1,5 +1,5 @@
-// Shows form data under the labels of the definition. It is loaded only when a button is pressed, because reading the
-// data of a draft sets the time of its last access, and because form data is personal.
+// Shows form data under the labels of the definition. The data is loaded only when a button is pressed, because reading
+// the data of a draft sets the time of its last access, and because form data is personal.
 import { useState } from 'preact/hooks';
 import { send, sendOptional } from '../api/send.ts';
 import { Code } from '../elements/code.tsx';

@@ -13,9 +13,9 @@ interface Props {
   columns: readonly string[];
   isText: boolean;
   keyField: string;
-  /** Undefined for a new entry. */
+  /** The entry to edit; undefined for a new entry. */
   entry: Entry | undefined;
-  /** Receives the text to announce; undefined if nothing was changed. */
+  /** Called with the text to announce; undefined if nothing was changed. */
   onClose(text: string | undefined): void;
 }
 

@@ -11,7 +11,7 @@ const defaultKey = 'value';
 
 interface Props {
   register: Register;
-  /** Receives the text to announce. */
+  /** Called with the text to announce after a change. */
   onChanged(text: string): void;
 }
 
