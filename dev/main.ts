@@ -23,8 +23,8 @@ async function main(): Promise<void> {
     process.once('SIGINT', () => process.exit(130));
     stop(reason, code).catch(fail);
   };
-  // If the terminal or pipe closes, nobody can read the output, so the first write error stops Formgate. Later write
-  // errors are ignored.
+  // If the terminal or pipe closes, nobody can read the output, so the first write error of stdout stops Formgate. All
+  // other write errors are ignored.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   process.stdout.once('error', () => exit(''));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));

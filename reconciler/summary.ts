@@ -1,7 +1,7 @@
 // Formats the summary line of a run, and determines the exit code. All functions are pure.
 import type { RunResult } from './run.ts';
 
-/** Returns 1 if the run failed, 3 if items were quarantined (0 with `acceptQuarantine`), otherwise 0. */
+/** Returns the exit code: 1 if the run failed, 3 if items were quarantined (0 with `acceptQuarantine`), otherwise 0. */
 export function exitCodeOf(
   { outcome, quarantined }: Pick<RunResult, 'outcome' | 'quarantined'>,
   { acceptQuarantine }: { acceptQuarantine: boolean } = { acceptQuarantine: false },

@@ -45,7 +45,8 @@ function demoRealm(urns: Urns): RealmDefinition {
 }
 
 function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefinition {
-  // The platform accepts a token only if the called service is in its audience. A role on a service adds that audience.
+  // The platform accepts a token only if the called service is in its audience. A role on a service adds the service to
+  // the audience.
   const everyService = {
     'tenant-service': ['platform-service'],
     'configuration-service': ['configured-service'],

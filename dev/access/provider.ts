@@ -28,7 +28,7 @@ const keycloakRoutes = {
 export interface ProviderOptions {
   library: OidcLibrary;
   realm: Realm;
-  /** `<public address>/auth/realms/<realm>`: the issuer of tokens, and the prefix of all URLs of the provider. */
+  /** Issuer of the tokens, and prefix of all URLs of the provider: `<public address>/auth/realms/<realm>`. */
   issuer: string;
   store: EntityStore;
   signingKey: JWK;

@@ -33,7 +33,8 @@ export interface RealmDefinition {
   users: RealmUser[];
   clients: RealmClient[];
   /**
-   * Audiences of each person's tokens. In Keycloak, an audience mapper in the realm's default client scope adds them.
+   * Audiences that the tokens of every person contain. In Keycloak, an audience mapper in the realm's default client
+   * scope adds them.
    */
   audiences?: string[];
   /** The initial access token of dynamic registration; without it, the realm refuses registration. */

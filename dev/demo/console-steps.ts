@@ -8,7 +8,10 @@ import { type Conversation, check, Surprise } from './conversation.ts';
 const client = `/token-handler/clients/${demoConsoleId}`;
 const forms = '/token-handler/targets/form-service/form/v1/forms';
 
-/** `url` is the origin of the frontend and of the APIs. Throws Surprise at the first unexpected response. */
+/**
+ * Runs the second part of the demo. `url` is the origin of the frontend and of the APIs. Throws Surprise at the first
+ * unexpected response.
+ */
 export async function runConsoleDemo(talk: Conversation, url: string): Promise<void> {
   await registerClient(talk);
   const browser = createDemoBrowser(talk, url);

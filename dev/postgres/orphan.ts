@@ -26,7 +26,8 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
       const found = await describe(client).finally(() => client.end());
       if (found?.directory !== cluster.data) break;
       if (found.isFree) return stopServer(cluster);
-      // Postgres takes a moment to notice that a killed owner has disconnected, so wait before this error.
+      // Postgres takes a moment to notice that a killed owner has disconnected, so this error is thrown only after a
+      // wait.
       if (Date.now() > begun + ownerExitTime)
         throw new Error(`Another Formgate is running with the data in ${cluster.home}. Stop it first.`);
       continue;

@@ -64,7 +64,9 @@ export function pagePackages(lockFile: string): Package[] {
   return unique([...found].map(([path, entry]) => toPackage(path, entry)));
 }
 
-/** Finds the package that a module in the folder `from` imports: the nearest one in this folder or above. */
+/**
+ * Finds the package that a module in the folder `from` imports: the nearest one in this folder or in a folder above it.
+ */
 function locate(packages: Record<string, Entry>, name: string, from: string): string {
   const own = `${from}/node_modules/${name}`;
   if (packages[own]) return own;

@@ -91,8 +91,8 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
 }
 
 /**
- * Returns the last result of the check from the resource's status. Returns `unknown` if there is no last result, or if
- * the last result is about other targets.
+ * Returns the last result of the check `unknown.type` from the resource's status. Returns `unknown` if there is no last
+ * result, or if it is about an earlier version of the resource.
  */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);

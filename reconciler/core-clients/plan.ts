@@ -28,7 +28,8 @@ export interface Plan {
   /** The owned clients that no resource describes, but that are kept, because their removal requires `allowPrune`. */
   held: string[];
   /**
-   * The clients that are recorded as owned before the writes. The same object as `document.owned` if nothing changes.
+   * The clients that are recorded as owned before the writes. If they stay the same, this is the object
+   * `document.owned`.
    */
   claim: ReadonlyMap<string, string>;
 }

@@ -1,5 +1,5 @@
-// Finds files of the program, both in a checkout and in the image. The image contains a bundle (dev/image/bundle.ts).
-// One of its files contains many source modules, so no module can find files relative to itself.
+// Finds files of the program, both in a checkout and in the image. The image contains a bundle (dev/image/bundle.ts). A
+// file of the bundle contains many source modules, so no module can find files relative to itself.
 import { findPackageJSON } from 'node:module';
 import { dirname, join } from 'node:path';
 

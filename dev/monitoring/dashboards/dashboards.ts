@@ -154,8 +154,8 @@ function variables({ exportedBy }: DashboardText) {
     query('release', 'Release', 'label_values(formgate_build_info{namespace="$namespace"}, release)'),
     // The option "All" selects only the services of this dashboard.
     many('job', 'Service', `label_values(${exportedBy}{${ofRelease}}, job)`),
-    // "All" is the pattern `.*`. It also selects pods that have ended. They have data in the time range, but the menu
-    // does not list them.
+    // The option "All" is the pattern `.*`, which also selects pods that have ended. Such pods have data in the time
+    // range, but the menu does not list them.
     many('pod', 'Pod', `label_values(${exportedBy}{${ofRelease}, job=~"$job"}, pod)`).allValue('.*'),
   ];
 }

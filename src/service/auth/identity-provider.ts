@@ -12,7 +12,10 @@ export interface IdentityProviderConfig {
 
 export interface IdentityProviderOptions {
   config: IdentityProviderConfig;
-  /** Undefined for a process without a service account. `authenticate` throws WrongSetting for rejected credentials. */
+  /**
+   * The service's own account; undefined for a process without one. `authenticate` throws WrongSetting for rejected
+   * credentials.
+   */
   account?: { authenticate(): Promise<void> } | undefined;
   log: Logger;
   metrics: Metrics;

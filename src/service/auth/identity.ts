@@ -49,8 +49,8 @@ export interface Caller {
 export interface BearerVerifier {
   /**
    * Verifies an `Authorization` header. One of `audiences` must be in the claim `aud`; `'any'` skips this check. Throws
-   * Problem `unauthenticated`, or `unavailable` if the realm's keys cannot be fetched. For a cached token it returns
-   * the caller without a promise, because a promise would cost more than the lookup.
+   * Problem `unauthenticated`, or `unavailable` if the realm's keys cannot be fetched. For a cached token, returns the
+   * caller without a promise, because a promise would cost more than the lookup.
    */
   verify(authorization: string | undefined, audiences: readonly string[] | 'any'): Caller | Promise<Caller>;
 }

@@ -80,8 +80,8 @@ export interface SigningKeys {
 }
 
 /**
- * Creates the verifier of signatures. A process needs only one, so that all its code shares the downloads and their
- * limits.
+ * Creates the verifier of signatures. Create only one per process, so that all code of the process shares the downloads
+ * and their limits.
  */
 export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const { now = () => performance.now() } = options;

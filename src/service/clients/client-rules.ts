@@ -2,7 +2,9 @@
 // reconciler writes the core clients.
 import type { Urns } from '../urn.ts';
 
-/** Namespace and name of the configuration document that lists clients. Core and each tenant have one. */
+/**
+ * Namespace and name of the configuration document that lists clients. The core and each tenant have such a document.
+ */
 export const clientsNamespace = 'platform';
 export const clientsName = 'token-handler';
 

@@ -7,8 +7,8 @@ export interface RedirectUriRules {
   /** Allows http redirect URIs for every host. */
   allowInsecure: boolean;
   /**
-   * Allows a final `/*` in the path. The identity provider then accepts every path that begins with the part before the
-   * `*`.
+   * Allows a final `/*` in the path of a redirect URI. The identity provider then accepts every path that begins with
+   * the part before the `*`.
    */
   allowWildcardPaths: boolean;
 }
@@ -31,7 +31,7 @@ const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Matches an absolute http or https URL. This pattern is stricter than URL parsers, which drop white space and accept
 // backslashes and missing slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
-/** A host as the URL parser returns it: an IP address, or a name in lower case and Punycode. */
+/** Matches a host as the URL parser returns it: an IP address, or a name in lower case and Punycode. */
 const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
 /** Matches a dot segment, also with parameters after `;`. Several servers ignore the parameters. */
 const dotSegment = /^\.{1,2}(?:;.*)?$/;

@@ -240,7 +240,7 @@ export function findProblemType(slug: string): ProblemType | undefined {
   return Object.hasOwn(problemTypes, slug) ? problemTypes[slug as ProblemSlug] : undefined;
 }
 
-/** The `type` of a problem (RFC 9457 section 3.1.1): a URN, the same in every installation (decision 0015). */
+/** Returns the `type` of a problem (RFC 9457 section 3.1.1): a URN, the same in every installation (decision 0015). */
 export function problemUrn(slug: string): string {
   return `urn:formgate:problem:${slug}`;
 }

@@ -203,8 +203,8 @@ export function tenantOf(response: Response): Tenant {
 }
 
 /**
- * Returns the parsed query. For a request without a query, which is the usual case, it does not call Express' getter,
- * which parses the query at each access.
+ * Returns the parsed query. For a request without a query, which is the usual case, this function does not call
+ * Express' getter, which parses the query at each access.
  */
 export function queryOf(request: Request): Request['query'] {
   return request.url.includes('?') ? request.query : noQuery;

@@ -7,7 +7,7 @@ type Framed = Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'httpV
 
 const allowed = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
-/** A name, an IPv4 address or an IPv6 address in brackets, with an optional port (RFC 3986 section 3.2). */
+/** Matches a name, an IPv4 address or an IPv6 address in brackets, with an optional port (RFC 3986 section 3.2). */
 const hostForm = /^(?:[\w.~-]+|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 
 /**

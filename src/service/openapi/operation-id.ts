@@ -4,7 +4,10 @@
 const verbs: Record<string, string> = { get: 'get', post: 'post', put: 'set', patch: 'update', delete: 'delete' };
 const collectionVerbs: Record<string, string> = { get: 'list', post: 'create' };
 
-/** The parameters of `path` are in braces. For `get` and `/form/v1/forms/{formId}/data`, returns `getFormData`. */
+/**
+ * Returns the operationId of a call, such as `getFormData` for `get` and `/form/v1/forms/{formId}/data`. The parameters
+ * of `path` are in braces.
+ */
 export function operationIdOf(method: string, path: string): string {
   const all = path.split('/').filter((segment) => segment !== '');
   const segments = all.slice(all.findIndex((segment) => /^v\d+$/.test(segment)) + 1);

@@ -21,7 +21,8 @@ const openMetrics = 'application/openmetrics-text';
 
 /**
  * Returns a second registry that has the same metrics and writes OpenMetrics. It is needed because prom-client renames
- * the counters of a registry when it writes OpenMetrics. In a shared registry, that would change the plain text.
+ * the counters of a registry when it writes OpenMetrics. In a shared registry, the renaming would change the plain
+ * text.
  */
 function openMetricsView(registry: prom.Registry): prom.Registry<prom.OpenMetricsContentType> {
   const view = new prom.Registry<prom.OpenMetricsContentType>();

@@ -82,7 +82,8 @@ async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise
       if (attempt > 1) log.info({ attempts: attempt }, 'the database can be reached');
       return client;
     } catch (error) {
-      // A client cannot connect twice. The end is not awaited, because Postgres may never confirm it.
+      // A client cannot connect twice, so each attempt uses a new one. The end of the old client is not awaited,
+      // because Postgres may never confirm it.
       client.end().catch(() => undefined);
       const reason = explainDatabaseFailure(error);
       const isLate = performance.now() >= deadline;

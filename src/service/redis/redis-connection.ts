@@ -134,7 +134,7 @@ function isRefusal(error: unknown): boolean {
 
 /**
  * Calls `onChange` whenever the connection comes up or goes down, and when the first attempt to connect fails. Also
- * calls it if Redis refuses the credentials of a connection that is already down.
+ * calls `onChange` if Redis refuses the credentials of a connection that is already down.
  */
 export function watchConnection(
   { client, ping }: ClientKind,

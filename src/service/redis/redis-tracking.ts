@@ -5,8 +5,8 @@ import { BasicPooledClientSideCache } from '@redis/client';
 type CacheCall = Parameters<BasicPooledClientSideCache['handleCache']>;
 
 /**
- * Replaces the cache of node-redis, which copies a value at every hit. `onInvalid` gets the changed key. It gets null
- * if any key may have changed, because a connection broke or Redis stopped tracking.
+ * Replaces the cache of node-redis, which copies a value at every hit. `onInvalid` gets the changed key, or null if any
+ * key may have changed because a connection broke or Redis stopped tracking.
  */
 export class Invalidations extends BasicPooledClientSideCache {
   readonly #onInvalid: (key: string | null) => void;

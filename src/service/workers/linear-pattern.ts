@@ -70,8 +70,8 @@ const lineEnds: CodePoints = [
   [0x2028, 0x2029],
 ];
 /**
- * Code points of `\p{…}` by property name, as the native engine defines them. RE2 implements another version of
- * Unicode.
+ * Code points of the properties in `\p{…}`, keyed by name, as the native engine defines them. RE2 implements another
+ * version of Unicode.
  */
 const properties = new Map<string, CodePoints>();
 

@@ -66,7 +66,7 @@ function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Rec
   if (outer.has(keyword)) return [];
   const path = pathOf(instanceLocation);
   const location = pathOf(keywordLocation);
-  // The schema `false` forbids an item beyond the end of the list. The finding belongs to the list.
+  // If an item violates the schema `false`, the list has too many items. The finding then belongs to the list.
   if (keyword === 'false' && Array.isArray(valueAt(data, path.slice(0, -1))))
     return [{ path: path.slice(0, -1), keyword: 'maxItems', schema: {} }];
   const schema = schemaAt(root, location.slice(0, -1), lookup);

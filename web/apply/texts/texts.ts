@@ -10,8 +10,8 @@ const all: Record<Language, Texts> = { en: english, fr: french };
 export const textsOf = (language: Language): Texts => all[language];
 
 /**
- * Of English and French, returns the language that the browser prefers, if it is available; otherwise the first
- * available language.
+ * Returns English or French: the language that the browser prefers, if it is available; otherwise the first available
+ * language.
  */
 export function preferredLanguage(preferred: readonly string[], available: readonly Language[]): Language {
   const found = preferred.map((tag) => tag.slice(0, 2).toLowerCase()).find((tag) => tag === 'en' || tag === 'fr');

@@ -64,7 +64,7 @@ export function asObject(value: unknown): Record<string, unknown> | undefined {
 }
 
 /**
- * The requests that store a definition, in order. In the collection, an update merges members. Members that the
+ * Returns the requests that store a definition, in order. In the collection, an update merges members. Members that the
  * definition no longer has are therefore removed one by one.
  */
 export function saveRequests(id: string, source: Source, next: Definition, former: Definition): ApiRequest[] {

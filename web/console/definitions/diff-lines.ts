@@ -53,7 +53,7 @@ function between(old: string[], next: string[]): DiffLine[] {
   return lines;
 }
 
-/** For each pair of lines: the length of the longest common subsequence of the remaining texts from this pair on. */
+/** Returns, for each pair of lines, the length of the longest common subsequence of the texts from these lines on. */
 function commonLengths(old: string[], next: string[]): Uint32Array {
   const width = next.length + 1;
   const lengths = new Uint32Array((old.length + 1) * width);

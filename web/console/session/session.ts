@@ -31,7 +31,7 @@ export function consoleSession(): Session | undefined {
   return session?.clientId === clientId ? session : undefined;
 }
 
-/** The address at which the browser signs in. `returnTo` is the path and query of the page to return to. */
+/** Returns the address at which the browser signs in. `returnTo` is the path and query of the page to return to. */
 export function signInUrl(tenant: string, returnTo: string): string {
   return `${tokenHandler().signInUrl({ returnTo })}&tenant=${encodeURIComponent(tenant)}`;
 }
