@@ -77,7 +77,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
   };
 }
 
-/** Returns the roles of an administrator: all roles of the demo realm, and a role on each platform service. */
+/** Returns the roles of an administrator: roles of the realm, and administrator roles of the platform services. */
 function administrator(urns: Urns): Roles {
   return {
     realm: ['tenant-admin', 'clerk', 'assessor'],
