@@ -9,7 +9,7 @@ export interface StartOptions {
   fresh: boolean;
   help: boolean;
   urnPrefix: string;
-  /** URL of the Redis for the sessions. Without it, the token handler keeps them in memory. */
+  /** URL of the Redis for the sessions. Without this URL, the token handler keeps the sessions in memory. */
   redisUrl?: string;
 }
 

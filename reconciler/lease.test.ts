@@ -38,7 +38,7 @@ describe('the lease', () => {
         batchSize: 5,
         store: {
           ...store,
-          // Only the run with the lease gets here. It waits until the other two runs have been skipped.
+          // Only the run with the lease reads the definitions. It waits until the other two runs have been skipped.
           async definitions(db) {
             await expect.poll(() => skipped).toBe(2);
             return store.definitions(db);

@@ -1,6 +1,6 @@
 // Performs one run: acquires the lease, expires drafts, syncs core clients, writes the record of the run and releases
-// the lease. If a step fails, the run continues with the others, and the result lists the failure. Other modules decide
-// what happens to individual forms and clients.
+// the lease. If a step fails, the run continues with the other steps, and the result lists the failure. Other modules
+// decide what happens to individual forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { SpanOptions } from '../src/service/tracing/span.ts';

@@ -18,9 +18,9 @@ export interface Mailbox {
 
 export interface MailboxOptions {
   clock: Clock;
-  /** Folder for messages. Without it, messages are kept in memory only. */
+  /** Folder for messages. Without a folder, messages are kept in memory only. */
   directory?: string;
-  /** SMTP port; without it, any free port. */
+  /** SMTP port; by default, any free port. */
   port?: number;
   /** Maximum number of messages that are kept; by default 1000. */
   limit?: number;

@@ -24,9 +24,7 @@ export function summary({
   return { id, to, subject, text, received };
 }
 
-/**
- * True if each word of the query occurs in the subject, the recipients or the text. Upper and lower case are the same.
- */
+/** True if each word of the query occurs in the subject, the recipients or the text. The search ignores case. */
 export function matches({ subject, to, text }: Message, query: string): boolean {
   const searched = `${subject}\n${to}\n${text}`.toLowerCase();
   return query

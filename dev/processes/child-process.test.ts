@@ -18,8 +18,8 @@ let child: SupervisedChild | undefined;
 let deaths: string[];
 let port: number;
 
-// The server responds with its process id and environment. It has a worker thread, to show that worker threads do not
-// end the process.
+// The server responds with its process id and environment. It has a worker thread whose standard input ends
+// immediately, which must not end the process.
 const server = `import { createServer } from 'node:http';
 const { Worker } = process.getBuiltinModule('node:worker_threads');
 new Worker('0', { eval: true });

@@ -1,6 +1,6 @@
 // Reads the CoreClient resources of one namespace in pages, writes their status by server-side apply, and creates
-// Events. KUBECONFIG selects the cluster. Without it, the Pod's own cluster is used. The account needs only the
-// permissions of the chart's Role in that namespace. This module does not validate resources.
+// Events. KUBECONFIG selects the cluster. Without KUBECONFIG, the Pod's own cluster is used. The account that calls the
+// API server needs only the permissions of the chart's Role in that namespace. This module does not validate resources.
 import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -160,8 +160,8 @@ async function createEvent(
   { time, once }: { time: Date; once: string | undefined },
 ): Promise<boolean> {
   const about = { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) };
-  // The name of the Event is chosen here and not by the API server, so that a retry does not create a second Event. A
-  // name may have at most 253 characters.
+  // The name of the Event is chosen by this function and not by the API server, so that a retry does not create a
+  // second Event. A name may have at most 253 characters.
   const eventName = `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${once ?? randomBytes(8).toString('hex')}`;
   const body = {
     metadata: { name: eventName, namespace },

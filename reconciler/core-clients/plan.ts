@@ -1,5 +1,5 @@
-// Decides which resource gets which client, and what to write. All functions are pure. A plan never changes a client
-// that this reconciler does not own.
+// Decides which resource gets which client, and what to write to the core configuration. All functions are pure. A plan
+// never changes a client that this reconciler does not own.
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';

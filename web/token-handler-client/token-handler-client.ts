@@ -171,7 +171,8 @@ export class TokenHandlerClient {
     const response = await fetch(`${this.#root}sessions`, { cache: 'no-store', signal: this.#closing.signal });
     if (!response.ok && response.status !== 401) throw new Error(`${response.url} responded ${response.status}`);
     const found: Session | null = response.ok ? (await response.json())[0] : null;
-    // What another tab has reported meanwhile, such as a sign-out, is newer than this response.
+    // If another tab has reported a change since this request began, such as a sign-out, that report is newer than this
+    // response.
     if (begun !== this.#changes) return this.#session ?? null;
     const date = response.headers.get('Date');
     if (date) this.#offset = Date.parse(date) - Date.now();

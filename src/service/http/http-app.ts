@@ -159,7 +159,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
-    // Otherwise, Express would call the GET handler, which has effects, for HEAD.
+    // Without this route, Express would call the GET handler, which has effects, for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
     app[item.method](item.path, serveRoute(item, readerOf(item)));
   }

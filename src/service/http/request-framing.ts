@@ -44,7 +44,8 @@ function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
 
 /**
  * RFC 9110 sections 5.3 and 11.6.2 allow one Authorization header. With two, a proxy could check one of them, and this
- * service could read the other. The challenge is the one that RFC 6750 section 3.1 defines for a malformed request.
+ * service could read the other. The response has the challenge that RFC 6750 section 3.1 defines for a malformed
+ * request.
  */
 function twoAuthorizations(): Problem {
   return new Problem('invalid-request', 'The request has more than one Authorization header.', {

@@ -36,7 +36,8 @@ interface Key {
 
 const shortestKey = 32;
 /**
- * Number of bytes at the start of the nonce. The message key is derived from these bytes; the rest is the GCM vector.
+ * Number of bytes at the start of the nonce from which the message key is derived. The rest of the nonce is the
+ * initialization vector of GCM.
  */
 const saltLength = 16;
 const vectorLength = 12;

@@ -14,7 +14,7 @@ import { createOperationsApp } from './operations-app.ts';
 import { type Conditions, createReadiness } from './readiness.ts';
 
 export interface ServeOptions {
-  /** An Express app, or a listener that calls one. */
+  /** An Express app, or a listener that calls an Express app. */
   app: RequestListener;
   host: string;
   /** Port to listen on; 0 chooses a free port. */

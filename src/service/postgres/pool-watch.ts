@@ -38,7 +38,8 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
     const poolWorks = await works();
     const isUp = poolWorks || (await canConnect(url, patience));
     onChecked(isUp);
-    // Checks the pool again after the new connection was opened, because Postgres may have recovered in the meantime.
+    // Checks the pool again after the new connection was opened, because Postgres may have recovered since the first
+    // check.
     isBroken = isUp && !poolWorks && !(await works());
     // The other free connections may be lost as well. `responds` closes those that do not respond.
     if (isBroken) await closeDeadConnections(pool, patience);

@@ -22,8 +22,8 @@ export interface SilenceLimits {
 export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000 };
 
 /**
- * Maximum difference, in milliseconds, between the times at which this process and Postgres opened a connection. Their
- * clocks may differ.
+ * Maximum difference, in milliseconds, between the opening time of a connection in this process and in Postgres. The
+ * clocks of the two may differ.
  */
 const tolerance = 10_000;
 /** After a connection was found dead, each idle connection must respond within this many milliseconds. */

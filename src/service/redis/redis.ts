@@ -167,7 +167,7 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
 
 /**
  * A failure that affects only the tracked reads is logged after this many milliseconds. After an outage, the connection
- * of tracked reads may come back later than the main one.
+ * of tracked reads may come back later than the main connection.
  */
 const trackingPause = 5_000;
 

@@ -15,7 +15,7 @@ export interface SpanOptions {
 export interface RootOptions extends SpanOptions {
   /** The `traceparent` of the caller. The sampler decides whether its sampled flag counts. */
   parent?: string | undefined;
-  /** The `traceparent` of an earlier span that caused this one. If that span is sampled, this span is sampled too. */
+  /** The `traceparent` of an earlier span that caused this span. If that span is sampled, this span is sampled too. */
   link?: string | undefined;
 }
 

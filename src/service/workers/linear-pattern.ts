@@ -63,7 +63,7 @@ type CodePoints = readonly Range[];
 const lastCodePoint = 0x10ffff;
 const digits: CodePoints = [[0x30, 0x39]];
 const wordCharacters: CodePoints = [...digits, [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]];
-// ECMA-262 section 12.3, LineTerminator; the dot matches everything else.
+// Line terminators (ECMA-262 section 12.3). The dot matches every other character.
 const lineEnds: CodePoints = [
   [0x0a, 0x0a],
   [0x0d, 0x0d],

@@ -1,5 +1,6 @@
 // Reads the UI schema of a definition: pages, elements, rules and the fields that controls describe. JSON Forms defines
-// the meaning of rules, scopes and generated UI schemas. An invalid or unknown UI schema causes no error here.
+// the meaning of rules, scopes and generated UI schemas. An invalid or unknown UI schema causes no error in this
+// module.
 import { generateDefaultUISchema, isEnabled, isVisible, resolveSchema, type UISchemaElement } from '@jsonforms/core';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
 import { matches } from './validator.ts';

@@ -68,8 +68,8 @@ function rewrite({ schema, isUnconditional }: Visited, dialect: string): void {
 }
 
 /**
- * Migrates a schema from draft 4, which has `id` instead of `$id`, and flags beside `minimum` and `maximum` as
- * exclusive bounds.
+ * Migrates a schema from draft 4. There, `$id` is called `id`, and the exclusive bounds are flags beside `minimum` and
+ * `maximum`.
  */
 function migrate(schema: JsonObject): void {
   if (typeof schema.id === 'string') schema.$id = schema.id;

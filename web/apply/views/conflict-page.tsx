@@ -1,4 +1,5 @@
-// Shows, side by side, the answers that were changed both here and in another window. The person chooses between them.
+// Shows, side by side, the answers that were changed both in this window and in another window. The person chooses
+// between them.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { GroupedField } from '../../shared/field.tsx';

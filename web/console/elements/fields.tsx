@@ -87,7 +87,7 @@ export function TextArea(props: TextAreaProps) {
   );
 }
 
-/** Handles a dropped file. Without this, the browser would open the file. */
+/** Handles a dropped file. Without these handlers, the browser would open the file. */
 const acceptFile = (onFile: (file: File | undefined) => void) => ({
   onDragOver: (event: DragEvent) => event.preventDefault(),
   onDrop: (event: DragEvent) => {
