@@ -41,7 +41,7 @@ const save = (formId: string, token = forms.token('intake')) =>
 const drafts = (count: number) => Promise.all(Array.from({ length: count }, () => forms.draft()));
 const typeOf = ({ body }: Answered) => (body as { type: string }).type;
 
-/** Checks that the requests are fast. The limit of 900 ms is shorter than any wait for a lock or a connection. */
+/** Checks that each request succeeds within 900 ms. This limit is shorter than any wait for a lock or a connection. */
 async function expectSoon(requests: (() => Promise<Answered>)[]): Promise<void> {
   const times: number[] = [];
   for (const request of [...requests, ...requests, ...requests]) {

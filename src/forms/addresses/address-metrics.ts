@@ -1,4 +1,4 @@
-// The metric that shows whether the search by address finds every form.
+// Defines the metric that shows whether the search by applicant address finds every form.
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createScrapedGauges } from '../scraped-metrics.ts';
 

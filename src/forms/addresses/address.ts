@@ -3,7 +3,10 @@
 import { createHmac } from 'node:crypto';
 import type { Channel } from '../forms/form.ts';
 
-/** Bytes. At 128 bits, two HMACs are never equal by chance, and the index of 10,000,000 forms stays small. */
+/**
+ * Length of a hash in bytes. At 128 bits, two HMACs are never equal by chance, and the index of 10,000,000 forms stays
+ * small.
+ */
 const hashBytes = 16;
 
 export type AddressHashes = ReturnType<typeof createAddressHashes>;
@@ -13,14 +16,14 @@ export function createAddressHashes(secret: string) {
     createHmac('sha256', secret).update(parts.join('\0')).digest().subarray(0, hashBytes);
 
   /**
-   * Uses a different prefix from the hash of the same address in `codes/code.ts`. Rows of code budgets outlive a form,
-   * and the different hashes prevent a match between these rows and the index.
+   * Hashes one address. The prefix differs from that of the address hash in `codes/code.ts`. The rows that count codes
+   * for an address outlive its forms, and the different hashes prevent a match between these rows and the index.
    */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
 
   return {
-    /** Identifies the key of the HMACs. The index stores it, so that a change of the key is noticed. */
+    /** Identifies the HMAC key. The table `address_index` stores this id, so that a pod notices a change of the key. */
     keyId: hash('applicant-address-key'),
 
     one: hashOf,
@@ -37,7 +40,10 @@ function normalEmail(address: string): string {
   return address.normalize('NFC').trim().toLowerCase();
 }
 
-/** Only the digits count, so `+1 (555) 010-9967`, `0015550109967` and `15550109967` are the same number. */
+/**
+ * Keeps the digits of a telephone number, without a leading 00. `+1 (555) 010-9967`, `0015550109967` and `15550109967`
+ * are therefore the same number.
+ */
 function normalNumber(address: string): string {
   return address.replaceAll(/\D/g, '').replace(/^00/, '');
 }

@@ -1,5 +1,5 @@
 // Adds the forms that are missing from the index of applicants' addresses: those created before the index existed, by a
-// pod of an older version, or under another key. The walk visits the forms in the order of their ids, in short
+// pod of an older version, or under another key. A walk visits all forms in the order of their ids, in short
 // transactions that do not block saves.
 import type pg from 'pg';
 import { isObject } from '../../service/json-value.ts';
@@ -8,26 +8,26 @@ import type { Channel } from '../forms/form.ts';
 import type { AddressHashes } from './address.ts';
 
 export interface WalkBatch {
-  /** Number of forms. */
+  /** Number of forms in this batch. */
   walked: number;
-  /** Number of forms whose addresses were missing from the index. */
+  /** Number of forms in this batch whose addresses were missing from the index. */
   added: number;
-  /** True if no form is left. The walk is then complete. */
+  /** True if no form is left after this batch. The walk is then complete. */
   isLast: boolean;
 }
 
 export interface WalkOptions {
   now: Date;
   limit: number;
-  /** Milliseconds until the next walk may begin. */
+  /** Milliseconds from the end of a walk until the next walk may begin. */
   interval: number;
-  /** Milliseconds. The next walk repeats the forms that were younger than this when the previous walk ended. */
+  /** Milliseconds. The next walk repeats the forms that were younger than this age when the previous walk ended. */
   overlap: number;
 }
 
 export type AddressIndexStore = ReturnType<typeof createAddressIndexStore>;
 
-/** Restarts the index from the beginning if it was built under another key. Otherwise, updates no row. */
+/** Restarts the walk from the first form if the index was built under another key. Otherwise, updates no row. */
 const claimSql = `
 UPDATE address_index SET key_id = $1, position = DEFAULT, complete = false, next_walk = DEFAULT
 WHERE key_id IS DISTINCT FROM $1`;
@@ -35,8 +35,8 @@ WHERE key_id IS DISTINCT FROM $1`;
 const dueSql = `
 SELECT position FROM address_index WHERE key_id = $1 AND next_walk <= $2 FOR UPDATE SKIP LOCKED`;
 
-// FOR KEY SHARE waits only for deletions, not for saves. It prevents the deletion of these forms until the transaction
-// has written their addresses.
+// FOR KEY SHARE waits only for deletions, not for saves. It prevents the deletion of the selected forms until the
+// transaction has written their addresses.
 const formsSql = `
 SELECT id, tenant_id AS "tenantId", applicant -> 'channels' AS channels FROM forms
 WHERE id > $1 ORDER BY id LIMIT $2 FOR KEY SHARE`;

@@ -112,7 +112,7 @@ describe('the index of addresses', () => {
     const store = storeOf();
     await store.claim();
     const walking = await pool.connect();
-    // A pool with a single connection. A walk can begin a transaction on it, but its COMMIT is never sent.
+    // A pool with a single connection. A walk can begin a transaction on it, but the COMMIT of the walk is never sent.
     const held = {
       connect: async () => Object.assign(Object.create(walking), { query: keepOpen(walking), release() {} }),
     };
@@ -145,7 +145,7 @@ describe('the index of addresses', () => {
   });
 });
 
-/** Runs all statements except the one that ends the transaction. */
+/** Returns a query function that sends every statement except COMMIT, so that the transaction stays open. */
 function keepOpen(client: pg.PoolClient) {
   return (text: string, values?: unknown[]) =>
     text === 'COMMIT' ? Promise.resolve() : client.query(text, values as unknown[]);

@@ -18,7 +18,7 @@ export interface AddressWalkOptions {
   pace?: Partial<AddressWalkPace> | undefined;
 }
 
-/** All times in milliseconds. */
+/** The size of the batches and the times of the walks. All times are in milliseconds. */
 export interface AddressWalkPace {
   /** Maximum number of forms in a batch. */
   limit: number;
@@ -27,7 +27,7 @@ export interface AddressWalkPace {
    * pod with a different key, may create forms that are then missing from the index.
    */
   interval: number;
-  /** The next walk repeats the forms that were younger than this when the previous walk ended. */
+  /** The next walk repeats the forms that were younger than this age when the previous walk ended. */
   overlap: number;
   retry: Backoff;
 }
@@ -83,7 +83,7 @@ export function startAddressWalk({ store, clock, log, pace }: AddressWalkOptions
 }
 
 export interface AddressIndexOptions extends Pick<AddressWalkOptions, 'clock' | 'log'> {
-  /** The key of the HMACs. */
+  /** The key of the HMACs of addresses. */
   secret: string;
   /** A pool that requests do not use, so that requests do not wait for the walk. */
   pool: pg.Pool;

@@ -20,7 +20,7 @@ export interface ApiCall {
   /** JSON text. */
   body?: string;
   headers?: Record<string, string | undefined>;
-  /** True for a read that needs no token. */
+  /** True for a read that the API allows without a token. */
   isAnonymous?: boolean;
   /** The response to the browser's request. The call carries the trace and the client address of that request. */
   context: HttpResponse;
@@ -34,7 +34,7 @@ export interface ApiAnswer {
 }
 
 export interface FormApi {
-  /** Throws Problem for every status from 400 on. */
+  /** Calls the API. Throws Problem if the status of the response is 400 or higher. */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
 }
@@ -45,7 +45,10 @@ export interface FormApiOptions {
   account: TokenSource;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
-  /** Time limit of a call in milliseconds. Sending a code takes several calls to the platform. */
+  /**
+   * Time limit of a call in milliseconds. It must allow for the sending of a code, which takes several calls to the
+   * platform.
+   */
   timeoutMs: number;
 }
 
@@ -111,8 +114,8 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
-    // The form service limits the rate of reads without a token by client address. This header passes on the address of
-    // the applicant's browser.
+    // The form service limits the rate of reads without a token for each client address. This header passes on the
+    // address of the applicant's browser.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
   };
@@ -134,10 +137,13 @@ function parseObject(text: string): Record<string, unknown> {
 }
 
 const prefix = 'urn:formgate:problem:';
-/** Extension members that applicants' pages use. */
+/** Extension members of the API's problems that are passed on, because applicants' pages use them. */
 const passedMembers = ['formStatus', 'truncated'] as const;
 
-/** Returns the problem of the API; undefined if the body is not a problem of a known type. */
+/**
+ * Converts the body of a failed API response to a Problem. Returns undefined if the body is not a problem of a known
+ * type.
+ */
 function problemOf(problem: unknown): Problem | undefined {
   if (!isObject(problem) || typeof problem.type !== 'string' || !problem.type.startsWith(prefix)) return undefined;
   const slug = problem.type.slice(prefix.length);

@@ -12,11 +12,11 @@ import type { ApplyStore } from './store.ts';
 
 /** Maximum numbers of drafts that may be created in a window of time. */
 export interface DraftLimits {
-  /** Limit for one client address. The same limit applies to one email address. */
+  /** Limit for each client address, and also for each email address. */
   perAddress: number;
   perTenant: number;
   total: number;
-  /** Milliseconds. */
+  /** Length of the window in milliseconds. */
   window: number;
 }
 
@@ -27,13 +27,13 @@ export interface ApplyRoutesOptions {
   hashes: ApplyHashes;
   store: ApplyStore;
   files: FileUpload;
-  /** Largest file in bytes. */
+  /** Maximum size of an uploaded file in bytes. */
   fileLimit: number;
   links: NoticeLinks;
   draftLimits: DraftLimits;
-  /** Rate limits of code sends for one form id, per minute and per hour. They apply even if no such form exists. */
+  /** Limit how many codes are sent for one form id, per minute and per hour. They apply even if no form has this id. */
   sends: { minute: RateLimiter; hour: RateLimiter };
-  /** Rate limit of wrong codes for one form id, per hour. */
+  /** Limits how many wrong codes are entered for one form id, per hour. */
   wrongCodes: RateLimiter;
   /** Prefix of the URNs of uploaded files. */
   urnPrefix: string;

@@ -15,7 +15,7 @@ const browser = () => apply.browser();
 const data = (page: ApplicantBrowser, id: string) => page.ask('GET', `/forms/${id}/data`);
 const refusal = 'urn:formgate:problem:code-entry-required';
 
-/** Creates a draft with data in another browser. */
+/** Creates a draft in a new browser, `owner`, and saves data in it. */
 async function draftOfAnother() {
   const owner = browser();
   const { id, etag, email } = await owner.start();

@@ -44,7 +44,7 @@ export interface FormOfTenant {
 
 /**
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
- * reveal it. Throws Problem `too-many-requests`, or the error of a failed call.
+ * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call.
  */
 export async function sendCode({ api, sends }: ApplyRoutesOptions, { formId, ...form }: FormOfTenant): Promise<void> {
   for (const limiter of [sends.minute, sends.hour])
@@ -99,8 +99,8 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
 
 /**
  * Calls the form service with a code, unless another browser has used that code. The form service cannot check this:
- * all browsers use the intake application's account, so it accepts a used code again. Throws Problem `invalid-code`,
- * also for a form that does not exist.
+ * all browsers use the intake application's account, so the form service accepts a used code again. Throws Problem
+ * `invalid-code`, also for a form that does not exist.
  */
 export async function useCode(
   { store, hashes, wrongCodes, clock }: Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'wrongCodes' | 'clock'>,

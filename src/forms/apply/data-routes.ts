@@ -15,7 +15,7 @@ const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
 export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): Route {
   return route({
     method: 'get',
-    // A read sets the form's `lastAccessed`.
+    // This GET has an effect: the form service updates the form's `lastAccessed`.
     getHasEffects: true,
     path,
     audit: auditedByApi,
@@ -38,8 +38,8 @@ export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): R
 }
 
 /**
- * Asks for a new code if the form service rejects the one in the cookie. The form service may end a read session before
- * the cookie's 30 minutes are over.
+ * Asks for a new code if the form service rejects the code in the cookie. The form service may end a read session
+ * before the cookie's 30 minutes are over.
  */
 function sessionEnded(error: unknown): never {
   throw error instanceof Problem && error.slug === 'invalid-code' ? codeEntryRequired() : error;
@@ -72,7 +72,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
         method: 'PUT' as const,
         path: `/forms/${formId}/data`,
         tenantId,
-        // The members are forwarded as the text that was sent, because parsing could change numbers.
+        // The text of both members is forwarded unparsed, because parsing and serializing could change numbers.
         body: `{"data":${bodyText('data')},"files":${bodyText('files')}}`,
         headers: { 'if-match': requiredTag(request) },
         context: response,

@@ -1,5 +1,5 @@
 // Routes for the data that a page needs before a form exists: the definition, and the registers behind its choice
-// controls. Anyone may read both.
+// controls. The routes need no cookie.
 import { LRUCache } from 'lru-cache';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -18,7 +18,7 @@ import {
 export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
   return route({
     method: 'get',
-    // The response sets the browser's own cookie.
+    // This GET has an effect: it sets the cookie that identifies the browser.
     getHasEffects: true,
     path: `${base}/definitions/:definition`,
     audit: { unaudited: 'It only sets a cookie.' },
@@ -57,7 +57,10 @@ function notForApplicants(error: unknown): never {
   throw isHidden ? new Problem('not-found', 'There is no such form for applicants without an account.') : error;
 }
 
-/** Milliseconds for which a register's entries are cached. The form service allows this in `Cache-Control`. */
+/**
+ * Milliseconds for which a register's entries are cached. The form service's `Cache-Control` header allows caching for
+ * this time.
+ */
 const entriesKept = 60_000;
 
 export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {

@@ -10,7 +10,10 @@ import type { FormOfTenant } from './code-routes.ts';
 import { hideForeignForm } from './form-routes.ts';
 import { formFailures, formParams, formPath } from './schema.ts';
 
-/** A name that all file systems and pages can show: without a path, control characters or changes of text direction. */
+/**
+ * A file name that all file systems and pages can show: without a path, control characters or changes of text
+ * direction.
+ */
 const fileName = z
   .string()
   .trim()

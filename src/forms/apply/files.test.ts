@@ -1,4 +1,4 @@
-// Tests uploads to a scripted file service: one that accepts a file, one that fails, and one that never stops sending.
+// Tests uploads to scripted file services: one accepts the file, one fails, and one never stops sending its response.
 import { createServer, type ServerResponse } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';

@@ -13,7 +13,7 @@ import type { Urns } from '../../service/urn.ts';
 export interface UploadedFile {
   urn: string;
   name: string;
-  /** Bytes. */
+  /** Size of the file in bytes. */
   size: number;
 }
 
@@ -25,7 +25,7 @@ export interface NewFile {
 }
 
 export interface FileUpload {
-  /** False if the directory has no file service. Throws PlatformError if the directory fails. */
+  /** Returns false if the directory lists no file service. Throws PlatformError if the directory fails. */
   isAvailable(): Promise<boolean>;
   /**
    * Throws Problem `no-file-service`, a Problem with status 400, 502 or 504, or PlatformError if the directory fails.
@@ -37,14 +37,14 @@ export interface FileUploadOptions {
   directory: Pick<Directory, 'resolve'>;
   account: TokenSource;
   urns: Urns;
-  /** The value of the field `type` that the file service expects. */
+  /** The value that the file service expects in the form field `type`. */
   fileType: string;
   metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
 /** Time limit of an upload in milliseconds. */
 const longestUpload = 60_000;
-/** Maximum size of a response in bytes. A response describes one file. */
+/** Maximum size of the file service's response in bytes. A response describes one file. */
 const longestResponse = 65_536;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -66,7 +66,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
 
   async function post(url: string, file: NewFile): Promise<{ status: number; body: unknown }> {
     const form = new FormData();
-    // The file service must receive the fields before the file.
+    // The file service must receive the other form fields before the file.
     form.set('type', fileType);
     form.set('recordId', urns.form(file.formId));
     form.set('filename', file.name);

@@ -75,15 +75,15 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
 }
 
 /**
- * The ETag of a form that nobody has saved. A retry of the start also returns this ETag, even if the form was saved
- * since the start. In that case, the next save gets 412.
+ * The ETag of a form that has not been saved since its start. A repeated start request returns this ETag, even if the
+ * form has been saved in the meantime. In that case, the next save gets 412.
  */
 const firstTag = entityTag('1');
 
 /**
- * Counts a draft, unless the same request was already counted in this window. A repeated request gets the same draft
- * from the form service, so it must not count twice. `request` identifies the request. Throws Problem
- * `too-many-requests` if a limit of an address is reached, and `busy` if a shared limit is reached.
+ * Counts a draft towards the limits, unless the same request was already counted in this window. A repeated request
+ * gets the same draft from the form service, so it must not count twice. `request` identifies the request. Throws
+ * Problem `too-many-requests` if a limit of an address is reached, and `busy` if a shared limit is reached.
  */
 async function countDraft(
   { store, hashes, draftLimits, metrics, clock }: ApplyRoutesOptions,
@@ -110,7 +110,7 @@ async function countDraft(
   throw new Problem('too-many-requests', 'Too many drafts were created from here or for this address.', { headers });
 }
 
-/** The name of a limit of one draft for each request. Only a retry of a counted request reaches this limit. */
+/** The name of a limit that allows one draft for each request. Only a retry of a counted request exceeds this limit. */
 const retryLimit = 'apply-drafts-retry';
 
 function requiredKey(request: Request): string {
@@ -119,7 +119,10 @@ function requiredKey(request: Request): string {
   throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be a UUID' }]);
 }
 
-/** Replaces pointers into the form service's request body with pointers into the body that the page sent. */
+/**
+ * Replaces the JSON pointers of the errors, which point into the form service's request body, with pointers into the
+ * body that the page sent.
+ */
 function inTermsOfThePage(error: unknown): never {
   if (!(error instanceof Problem) || error.slug !== 'invalid-request' || !error.errors) {
     const isHidden = error instanceof Problem && error.slug === 'forbidden';

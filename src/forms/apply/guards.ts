@@ -9,7 +9,7 @@ import type { ApplyCookies, OpenForm } from './cookies.ts';
 declare global {
   namespace Express {
     interface Locals {
-      /** The form that this browser has opened, as its cookie says. */
+      /** The form that this browser has opened, read from the cookie of the form. */
       openForm?: OpenForm;
     }
   }
@@ -18,7 +18,7 @@ declare global {
 export interface ApplyGuardsOptions {
   cookies: Pick<ApplyCookies, 'find' | 'codeOf'>;
   tenants: Pick<Tenants, 'byRealm'>;
-  /** An additional accepted origin. It is needed behind a proxy that changes the host. */
+  /** A further origin whose requests are accepted. It is needed behind a proxy that changes the Host header. */
   publicOrigin: string | undefined;
   requests: LocalRateLimiter;
   codes: LocalRateLimiter;
@@ -32,8 +32,8 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
   const { cookies, tenants, publicOrigin, requests, codes } = options;
 
   /**
-   * Rejects requests from pages of other origins. X-Formgate-Apply adds to the check of the origin: a script of another
-   * origin cannot send this header without a preflight.
+   * Rejects requests from pages of other origins. Requests other than GET and HEAD also need the header
+   * X-Formgate-Apply, because a script of another origin cannot send this header without a preflight.
    */
   const ownPage: Guard = {
     name: 'ownPage',
@@ -45,7 +45,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Checks the origin like `ownPage`, for plain HTML forms, which cannot send the header. */
+  /** Checks the origin like `ownPage`. It does not require X-Formgate-Apply, which plain HTML forms cannot send. */
   const ownForm: Guard = {
     name: 'ownForm',
     check(request, response) {
@@ -88,9 +88,9 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     openReadSession,
     requestLimit,
     codeLimit: addressLimit(codes),
-    /** For routes that need no cookie. */
+    /** Guards of routes that need no cookie. */
     forAnyone: [anonymous, requestLimit, ownPage, realmTenant],
-    /** For routes of a form that this browser has opened. */
+    /** Guards of routes of a form that this browser has opened. */
     forForm: [requestLimit, ownPage, realmTenant, formCookie],
   };
 }
@@ -113,7 +113,10 @@ export function openFormOf({ locals }: Response): OpenForm {
   return locals.openForm;
 }
 
-/** Throws Problem `forbidden` for a request that a page of another origin sent (Fetch Metadata; RFC 6454 section 7). */
+/**
+ * Throws Problem `forbidden` if a page of another origin sent the request. Uses Sec-Fetch-Site (Fetch Metadata) and
+ * Origin (RFC 6454 section 7).
+ */
 function checkOrigin(request: Request, { locals }: Response, publicOrigin: string | undefined): void {
   const site = request.headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none')

@@ -41,14 +41,17 @@ export interface IntakeApplication {
 const longestCall = 45_000;
 const [minute, hour] = [60_000, 3_600_000];
 
-/** Returns undefined unless the applicant's pages are enabled and have a public address. */
+/**
+ * Creates the links of notices. Returns undefined if the intake application has no client id or key ring, or if
+ * `PUBLIC_URL` is not set.
+ */
 export function noticeLinksOf(config: FormsConfig): NoticeLinks | undefined {
   const { APPLY_CLIENT_ID: clientId, APPLY_KEY_RING: ring, PUBLIC_URL: publicUrl } = config;
   if (clientId === undefined || ring === undefined || publicUrl === undefined) return undefined;
   return createNoticeLinks({ keys: createKeyRing(ring), publicUrl });
 }
 
-/** Returns undefined if the intake application is off. */
+/** Returns undefined if the intake application has no account or no key ring, and is therefore off. */
 export function createIntakeApplication(options: IntakeApplicationOptions): IntakeApplication | undefined {
   const { config, platform, pool, urns, log, metrics, clock, ownUrl } = options;
   const { APPLY_CLIENT_ID: clientId, APPLY_CLIENT_SECRET: clientSecret, APPLY_KEY_RING: ring } = config;

@@ -40,7 +40,7 @@ describe('the warning mail', () => {
     const { mail, keep, remove, id } = await warned('fr');
     expect(mail.subject).toBe('Votre brouillon « Permit » sera bientôt verrouillé');
     expect(mail.html).toMatch(/^<!doctype html>\s*<html lang="fr">/);
-    // The notification service of the public platform applies the format of a date, but ignores the language.
+    // The public platform's notification service ignores the language when it formats a date, so the pattern differs.
     const date = isReferenceRun ? String.raw`\d{4}-\d\d-\d\d[.,]` : String.raw`\d+ \S+ \d{4}`;
     expect(mail.text).toMatch(new RegExp(`verrouillé le ${date}`));
     expect(mail.text).toMatch(new RegExp(`supprimé le ${date}`));
@@ -62,7 +62,7 @@ describe('a mail scanner that opens the links and presses every button', () => {
     expect(await rowOf(id)).toEqual(before);
     const context = await chromium.newContext();
     const page = await context.newPage();
-    // For each link, the index of the button to press on each page.
+    // Each pair is a link, and the index of the button to press on each page that follows.
     for (const [link, presses] of [
       [keep, [0]],
       [remove, [0, 0]],

@@ -28,8 +28,8 @@ nav { margin: 0 0 1rem; text-align: right; }
 
 const headers = {
   'Content-Security-Policy': pagePolicy(stylesheet, 'data:', "'self'"),
-  // This policy hides the link from other sites. It allows the referrer on this site, because without it browsers do
-  // not send Origin with the form.
+  // This policy hides the URL of the page, which contains the link, from other sites. It allows the referrer on this
+  // site, because browsers with `no-referrer` would not send Origin with the form.
   'Referrer-Policy': 'same-origin',
   'X-Robots-Tag': 'noindex',
 };
@@ -37,12 +37,15 @@ const headers = {
 export interface NoticePage {
   status?: number;
   title: string;
-  /** True if the title reports an error. */
+  /** True if the page reports an error. */
   isError?: boolean;
   body: Markup;
 }
 
-/** Returns the language of the query, else of the link, else the language that the browser prefers. */
+/**
+ * Returns the language of the query. If it has none, returns the language of the link, or else the browser's
+ * preference.
+ */
 export function pageLanguage(request: Request, ofLink: Language | undefined): Language {
   const { lang } = request.query;
   return lang === 'en' || lang === 'fr'
@@ -59,7 +62,8 @@ function noticePage(request: Request, language: Language, { title, isError, body
   const texts = noticeTexts[language];
   const other = language === 'en' ? 'fr' : 'en';
   const { link } = request.query;
-  // The link reloads the page with GET, so that a change of the language does not submit a form a second time.
+  // The link to the other language reloads the page with GET, so that a change of the language does not submit the HTML
+  // form a second time.
   const query = typeof link === 'string' ? `?${new URLSearchParams({ link, lang: other })}` : `?lang=${other}`;
   const content = html`<nav><a href="${query}" lang="${other}" hreflang="${other}">${texts.otherLanguage}</a></nav>
 <main>
@@ -73,7 +77,7 @@ export function messagePage({ title, text }: { title: string; text: string }): N
   return { title, body: html`<p>${text}</p>` };
 }
 
-/** A page with one button. The button submits a form to the address of the page. */
+/** A page with one button. The button submits an HTML form to the URL of the page. */
 export function buttonPage({ title, text, button }: { title: string; text: string; button: string }, step: string) {
   return { title, body: html`<p>${text}</p>\n${buttonForm(step, button)}` };
 }
@@ -87,7 +91,8 @@ ${more.input}
 }
 
 /**
- * The page with the field for the code. `problem` is shown above the form, and describes the field for screen readers.
+ * The page with the input field for the code. It shows `problem` above the HTML form, and screen readers read `problem`
+ * with the field.
  */
 export function codePage(language: Language, problem?: { status: number; text: string }): NoticePage {
   const { title, text, label, button, again } = noticeTexts[language].code;
@@ -118,7 +123,7 @@ const namesBySlug: Record<string, ProblemName> = {
   forbidden: 'invalid',
 };
 
-/** Shows a problem of these routes as a page. Problems of other routes stay problem+json. */
+/** Renders a problem of the notice routes as an HTML page. Problems of other routes stay problem+json. */
 export function presentNoticeProblem(
   problem: Problem,
   request: Request,

@@ -1,6 +1,6 @@
-// Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. No script presses the
-// page's button. `keep` extends the life of a draft. `delete` also requires a code, because mail scanners press
-// buttons, and because other people than the applicant may read the event with the link.
+// Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. The page's button needs
+// a person: no script presses it. `keep` extends the life of a draft. `delete` also requires a code, because mail
+// scanners press buttons, and because people other than the applicant may read the event that contains the link.
 import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
@@ -76,7 +76,9 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   return [...pages, keep, remove];
 }
 
-/** Throws Problem `invalid-request`, or `gone` for a link that has expired. */
+/**
+ * Reads the signed link in the query. Throws Problem `invalid-request` if it is invalid, and `gone` if it has expired.
+ */
 function readLink(
   { links, clock }: ApplyRoutesOptions,
   purpose: LinkPurpose,
@@ -123,8 +125,8 @@ async function removeDraft(
   const { code } = parsed.data;
   const { formId, tenantId } = form;
   try {
-    // These pages have no cookie of the browser, so each attempt counts as a new browser. A code therefore works here
-    // only once.
+    // These pages set no cookie that identifies the browser, so each attempt counts as a new browser. A code therefore
+    // works here only once.
     await useCode(options, form, { code, browser: randomUUID() }, () =>
       options.api.call({
         ...{ method: 'DELETE', path: `/forms/${formId}`, tenantId, context: response },
@@ -137,7 +139,7 @@ async function removeDraft(
   }
 }
 
-/** Shows the code page again after a wrong code or too many requests. Throws other errors. */
+/** Shows the code page again after a wrong code or too many requests. Rethrows every other error. */
 function sendCodePage(error: unknown, language: Language, response: Response): void {
   const { wrong, tooMany } = noticeTexts[language].code;
   const slug = error instanceof Problem ? error.slug : undefined;

@@ -9,14 +9,14 @@ export interface Message {
 
 export interface NoticeTexts {
   keep: Message & { button: string };
-  /** `DATE` stands for the day on which the draft will be locked. */
+  /** In its text, `DATE` stands for the day on which the draft will be locked. */
   kept: Message;
   remove: Message & { button: string };
   code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };
   removed: Message;
   /** The name of the other language, written in that language. */
   otherLanguage: string;
-  /** Precedes the title of a page that reports an error. */
+  /** A prefix of the title of a page that reports an error. */
   error: string;
   problems: Record<'invalid' | 'expired' | 'locked' | 'submitted' | 'gone' | 'held' | 'busy' | 'unavailable', Message>;
 }

@@ -6,10 +6,10 @@ export const languages = ['en', 'fr'] as const;
 export const base = '/apply/api/tenants/:tenant';
 export const formPath = `${base}/forms/:formId`;
 
-/** Size limit in bytes for bodies without form data. */
+/** Size limit in bytes for request bodies that contain no form data. */
 export const smallBody = 8_192;
 
-/** For routes that call the form service. The routes of the form service write the audit events. */
+/** The audit entry of routes that call the form service: the form service writes their audit events. */
 export const auditedByApi = { unaudited: 'Its call to the form service is audited.' };
 
 const tenant = z
@@ -47,7 +47,7 @@ const anObject = z.custom<Record<string, unknown>>(
   'must be an object',
 );
 
-/** Checks only that both members are objects. The form service checks the rest. */
+/** Checks only that `data` and `files` are objects. The form service checks the rest. */
 export const saveBody = z
   .strictObject({ data: anObject.meta({ type: 'object' }), files: anObject.meta({ type: 'object' }) })
   .meta({ examples: [{ data: { businessName: 'Bakery' }, files: {} }] });

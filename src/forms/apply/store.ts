@@ -6,7 +6,7 @@ import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 /** A limit of created drafts for one key, such as a client network or one request. */
 export interface DraftLimit {
   name: string;
-  /** An HMAC. */
+  /** An HMAC of the client network, email address or request. */
   key: Buffer;
   most: number;
 }
@@ -30,9 +30,12 @@ class LimitReached extends Error {}
 
 export type ApplyStore = ReturnType<typeof createApplyStore>;
 
-/** Milliseconds for which codes and saves are kept. */
+/** Milliseconds for which used codes and saves are stored. */
 const kept = 60 * 60_000;
-/** Maximum number of old rows that a statement removes. It adds fewer rows, so the tables stay small. */
+/**
+ * Maximum number of old rows that one statement removes. A statement adds fewer rows than this, so the tables stay
+ * small.
+ */
 const removedAtOnce = 10;
 
 const removeOld = (table: string, column: string, before: string) => `
@@ -118,7 +121,7 @@ export function createApplyStore(pool: SharedPool) {
       await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
     },
 
-    /** Returns the ETag of the form's last save if the save has this hash. */
+    /** Returns the ETag that the form's last save got. Returns undefined if the last save has another hash. */
     async findSave(tenantId: string, formId: string, saveHash: Buffer): Promise<string | undefined> {
       const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = $2';
       return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHash])).rows[0]?.etag;

@@ -1,15 +1,15 @@
-// Counts verify codes. The metric contains no addresses and no codes.
+// Counts the verify codes that were sent or tried. The metric contains no addresses and no codes.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
 /**
- * `sent`: the notification service accepted the code. `not-sent`: the code could not be sent. `verified`: the code was
- * correct. `rejected`: the code was wrong, expired or used, or too many codes were tried.
+ * The outcomes of codes. `sent`: the notification service accepted the code. `not-sent`: the code could not be sent.
+ * `verified`: the code was correct. `rejected`: the code was wrong, expired or used, or too many codes were tried.
  */
 export const codeOutcomes = ['sent', 'not-sent', 'verified', 'rejected'] as const;
 export type CodeOutcome = (typeof codeOutcomes)[number];
 
-/** Returns a function that counts one code. Call it for each code that was sent or tried. */
+/** Returns a function that counts the outcome of one code. Call the function for each code that was sent or tried. */
 export function createCodeMetrics({ registry }: Pick<Metrics, 'registry'>): (outcome: CodeOutcome) => void {
   const codes = new prom.Counter({
     name: 'formgate_codes_total',

@@ -7,13 +7,16 @@ export const hour = 60 * minute;
 
 /** Milliseconds for which a verified code keeps working for the account that used it. */
 export const readSession = 30 * minute;
-/** Milliseconds after which an unfinished attempt is considered abandoned, because its process probably died. */
+/**
+ * Milliseconds after which an unfinished attempt to verify a code is considered abandoned, because its process probably
+ * died.
+ */
 export const abandoned = minute;
 /** Maximum number of wrong codes per form, and per address, in an hour. */
 export const wrongLimit = 5;
-/** Maximum number of sends per form, and per address, in an hour. */
+/** Maximum number of codes that are sent per form, and per address, in an hour. */
 const sendLimit = 5;
-/** Milliseconds between two sends. */
+/** Milliseconds that must pass between two sends for the same form or address. */
 const sendPause = minute;
 
 /** Identifies an account. Subjects are unique only within their issuer. */
@@ -22,7 +25,10 @@ export interface Account {
   subject: string;
 }
 
-/** Identifies the budgets of a form and of an address. The hash cannot be reversed without the server's key. */
+/**
+ * Identifies a form and an address. Both have budgets of codes. The address hash cannot be reversed without the
+ * server's key.
+ */
 export interface BudgetKeys {
   tenantId: string;
   formId: string;
@@ -34,14 +40,20 @@ export type CodeHashes = ReturnType<typeof createCodeHashes>;
 export function createCodeHashes(secret: string) {
   const hash = (...parts: string[]) => createHmac('sha256', secret).update(parts.join('\0')).digest();
   return {
-    /** Includes the form's id, so that the same code has different hashes for different forms. */
+    /**
+     * Hashes a code. The form's id is part of the input, so that the same code has different hashes for different
+     * forms.
+     */
     code: (formId: string, code: string) => hash('code', formId, code),
-    /** Includes the tenant, so that applicants of one tenant cannot use up the budget of another. */
+    /** Hashes an address. The tenant is part of the input, so that each tenant has its own budget for the address. */
     address: (tenantId: string, channel: string, address: string) => hash('address', tenantId, channel, address),
   };
 }
 
-/** Returns the two advisory lock keys in a fixed order, so that concurrent requests do not deadlock. */
+/**
+ * Returns the advisory lock keys of the form and of the address in a fixed order, so that concurrent requests do not
+ * deadlock.
+ */
 export function lockKeys({ formId, addressHash }: BudgetKeys): [string, string] {
   const form = BigInt.asIntN(64, BigInt(`0x${formId.replaceAll('-', '').slice(-16)}`));
   const address = addressHash.readBigInt64BE(0);
@@ -49,8 +61,8 @@ export function lockKeys({ formId, addressHash }: BudgetKeys): [string, string] 
 }
 
 /**
- * Returns the milliseconds until another code may be sent; 0 means now. `sent` contains the sends of the last hour,
- * newest first, of either the form or the address.
+ * Returns the milliseconds until another code may be sent; 0 means now. `sent` contains the times of the last hour's
+ * sends, newest first, of either the form or the address.
  */
 export function sendWait(sent: readonly Date[], now: Date): number {
   const [newest] = sent;

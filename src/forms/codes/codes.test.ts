@@ -1,4 +1,5 @@
-// Tests the rules of codes over HTTP: the mails, the notification service of the platform server, and the budgets.
+// Tests the rules of codes over HTTP: their mails, their verification by the platform server's notification service,
+// and their budgets.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
@@ -10,7 +11,7 @@ let forms: TestForms;
 beforeAll(async () => {
   forms = await startTestForms();
 });
-/** The mailbox that a test starts in place of the one that it has closed. */
+/** The mailbox that a test starts after it has closed the first mailbox. */
 let replaced: TestMailbox | undefined;
 afterAll(async () => {
   await forms.close();

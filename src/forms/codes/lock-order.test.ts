@@ -69,7 +69,10 @@ async function attempt(formId: string, address: string, isRight: boolean): Promi
   await (isRight ? codes.settleRight(reservation.id, one) : codes.settleWrong(reservation.id, one));
 }
 
-/** Returns the SQLSTATE with which `work` failed. A deleted form does not count as a failure. */
+/**
+ * Returns the SQLSTATE of the error with which `work` failed. Returns undefined if `work` succeeded, or failed only
+ * because the form was deleted.
+ */
 async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(
     () => undefined,

@@ -55,7 +55,7 @@ const send = (id: string, headers: Record<string, string> = {}) =>
 const read = (id: string, code: string, as: 'intake' | 'otherIntake' = 'intake') =>
   forms.ask('GET', `/${id}/data`, { as, headers: { 'x-form-code': code } });
 
-/** Returns a form's code as the notification service stores it. */
+/** Returns the digest of a form's code as the notification service stores it. */
 async function keptCode(id: string) {
   const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
   const { subscriber_id: subscriber } = rows[0];
@@ -69,13 +69,14 @@ describe('a used code', () => {
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
     expect((await read(id, code)).status).toBe(200);
-    // Restores the used code. A notification service that behaves like the public platform's does not use up codes.
+    // Restores the digest of the used code, so that the notification service would accept it again. The public
+    // platform's notification service does not use up codes.
     if (!isReferenceRun) expect((await keptCode(id)).digest).toBeNull();
     await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
     forms.advance(30 * minute);
     expect((await read(id, code)).status).toBe(403);
-    // A call to the notification service would have used up the code. The code is still stored, so there was no call.
+    // A call to the notification service would have used up the code. The digest is still stored, so there was no call.
     expect((await keptCode(id)).digest).toEqual(digest);
     expect(calls.filter((path) => path.includes(subscriber)).length).toBe(2);
   });
@@ -112,7 +113,7 @@ describe('a code that is sent', () => {
   });
 
   it('goes to the sms channel if there is no email; if the platform has no text messages, that is 409 and does not count', async () => {
-    // A signed-in applicant needs no code, so this form can be created on any platform.
+    // An applicant who signs in needs no channel for codes, so every platform allows the creation of this form.
     const id = await forms.draft({ as: 'alice', applicant: textOnly });
     await forms.pool.query('UPDATE forms SET anonymous_applicant = true WHERE id = $1', [id]);
     const response = await send(id);

@@ -1,4 +1,5 @@
-// Tests how a code is sent: the channel, the language, how often, and what counts towards the budget if it is not sent.
+// Tests how a code is sent: its channel, its language, how often it may be sent, and whether a failed send counts
+// towards the budget.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CodeWorld, emailTo, problemOf, startCodeWorld, tenantId } from '../../../test/support/code-world.ts';
 import { PlatformError } from '../../platform/platform-error.ts';

@@ -95,7 +95,10 @@ describe('concurrent operations', () => {
     form = await world.addForm();
   });
 
-  /** Runs `work` while another transaction holds the locks of `sql`. `waits` is true if `work` waits for them. */
+  /**
+   * Runs `work` while another transaction holds the locks that `sql` takes. The result's `waits` is true if `work`
+   * waits for these locks.
+   */
   async function during(sql: string, values: unknown[], work: () => Promise<unknown>) {
     const other: pg.PoolClient = await world.pool.connect();
     try {

@@ -1,5 +1,5 @@
-// Tests the budgets of codes in the database: what counts for a form and for an address, and for how long. Also tests
-// when a read session is open.
+// Tests the budgets of codes in the database: which attempts and sends count for a form and for an address, and for how
+// long. Also tests when a read session is open.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type CodeWorld,

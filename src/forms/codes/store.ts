@@ -27,8 +27,8 @@ export interface CodeAttempt extends BudgetKeys, Account {
 
 export type AttemptReservation =
   /**
-   * The code may be checked, and the result settles the reservation. If an earlier check of the same code has an
-   * unknown outcome, `id` is the id of its reservation.
+   * The caller may check the code, and must then settle the reservation with the result. If an earlier check of the
+   * same code has an unknown outcome, `id` is the id of its reservation.
    */
   | { outcome: 'reserved'; id: string }
   /** The code already has a read session for this account. */
@@ -42,7 +42,7 @@ export type AttemptReservation =
 export type CodeStore = ReturnType<typeof createCodeStore>;
 
 export function createCodeStore(pool: SharedPool) {
-  /** Runs `work` while no other request, in any pod, counts or reserves for this form or this address. */
+  /** Runs `work` while no other request, in any pod, counts or reserves codes for this form or this address. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
@@ -55,7 +55,9 @@ export function createCodeStore(pool: SharedPool) {
     reserveAttempt: (attempt: CodeAttempt): Promise<AttemptReservation> =>
       exclusively(attempt, (client) => reserveAttempt(client, attempt)),
 
-    /** Opens a read session for a correct code. Returns false if another account has used the code in the meantime. */
+    /**
+     * Settles an attempt with a correct code: opens a read session. Returns false if another account has used the code.
+     */
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
@@ -94,11 +96,11 @@ export function createCodeStore(pool: SharedPool) {
       return rowCount === 1;
     },
 
-    /** Returns the id of the reservation, or the milliseconds to wait if the budget is used up. */
+    /** Reserves a send. Returns the id of the reservation, or the milliseconds to wait if the budget is used up. */
     reserveSend: (keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }> =>
       exclusively(keys, (client) => reserveSend(client, keys, now)),
 
-    /** Removes the reservation of a code that was not sent. */
+    /** Removes the reservation of a send that failed, so that it does not count. */
     async refundSend(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
     },
@@ -156,7 +158,7 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeAttem
     'SELECT count(*)::int AS wrong FROM code_attempts WHERE form_id = $1 AND wrong AND attempted > $2',
     [attempt.formId, before(attempt.now, hour)],
   );
-  // This makes all codes of the form void, including those with an open read session.
+  // The fifth wrong code ends the open read sessions of all codes of the form.
   if ((rows[0]?.wrong ?? 0) >= wrongLimit)
     await client.query('UPDATE used_codes SET session_until = $2 WHERE form_id = $1 AND session_until > $2', [
       attempt.formId,
@@ -204,12 +206,12 @@ function before(moment: Date, milliseconds: number): Date {
   return new Date(moment.getTime() - milliseconds);
 }
 
-/** Prevents the deletion of the form until the transaction ends, without blocking saves. */
+/** Locks the form's row: until the transaction ends, the form cannot be deleted, but saved. */
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
 /**
- * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 a minute ago. Unfinished attempts that began
- * at $7 or earlier are abandoned.
+ * $1 form id, $2 address hash, $3 an hour ago, $4 code hash, $5 issuer, $6 subject, $7 a minute ago. Unfinished
+ * attempts that began at $7 or earlier are abandoned.
  */
 const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,
@@ -220,10 +222,10 @@ FROM code_attempts
 WHERE (form_id = $1 OR address_hash = $2) AND attempted > $3
 ORDER BY attempted DESC`;
 
-/** $1 reservation, $2 issuer, $3 subject, $4 now. */
+/** $1 reservation id, $2 issuer, $3 subject, $4 now. */
 const repeatSql = 'UPDATE code_attempts SET undecided = false, issuer = $2, subject = $3, attempted = $4 WHERE id = $1';
 
-/** $1 reservation, $2 form, $3 code, $4 issuer, $5 subject, $6 end of the session, $7 now. */
+/** $1 reservation id, $2 form id, $3 code hash, $4 issuer, $5 subject, $6 end of the session, $7 now. */
 const rightSql = `
 WITH settled AS (
   DELETE FROM code_attempts WHERE id = $1
@@ -238,7 +240,7 @@ UNION ALL
 SELECT issuer = $4 AND subject = $5 AND session_until > $7 FROM used_codes WHERE form_id = $2 AND code_hash = $3
 LIMIT 1`;
 
-/** Deletes up to 100 rows that no longer count towards a budget. Runs with each write. */
+/** Deletes up to 100 rows that no longer count towards a budget. Runs with each write to the table. */
 const sweepSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE id IN (
   SELECT id FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT 100 FOR UPDATE SKIP LOCKED)`;

@@ -1,5 +1,5 @@
-// Tests how a code is verified: which responses of the notification service count, who may use a code, and for how
-// long.
+// Tests how a code is verified: which responses of the notification service count as wrong codes, who may use a code,
+// and for how long.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type CodeWorld,
@@ -228,7 +228,8 @@ describe('two requests of one account with the same code', () => {
     world.advance(minute);
     verification.service.onCheck = async () => true;
     expect(await slug(verification, form, 'RIGHT')).toBe('right');
-    // The second check has used up the code, so the service now reports to the first check that the code is wrong.
+    // The second check has used up the code, so the notification service now reports to the first check that the code
+    // is wrong.
     slow.resolve(false);
     expect(await first).toBe('right');
     expect(await attemptsOf(form)).toEqual([]);

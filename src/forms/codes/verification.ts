@@ -26,7 +26,7 @@ export interface VerificationOptions {
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
-  /** Waits between two polls. Only tests replace it. */
+  /** Waits between two polls of the other request's check. Only tests replace this function. */
   wait?: (milliseconds: number) => Promise<unknown>;
   count(outcome: CodeOutcome): void;
 }
@@ -34,7 +34,8 @@ export interface VerificationOptions {
 export type Verification = ReturnType<typeof createVerification>;
 
 /**
- * Maximum number of polls while a concurrent request checks the same code. All polls together take longer than a check.
+ * Maximum number of polls of the database while a concurrent request checks the same code. All pauses together take
+ * longer than a check.
  */
 const mostPolls = 45;
 /** Milliseconds between two polls. The pause doubles from `first` up to `longest`. */
@@ -47,7 +48,7 @@ export function createVerification(options: VerificationOptions) {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
   }
 
-  /** Returns the channel to which an applicant's codes are sent. Throws `no-channel`. */
+  /** Returns the channel to which an applicant's codes are sent. Throws Problem `no-channel` if there is none. */
   function requireChannel(applicant: Applicant): Channel {
     const channel = codeChannel(applicant, usableChannels(options));
     if (channel) return channel;
@@ -119,8 +120,8 @@ export function createVerification(options: VerificationOptions) {
 }
 
 /**
- * Returns those of the allowed kinds of channels that the service can use. Returns all allowed kinds if the service
- * does not list its channels.
+ * Returns the allowed kinds of channels to which the notification service can send codes. Returns all allowed kinds if
+ * the service does not list its channels.
  */
 function usableChannels({ channels, notifications }: VerificationOptions): string[] {
   const served = notifications.codeChannels();
@@ -155,7 +156,7 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
   try {
     await notifications.sendCode({ ...request, tenantId: form.tenantId, language, reason: reasons[language] });
   } catch (error) {
-    // The subscriber has the channel, so a 400 means that the service has no provider for it.
+    // The subscriber has the channel, so a 400 means that the service has no provider for this channel.
     if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)
       throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;

@@ -17,7 +17,7 @@ beforeAll(async () => {
     other: 1,
   };
   await configure(forms.platform, 'form-service', 'own', own);
-  // This definition is also in the collection, which takes precedence.
+  // The collection `platform:form-service` also contains a definition `permit`, which takes precedence over this one.
   await configure(forms.platform, 'form-service', 'permit', { ...permit, name: 'Hidden' });
 });
 afterAll(() => forms.close());

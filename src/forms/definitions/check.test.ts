@@ -278,7 +278,8 @@ describe('the limits of a check', () => {
   it('are 60 checks a minute for each caller', async () => {
     const token = await forms.tokenWith({ roles: ['form-admin'], subject: 'eager' });
     const statuses: number[] = [];
-    // If the minute ends during the loop, the count starts again, and the limit is reached in the next minute.
+    // If the minute ends during the loop, the rate limit's count starts again, and the limit is reached in the next
+    // minute.
     while (statuses.length < 122 && statuses.at(-1) !== 429) statuses.push((await ask([], token)).status);
     expect(statuses.length).toBeGreaterThan(60);
     expect([...new Set(statuses)]).toEqual([400, 429]);

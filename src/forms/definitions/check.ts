@@ -18,7 +18,7 @@ export interface DefinitionProblem extends FieldError {
 
 export interface CheckResult {
   problems: DefinitionProblem[];
-  /** True if there are more than the hundred problems that are listed. */
+  /** True if there are more problems than the hundred in `problems`. */
   truncated: boolean;
 }
 
@@ -38,7 +38,8 @@ const listed = 100;
 
 export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
   /**
-   * Reports a role or register as missing only if the configuration service confirms it. Throws if that service fails.
+   * Reports a role or register as missing only if the configuration service confirms that it does not exist. Throws if
+   * the configuration service fails.
    */
   async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
     const owners = [{ core: true } as const, context];
@@ -55,8 +56,8 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     if (registers.length === 0) return [];
     const { latest } = await configuration.read('platform', 'configuration-service', context);
     const found = new Map<string, string | undefined>();
-    // Registers are read one after another. A check is rare, and must not compete with requests for the configuration
-    // service.
+    // Registers are read one after another. A check is rare, and must not take the configuration service's capacity
+    // from other requests.
     for (const { urn } of registers)
       if (!found.has(urn)) found.set(urn, await registerProblem(urn, latest?.configuration, isOpen, context));
     return registers.flatMap(({ pointer, urn }) => {
@@ -78,7 +79,7 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     return isClosed ? 'names a register that applicants without an account cannot read (anonymousRead)' : undefined;
   }
 
-  /** `definition` may be any JSON object. Throws PlatformError or Problem `busy`. */
+  /** Checks `definition`, which may be any JSON object. Throws PlatformError, or Problem `busy`. */
   return async function check(definition: Record<string, unknown>, context: Context): Promise<CheckResult> {
     const notes = await validator.inspect(context.tenantId, definition);
     const { parsed, errors } = parse(definition);

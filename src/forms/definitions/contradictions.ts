@@ -3,7 +3,7 @@ import type { FieldError } from '../../service/http/problem.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
 import { definitionIdPattern, type FormDefinition } from './definition.ts';
 
-/** The default periods of the specification. An operator may have configured others for the reconciler. */
+/** The specification's default retention periods. An operator may have configured other defaults for the reconciler. */
 const defaults = { warnBefore: 'P3D', lockAfter: 'P15D' };
 
 export function contradictionsOf(definition: FormDefinition): FieldError[] {
@@ -16,7 +16,10 @@ export function contradictionsOf(definition: FormDefinition): FieldError[] {
   ];
 }
 
-/** Reports an id that the form service never looks up. `id` is the member `id` of the definition. */
+/**
+ * Reports an id that the form service never looks up, because its length or characters are not allowed. `id` is the
+ * member `id` of the definition.
+ */
 export function idProblems(id: unknown): FieldError[] {
   if (id === undefined || (typeof id === 'string' && definitionIdPattern.test(id))) return [];
   return [{ pointer: '/id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }];
@@ -48,7 +51,10 @@ function applicantProblems({ anonymousApply, applicantRoles, clerkRoles }: FormD
   return [{ pointer: '/applicantRoles', detail }];
 }
 
-/** If `scheduledIntakes` is true, the older platform takes the windows from its calendar service. */
+/**
+ * If `scheduledIntakes` is true, the older platform takes the intake windows from its calendar service. Formgate does
+ * not.
+ */
 function calendarProblems({ scheduledIntakes, intake }: FormDefinition): FieldError[] {
   if (scheduledIntakes !== true || intake) return [];
   const detail = 'has no effect: list the windows in intake, otherwise forms can be created at any time';

@@ -22,7 +22,7 @@ const examples = readdirSync(folder).map(
 );
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock, urnPrefix: 'urn:example' };
-// The limits are long, because other tests may keep the machine busy.
+// The time limits are long, because other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
 afterAll(() => validator.close());
 

@@ -6,14 +6,14 @@ import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
 import { intakeSchema } from './intake.ts';
 
-/** The configuration service allows the same characters and the same length in names. */
+/** The configuration service allows the same characters and the same length in the names of configurations. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
 const roles = z
   .array(z.string())
   .nullish()
   .transform((list) => list ?? []);
-// Months and years are not allowed, because their length depends on the calendar.
+// A duration must not contain months or years, because their length depends on the calendar.
 const duration = z
   .string()
   .regex(
@@ -60,7 +60,10 @@ export interface FormDefinition extends z.output<typeof definitionSchema> {
   schemaText: string;
 }
 
-/** Throws Problem `definition-invalid` with a pointer to each invalid field. */
+/**
+ * Parses the definition and adds its id, schema and defaults. Throws Problem `definition-invalid` with a pointer to
+ * each invalid field.
+ */
 export function parseDefinition(id: string, configured: unknown): FormDefinition {
   const parsed = definitionSchema.safeParse(configured, { error: issueMessage });
   if (!parsed.success) {
@@ -79,8 +82,8 @@ export function unusable(id: string, reason: string, options: Pick<ProblemOption
 }
 
 /**
- * True for form-admin, for callers with a role that the definition names, and for intake applications if the definition
- * allows anonymous applicants.
+ * True for callers with the role form-admin, for callers with a role that the definition names, and for intake
+ * applications if the definition allows anonymous applicants.
  */
 export function mayReadDefinition(roles: ReadonlySet<string>, definition: FormDefinition): boolean {
   const { applicantRoles, clerkRoles, assessorRoles, anonymousApply } = definition;

@@ -21,7 +21,7 @@ export function formFormats(urnPrefix: string): Record<string, Format> {
   };
 }
 
-/** A North American number, or an international one that begins with a plus sign. */
+/** A North American telephone number, or an international one that begins with a plus sign. */
 const phone = /^(?:(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\+(?:[ ().-]?\d){7,15})$/;
 /** A Canadian postal code. */
 const postalCode = /^[a-z]\d[a-z][ -]?\d[a-z]\d$/i;

@@ -1,5 +1,5 @@
 // Inspects the schemas of a form definition and lists their errors. Tenants write the schemas, so this code must run
-// only in a limited worker.
+// only in a worker process with limits on time and memory.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { compileSchema, createAjv } from './json-schema.ts';
@@ -16,7 +16,7 @@ export interface SchemaNotes {
   registers: NamedRegister[];
 }
 
-/** Maximum number of notes in each list. More notes would not help the reader, and each takes memory. */
+/** Maximum number of errors, and of warnings. More of them would not help the reader, and each takes memory. */
 const most = 100;
 
 export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNotes {

@@ -41,7 +41,10 @@ export function isOpen(windows: readonly IntakeWindow[] | null | undefined, now:
   return !windows || windows.some(({ opens, closes }) => (!opens || opens <= now) && (!closes || now < closes));
 }
 
-/** Returns the next window, or the last one if no window is still to come. Call it only while no window is open. */
+/**
+ * Returns the window that opens next. If none opens later, returns the window that closed last. Call this function only
+ * while no window is open.
+ */
 export function nearestWindow(windows: readonly IntakeWindow[], now: Date): IntakeWindow | undefined {
   const coming = windows.filter(({ opens }) => opens && opens > now);
   const time = (date: Date | null | undefined) => date?.getTime() ?? 0;

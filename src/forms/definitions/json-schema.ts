@@ -1,6 +1,6 @@
 // Compiles and applies the JSON Schemas of form definitions. `$schema` selects the draft, from draft 4 to 2020-12.
 // References can point into the schema itself and to shared schemas; no schema is fetched. Tenants write the schemas,
-// so this code must run only in a limited worker.
+// so this code must run only in a worker process with limits on time and memory.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -15,7 +15,7 @@ import type { SchemaObject } from './schema-tree.ts';
 import { addSharedSchemas } from './shared-schemas.ts';
 import { describeError } from './validation-errors.ts';
 
-/** Maximum number of listed errors. `truncated` is true if there are more, or may be. */
+/** Maximum number of listed errors. `truncated` is true if there are more errors, or may be more. */
 const listedErrors = 20;
 
 export interface Findings {
@@ -32,10 +32,10 @@ export interface CompileOptions {
 
 const options: Options = {
   strict: false,
-  // Without this, Ajv logs each unknown format.
+  // Without this option, Ajv logs each unknown format.
   logger: false,
   validateFormats: true,
-  // Without this, the rounding error of a division would make Ajv report that 19.99 is not a multiple of 0.01.
+  // Without this option, the rounding error of a division would make Ajv report that 19.99 is not a multiple of 0.01.
   multipleOfPrecision: 9,
   // The function compileSchema validates each schema itself, so that it can explain what is wrong.
   validateSchema: false,

@@ -8,7 +8,7 @@ import { createShortCache } from '../../service/short-cache.ts';
 
 export interface ListedDefinition {
   id: string;
-  /** The id if the definition has no name. */
+  /** The definition's name, or its id if it has no name. */
   name: string;
   /** Where the definition is configured: in the tenant's `platform:form-service`, or in a separate configuration. */
   source: 'collection' | 'document';
@@ -19,8 +19,8 @@ export interface ListedDefinition {
 
 /**
  * Number of definitions on a page. A definition may be as large as a megabyte. If a page is too large for one response,
- * smaller pages are read. A page is too large if the client rejects it, or if the public platform's service responds
- * with 500, as it does beyond 16 MiB.
+ * smaller pages are read. A page is too large if the HTTP client rejects the response as too large, or if the public
+ * platform's service responds with 500, as it does beyond 16 MiB.
  */
 const largestPage = 32;
 
@@ -68,7 +68,7 @@ function toListed(id: string, configured: unknown, source: ListedDefinition['sou
 }
 
 export interface DefinitionSummaries {
-  /** Sorted by name. */
+  /** At most a thousand definitions, sorted by name. */
   results: Omit<ListedDefinition, 'uiSchema'>[];
   truncated: boolean;
 }
@@ -79,13 +79,17 @@ const mostListed = 1_000;
 /** Names are cut off after this many characters, because the configuration service does not limit their length. */
 const longestName = 200;
 
-/** Returns a function that lists at most a thousand definitions. Calls within ten seconds share one list. */
+/**
+ * Returns a function that lists at most a thousand definitions. Calls for the same tenant within ten seconds share one
+ * list.
+ */
 export function createDefinitionList(options: {
   configuration: Pick<Configuration, 'read' | 'list'>;
   clock: Clock;
 }): DefinitionList {
   const { configuration, clock } = options;
-  // Building a list reads all definitions of a tenant, which may be many megabytes.
+  // The queue limits how many lists are built concurrently, because a list requires all definitions of a tenant, which
+  // may be many megabytes.
   const queue = createFairQueue({
     slots: { total: 4, perTenant: 1, perMember: 1 },
     waiting: { total: 40, perTenant: 4, perMember: 4 },
@@ -103,7 +107,7 @@ export function createDefinitionList(options: {
   }
   return createShortCache({
     freshFor: 10_000,
-    // A list takes up to 300 KB.
+    // A list takes up to 300 KB of memory.
     most: 50,
     clock,
     async read(tenantId) {

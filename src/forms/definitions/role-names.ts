@@ -7,8 +7,8 @@ import type { FormDefinition } from './definition.ts';
 const lists = ['applicantRoles', 'assessorRoles', 'clerkRoles'] as const;
 
 /**
- * `registrations` are the contents of the documents `platform:tenant-service`. They list the roles of each service by
- * the service's URN.
+ * `registrations` are the contents of the documents `platform:tenant-service`. Each document maps the URN of a service
+ * to the roles of that service.
  */
 export function roleProblems(
   definition: FormDefinition,

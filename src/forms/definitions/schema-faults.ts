@@ -17,7 +17,10 @@ export class SchemaFault extends Error {
   }
 }
 
-/** `errors` are those of the meta-schema. Errors at one pointer have the same cause; the first describes it best. */
+/**
+ * `errors` are the errors that the meta-schema finds in a data schema. Errors at one pointer have the same cause; the
+ * first describes it best.
+ */
 export function keywordFaults(errors: readonly ErrorObject[] | null | undefined): FieldError[] {
   const faults = new Map<string, FieldError>();
   for (const error of errors ?? []) {
@@ -64,7 +67,7 @@ function referenceFaults(schema: SchemaObject, missing: string): FieldError[] {
 
 export interface SchemaPattern {
   pointer: string;
-  /** Undefined if the pattern is not a regular expression. */
+  /** The engine that can run the pattern. Undefined if the pattern is not a regular expression. */
   engine: 're2' | 'native' | undefined;
 }
 

@@ -1,5 +1,5 @@
 // Finds the properties that a data schema describes, for the paths of a UI schema, such as
-// #/properties/address/properties/city. Follows references, combinations and conditions.
+// #/properties/address/properties/city. The search follows references, combinations and conditions.
 import { isObject } from '../../service/json-value.ts';
 import type { SchemaObject } from './schema-tree.ts';
 import { sharedSchema } from './shared-schemas.ts';
@@ -10,12 +10,15 @@ export interface Place {
   schema: unknown;
 }
 
-/** Limits the work for a schema that combines many others. */
+/**
+ * Maximum number of schemas that one step of the search follows. It limits the work for a schema that combines many
+ * others.
+ */
 const mostPlaces = 500;
 
 /**
- * Returns the schemas at a path below one of the places, or undefined if none of them describes such a value. The
- * search ends with an empty list at a schema that allows anything, because the path may then exist.
+ * Returns the schemas at a path below one of the places, or undefined if no place describes a value at this path.
+ * Returns an empty list if the search reaches a schema that allows any value, because the path may then exist.
  */
 export function lookUp(places: readonly Place[], path: readonly string[]): Place[] | undefined {
   let current = expand(places);
@@ -50,7 +53,7 @@ function step({ root, schema }: Place, keyword: string, name: string | undefined
   return (Array.isArray(next) ? next : [next]).map((inner: unknown) => ({ root, schema: inner }));
 }
 
-/** Adds the schemas that the given schemas refer to or combine. */
+/** Adds the schemas to which the given schemas refer, and the schemas that they combine. */
 function expand(places: readonly Place[]): Place[] {
   const found: Place[] = [];
   const seen = new Set<unknown>();
@@ -74,7 +77,8 @@ function referred({ root, schema }: Place): Place[] {
   if (!isObject(schema) || typeof schema.$ref !== 'string') return [];
   const [document = '', fragment = ''] = schema.$ref.split('#');
   const target = document === '' ? root : sharedSchema(document);
-  // The reference points to an anchor, or it is invalid and reported elsewhere. The value may then be anything.
+  // The reference points to an anchor, or it is invalid, which `compileFaults` reports. The search then assumes that
+  // any value is allowed.
   if (!target || (fragment !== '' && !fragment.startsWith('/'))) return [{ root, schema: true }];
   let found: unknown = target;
   for (const name of pathOf(fragment)) {
@@ -84,7 +88,10 @@ function referred({ root, schema }: Place): Place[] {
   return [{ root: target, schema: found ?? true }];
 }
 
-/** Splits a JSON pointer into its names. Decodes it first if it is a URI fragment (RFC 6901 section 6). */
+/**
+ * Splits a JSON pointer into its names. Also decodes the percent-encoding that the pointer has as a URI fragment (RFC
+ * 6901 section 6).
+ */
 export function pathOf(pointer: string): string[] {
   return pointer
     .split('/')

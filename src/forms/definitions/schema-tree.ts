@@ -1,11 +1,11 @@
-// Visits the subschemas of a JSON Schema. From draft 4 to 2020-12, a keyword that contains schemas keeps that meaning;
-// later drafts only add keywords.
+// Visits the subschemas of a JSON Schema. No draft from 4 to 2020-12 takes a keyword that contains schemas for another
+// purpose; later drafts only add keywords.
 import { isObject } from '../../service/json-value.ts';
 
 export type SchemaObject = Record<string, unknown>;
 
 export interface SchemaPlace {
-  /** Member names and array indexes from the root. */
+  /** Member names and array indexes that lead from the root to the subschema. */
   path: readonly string[];
   /**
    * True only if every value at this place must match the schema, whatever the rest of the schema says. False below any

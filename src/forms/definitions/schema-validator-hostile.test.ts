@@ -49,7 +49,7 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
 }
 
 const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
-/** This pattern runs in the native engine, because RE2 does not support its look-ahead. */
+/** This pattern takes exponential time. It runs in the native engine, because RE2 does not support its look-ahead. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 const trap = { a: `${'a'.repeat(60)}!` };
 const honest = { required: ['name'] };
@@ -90,7 +90,7 @@ describe('a tenant with a hostile schema', () => {
       await validate(honest, {}, { tenantId: 'honest' });
       times.push(performance.now() - started);
     }
-    // The slowest attempt is ignored, because the machine may be busy for a moment.
+    // The slowest of the measured times is ignored, because the machine may be busy for a moment.
     expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(jobMs);
     const problems = await Promise.all(hostile);
     expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
@@ -168,8 +168,8 @@ describe('generated hostile schemas', () => {
     const { validate } = start({ waitMs: 20_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // The main process parses and sends the large data. It must not validate the data, because that would block the
-    // event loop.
+    // The main process parses and sends the large data. It must not validate the data, because validation would block
+    // the event loop for longer.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

@@ -1,5 +1,5 @@
-// Tests the validation in limited workers: the findings of valid and broken schemas. schema-validator-hostile.test.ts
-// tests hostile schemas.
+// Tests the validation of form data in worker processes with limits on time and memory: the results for valid and
+// broken schemas. The tests of hostile schemas are in schema-validator-hostile.test.ts.
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { systemClock } from '../../service/clock.ts';
@@ -8,7 +8,7 @@ import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock, urnPrefix: 'urn:example' };
-// The limits are long, because other tests may keep the machine busy.
+// The time limits are long, because other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 60_000 });
 afterAll(() => validator.close());
 

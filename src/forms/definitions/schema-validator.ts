@@ -59,7 +59,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     return tooExpensive(definition);
   }
 
-  /** If `data` is missing, compiles the schema and validates nothing. */
+  /** Validates the form data `data` in a worker. If `data` is missing, the worker only compiles the schema. */
   async function run(form: FormOfSchema, definition: FormDefinition, data?: string): Promise<SchemaResult> {
     const { tenantId } = form;
     if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
@@ -68,8 +68,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     requireActive(definition, key);
     const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
     const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
-    // A partial result means that only the search for further errors exceeded the limits. The schema is not to blame
-    // for that.
+    // A partial result means that only the search for further errors exceeded the limits. Such a job does not count
+    // towards a suspension of the schema.
     const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : failed;
     if (result === undefined) throw exceeded(form, definition, key);
     suspensions.succeeded(key);
@@ -118,7 +118,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   };
 }
 
-/** The form for which a schema is used. A schema is suspended only if it exceeds its limits for several forms. */
+/** The form whose data is validated. A schema is suspended only if it exceeds its limits for several forms. */
 interface FormOfSchema {
   tenantId: string;
   formId: string;

@@ -1,6 +1,6 @@
-// The worker that inspects definitions, compiles data schemas and validates form data against them. It validates up to
-// the first error and reports that error. Then it collects further errors. If the collection takes too much time or
-// memory, only the first error remains as the result.
+// The worker that inspects definitions, compiles data schemas and validates form data against them. A validation first
+// stops at the first error and reports that error. Then it starts again to collect all errors. If the collection takes
+// too much time or memory, only the first error remains as the result.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import type { FieldError } from '../../service/http/problem.ts';
@@ -10,7 +10,10 @@ import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 import { SchemaFault } from './schema-faults.ts';
 
-/** `schema` and `data` are JSON text; `key` identifies the schema. Without `data`, the schema is only compiled. */
+/**
+ * A job that compiles a data schema and validates form data against it. `schema` and `data` are JSON text; `key`
+ * identifies the schema. Without `data`, the worker only compiles the schema.
+ */
 export interface SchemaJob {
   key: string;
   schema: string;
@@ -25,7 +28,7 @@ export interface Unusable {
 
 export type SchemaResult = Findings | Unusable;
 
-/** `definition` is JSON text. */
+/** A job that inspects a form definition. `definition` is JSON text. */
 export interface InspectionJob {
   definition: string;
   urnPrefix: string;
@@ -37,7 +40,7 @@ interface CompiledSchema {
   all?: ValidateFunction;
 }
 
-/** Milliseconds for collecting errors after the first. */
+/** Time limit in milliseconds for the collection of the errors after the first. */
 const collectMs = 500;
 
 /** `maxSize` limits the total length of the schemas' JSON text. Compiled schemas take about 20 times as much memory. */
@@ -78,7 +81,8 @@ function validate(schema: CompiledSchema, job: SchemaJob, text: string, tools: J
 }
 
 /**
- * Returns undefined if the collection of errors fails. This loses nothing, because the first error is already reported.
+ * Collects all errors of the data. Returns undefined if this fails. In that case, the first error, which is already
+ * reported, is the result.
  */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {

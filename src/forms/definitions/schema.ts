@@ -37,7 +37,10 @@ export const definitionList = z
   })
   .meta({ id: 'DefinitionList' });
 
-/** Callers who manage forms also get the roles, and the fields that the form service does not use. */
+/**
+ * Callers who manage forms also get the roles that the definition names, and its fields that the form service does not
+ * use.
+ */
 export const definitionResponse = z
   .looseObject({
     id: z.string(),

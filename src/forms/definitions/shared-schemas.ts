@@ -7,15 +7,16 @@ const schemas = [common, standard];
 
 export function addSharedSchemas(ajv: Ajv): void {
   for (const schema of schemas) {
-    // The shared schemas are written in draft 7, but use only keywords that have the same meaning in all drafts.
+    // Skips the validation of the shared schemas. They are written in draft 7, but use only keywords that have the same
+    // meaning in all drafts.
     const isValidated = false;
     ajv.addSchema(schema, undefined, undefined, isValidated);
-    // Adds the schema under its file name as well, because relative references use that name.
+    // Relative references name the schema by its file name.
     ajv.addSchema(schema, fileName(schema.$id), undefined, isValidated);
   }
 }
 
-/** Returns the schema with this `$id` or file name. */
+/** Returns the shared schema with this `$id` or file name. */
 export function sharedSchema(name: string): Record<string, unknown> | undefined {
   return schemas.find(({ $id }) => name === $id || name === fileName($id));
 }

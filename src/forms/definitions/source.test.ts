@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseDefinition } from './definition.ts';
 import { createDefinitionSource } from './source.ts';
 
-/** Creates a source that reads the given configurations, keyed by `namespace:name`. */
+/** Creates a source that reads the given configurations, which are keyed by `namespace:name`. */
 function sourceOf(configurations: Record<string, unknown>) {
   const asked: string[] = [];
   const source = createDefinitionSource({

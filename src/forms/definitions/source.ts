@@ -27,10 +27,10 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
 
   return {
     /**
-     * Returns undefined if the tenant has no definition with this id. Pass `permission: true` if the definition decides
-     * on access; the definition is then at most five minutes old. Pass `isChosen: true` if the caller chose the id and
-     * may have invented it. If too many such ids are unknown, further ones get Problem `busy`. Throws PlatformError, or
-     * Problem `definition-invalid`.
+     * Finds and parses a definition. Returns undefined if the tenant has no definition with this id. Pass `permission:
+     * true` if the definition decides on access; the definition is then at most five minutes old. Pass `isChosen: true`
+     * if the caller chose the id and may have invented it. Throws PlatformError, Problem `definition-invalid`, or
+     * Problem `busy` if callers have chosen too many unknown ids.
      */
     async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;

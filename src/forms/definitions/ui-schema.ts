@@ -16,7 +16,7 @@ export interface UiSchemaNotes {
 
 type Path = readonly (string | number)[];
 
-/** Pointers are relative to the definition. */
+/** Lists the problems of the UI schema and the registers that it names. Pointers are relative to the definition. */
 export function inspectUiSchema(uiSchema: unknown, dataSchema: unknown): UiSchemaNotes {
   const notes: UiSchemaNotes = { problems: [], registers: [] };
   const root = isObject(dataSchema) ? dataSchema : {};
@@ -28,7 +28,8 @@ interface Visit {
   notes: UiSchemaNotes;
   root: Place;
   /**
-   * The schemas to which scopes are relative: those of the whole form or, in the detail of a list, those of an item.
+   * The data schemas to which scopes are relative: the schema of the whole form or, within a list, the schemas of its
+   * items.
    */
   places: readonly Place[];
 }
@@ -57,7 +58,7 @@ function visitAll(elements: unknown, path: Path, visit: Visit): void {
   for (const [index, element] of elements.entries()) visitElement(element, [...path, index], visit);
 }
 
-/** A condition has a scope, or combines other conditions with AND or OR. */
+/** Checks the scopes of a rule's condition. A condition has a scope, or combines other conditions with AND or OR. */
 function visitCondition(condition: unknown, path: Path, visit: Visit): void {
   if (!isObject(condition)) return;
   if (condition.scope !== undefined) checkScope(condition.scope, [...path, 'scope'], visit);
@@ -66,7 +67,10 @@ function visitCondition(condition: unknown, path: Path, visit: Visit): void {
   for (const [index, inner] of conditions.entries()) visitCondition(inner, [...path, 'conditions', index], visit);
 }
 
-/** Returns the schemas at the scope. Reports a scope that the data schema does not describe. */
+/**
+ * Returns the data schemas at the scope. Returns undefined and reports the scope if the data schema does not describe
+ * it.
+ */
 function checkScope(scope: unknown, path: Path, { notes, places, root }: Visit): Place[] | undefined {
   const note = (detail: string) => {
     notes.problems.push({ pointer: jsonPointer(path), detail });

@@ -1,8 +1,11 @@
-// Translates the errors of the validator into pointers and short descriptions.
+// Translates the errors of the validator Ajv into pointers and short descriptions.
 import type { ErrorObject } from 'ajv';
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 
-/** The pointer is relative to the validated value. For a missing or unexpected member, it names that member. */
+/**
+ * Describes one error. The pointer is relative to the validated value. For a missing or unexpected member, it names
+ * that member.
+ */
 export function describeError(error: ErrorObject): FieldError {
   return { pointer: `${error.instancePath}${memberOf(error)}`, detail: detailOf(error) };
 }

@@ -1,6 +1,6 @@
-// Counts the forms by status for a metric. The statement reads a whole index of the forms. A run therefore counts only
-// once, and outside of the transactions that hold the lease. The time limit is 18 seconds, because the pool closes a
-// connection that is silent for 20 seconds.
+// Counts the forms by status for a metric. The statement reads a whole index of the forms. A run of the reconciler
+// therefore executes it only once, and outside of the transactions that hold the lease. The time limit is 18 seconds,
+// because the pool closes a connection that is silent for 20 seconds.
 import type pg from 'pg';
 import type { Logger } from '../../service/operations/log.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -9,13 +9,13 @@ import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
 export interface CountOptions {
   pool: pg.Pool;
   log: Logger;
-  /** Milliseconds after which the count is canceled. */
+  /** Milliseconds after which the statement is canceled. */
   limit?: number;
 }
 
 /**
- * Returns undefined if the count fails or takes too long. Never rejects: a failed count must not fail a run whose
- * expiry succeeded.
+ * Returns the number of forms by status. Returns undefined if the count fails or takes too long. The promise never
+ * rejects, because a failed count must not fail a run whose expiry succeeded.
  */
 export async function countForms({ pool, log, limit = 18_000 }: CountOptions) {
   try {

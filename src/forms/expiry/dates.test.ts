@@ -17,8 +17,8 @@ const form = (changes: Partial<Form> = {}): Form => ({
 });
 
 /**
- * Creates dates for forms of the definitions `permit` and `licence`. `asked` collects the ids of the definitions that
- * were looked up.
+ * Creates the function that computes the dates of forms of the definitions `permit` and `licence`. `asked` collects the
+ * ids of the definitions that were looked up.
  */
 function createDates() {
   const asked: string[] = [];

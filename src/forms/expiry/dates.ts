@@ -1,4 +1,4 @@
-// Computes when the expiry will lock and delete forms, if nobody opens them before.
+// Computes on which dates the reconciler will lock and delete forms that nobody opens in the meantime.
 import type { Clock } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
@@ -14,7 +14,8 @@ export interface ExpiryDates {
 }
 
 /**
- * Returns the dates of each form, in the order of the forms. The expiry may process a form some hours after its date.
+ * Returns the dates of each form, in the order of the forms. The reconciler may lock or delete a form some hours after
+ * its date.
  */
 export type ReadExpiryDates = (forms: readonly Form[]) => Promise<ExpiryDates[]>;
 
@@ -25,14 +26,15 @@ export interface ExpiryDatesOptions {
 }
 
 const day = 86_400_000;
-/** Applies until the first run of the reconciler, which records its configured defaults. */
+/** The default periods until the first run of the reconciler. Each run records the configured defaults. */
 const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 /** Milliseconds for which the default periods are cached. They change only when an operator changes the settings. */
 const freshFor = 60_000;
 const never: ExpiryDates = { lockOn: null, deleteOn: null };
 
 /**
- * Returns how long a definition's forms are kept. Undefined if the definition cannot be used: its forms do not expire.
+ * Returns how long a definition's forms are kept. Returns undefined if the definition cannot be used; its forms then do
+ * not expire.
  */
 export type FindPolicy = (key: DefinitionKey) => Promise<Policy | undefined>;
 

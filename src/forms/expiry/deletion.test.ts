@@ -1,5 +1,5 @@
 // Tests which locked forms are deleted, and which rows remain for them. Also tests the statements that change one form
-// without writing its outbox row.
+// and return its outbox row instead of writing it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
 import { createBatches, nothing } from '../../../test/support/expiry-batch.ts';

@@ -15,7 +15,10 @@ const unescaped = (text: string) => `
       ELSE token[1] END, '' ORDER BY position)
     FROM regexp_matches(${text}, '${tokens}', 'g') WITH ORDINALITY AS t (token, position)) END`;
 
-/** A jsonb array of the file URNs in `files`. It searches the text without parsing the JSON, so it never fails. */
+/**
+ * SQL for a jsonb array of the file URNs in the column `files`. It searches the text without parsing the JSON, so it
+ * never fails.
+ */
 const fileUrnsSql = `(
   SELECT coalesce(jsonb_agg(DISTINCT match[1]), '[]')
   FROM regexp_matches(${unescaped('files::text')}, '${urn}', 'g') AS match)`;
@@ -50,7 +53,9 @@ gone AS (
   WHERE ${quarantinedRow} AND o.kind = 'subscribe'
 )`;
 
-/** The facts of a `form-deleted` row, from a row of `gone`. `actor` is SQL; it is NULL for the expiry. */
+/**
+ * The facts of a `form-deleted` row, computed from a row of `gone`. `actor` is an SQL expression, NULL for the expiry.
+ */
 export const deletionFacts = (actor: string) => `jsonb_strip_nulls(jsonb_build_object(
     'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'language', language,
     'wasDraft', was_draft, 'files', ${fileUrnsSql}))`;

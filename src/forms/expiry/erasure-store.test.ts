@@ -46,7 +46,7 @@ async function addForm(): Promise<string> {
 const addTombstone = (formId: string, at = deleted) =>
   pool.query(`INSERT INTO tombstones VALUES ($1, $2, 'permit', true, $3, false)`, [formId, tenantId, at]);
 
-/** Adds a row to the outbox, and returns its sequence. */
+/** Adds a row to the outbox, and returns its sequence number. */
 async function addRow(formId: string, kind: string): Promise<string> {
   const sql = `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before) VALUES ($1, $2, $3, $4, $4)
     RETURNING sequence`;

@@ -29,7 +29,7 @@ FROM tombstones t WHERE (t.deleted, t.form_id) > ($1, $2) ORDER BY t.deleted, t.
 
 type ErasureRow = Omit<Erasure, 'deleted'> & { deleted: Date };
 
-/** Returns the deletions from `since` on, oldest first. The database keeps them for 30 days. */
+/** Returns the deletions of forms since the time `since`, oldest first. The database keeps the entries for 30 days. */
 export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): AsyncGenerator<Erasure> {
   let position = [since, '00000000-0000-0000-0000-000000000000'] as [Date, string];
   for (;;) {
@@ -42,8 +42,8 @@ export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): 
 }
 
 /**
- * Number of sequence numbers to skip. Without this, the restored database gives its next events the numbers of the
- * events that followed the backup. A consumer takes an event with a used key for a duplicate, and ignores it. No
+ * Number of sequence numbers to skip. Without the skip, the restored database would give its next events the numbers of
+ * the events that followed the backup. A consumer takes an event with a used key for a duplicate, and ignores it. No
  * installation writes this many events between two backups.
  */
 const skipped = 1_000_000_000;
@@ -81,7 +81,10 @@ WITH listed AS MATERIALIZED (
 )
 SELECT id FROM gone`;
 
-/** Keeps one entry for each form, if possible one with a sequence number. Exports lack it after the row was purged. */
+/**
+ * Keeps one entry for each form, if possible one with a sequence number. An export has no sequence number if the form's
+ * outbox row was purged before.
+ */
 export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   const kept = new Map<string, Erasure>();
   for (const erasure of erasures) {
@@ -91,7 +94,10 @@ export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   return [...kept.values()];
 }
 
-/** Deletes the listed forms that exist, in one statement. Returns their number. Each form may be listed only once. */
+/**
+ * Deletes the listed forms that exist, in one statement. Returns the number of deleted forms. Each form may be listed
+ * only once.
+ */
 export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
   return (await db.query(eraseSql, [JSON.stringify(erasures), now])).rowCount ?? 0;
 }

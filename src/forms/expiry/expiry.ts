@@ -1,12 +1,12 @@
 // Types and constants for how long drafts and locked forms are kept.
 
-/** Periods in milliseconds. */
+/** How long forms are kept. All periods are in milliseconds. */
 export interface Retention {
-  /** From the warning to the lock. It must be shorter than `lockAfter`. 0 means that no warning is sent. */
+  /** Period from the warning to the lock. It must be shorter than `lockAfter`. 0 means that no warning is sent. */
   warnBefore: number;
-  /** From the applicant's last access until the form is locked. */
+  /** Period from the applicant's last access until the form is locked. */
   lockAfter: number;
-  /** From the lock of the form to its deletion. */
+  /** Period from the lock of the form to its deletion. */
   deleteAfter: number;
 }
 

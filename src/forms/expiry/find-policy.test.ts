@@ -1,5 +1,5 @@
-// Tests which periods apply to the forms of a definition: the definition's own, those of the last run, or the initial
-// ones.
+// Tests which periods apply to the forms of a definition: the definition's own periods, the defaults that the last run
+// recorded, or the initial defaults.
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';

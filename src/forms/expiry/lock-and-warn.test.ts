@@ -1,4 +1,5 @@
-// Tests which drafts are warned about and locked, to the millisecond, and which rows are written for them.
+// Tests at which age, to the millisecond, the applicant of a draft is warned and the draft is locked. Also tests which
+// outbox rows are written for them.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
 import { createBatches, nothing } from '../../../test/support/expiry-batch.ts';
@@ -163,7 +164,7 @@ describe('batches', () => {
   });
 
   it('write the trace of the run to the outbox', async () => {
-    // The quote at the end checks that the SQL escapes the text.
+    // The quote at the end of this value checks that the SQL escapes the text.
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'";
     const stages = { lock: await batches.add({ age: 16 * day }), warn: await batches.add({ age: 13 * day }) };
     for (const [stage, id] of Object.entries(stages) as ['lock' | 'warn', string][]) {

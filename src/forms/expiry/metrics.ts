@@ -9,7 +9,7 @@ const seconds = (date: Date) => date.getTime() / 1_000;
 
 type Reading = RunHistory & { now: number };
 
-/** The parts of a run, as values of the label `part`. */
+/** The parts of a reconciler run, as values of the label `part`. */
 export const runParts = ['expire', 'clients'] as const;
 type Moments = Record<(typeof runParts)[number], Date | null>;
 
@@ -69,7 +69,7 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
 };
 
 export interface RunMetricsOptions extends Pick<Metrics, 'registry'> {
-  /** Returns undefined before the first run. */
+  /** Returns the recorded results of the runs; undefined before the first run. */
   readHistory(): Promise<RunHistory | undefined>;
   clock: Clock;
 }

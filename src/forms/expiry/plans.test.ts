@@ -1,5 +1,5 @@
-// Checks that Postgres uses the intended index in each batch statement, even with outdated statistics. A run changes
-// the table within minutes, so the statistics are often outdated.
+// Checks that Postgres uses the intended index in each batch statement, even with outdated statistics. A run of the
+// reconciler changes many rows within minutes, so the statistics are often outdated.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';

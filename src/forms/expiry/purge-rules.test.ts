@@ -101,7 +101,7 @@ describe('outdated rows', () => {
 });
 
 describe('rows of the outbox', () => {
-  /** Writes rows, and returns their sequences. A row without `accepted` was not delivered. */
+  /** Writes rows of the outbox, and returns their sequence numbers. A row without `accepted` was not delivered. */
   async function fill(rows: { formId?: string; kind?: string; created?: number; accepted?: number }[]) {
     await pool.query('DELETE FROM outbox');
     const sequences: string[] = [];

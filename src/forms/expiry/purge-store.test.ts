@@ -1,4 +1,4 @@
-// Checks, to the millisecond, which outdated rows a run deletes and which it keeps.
+// Checks, to the millisecond, which outdated rows a run of the reconciler deletes and which it keeps.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
 
@@ -12,7 +12,7 @@ const hour = 60 * 60_000;
 const ago = (milliseconds: number) => new Date(world.now().getTime() - milliseconds);
 const rows = async (table: string) => (await world.pool.query(`SELECT FROM ${table}`)).rowCount;
 
-/** Functions that write a row with a given age in milliseconds. */
+/** Functions that write a row whose age in milliseconds is the argument `age`. */
 const writers: [table: string, period: number, write: (age: number, index: number) => Promise<unknown>][] = [
   [
     'tombstones',

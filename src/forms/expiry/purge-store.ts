@@ -26,7 +26,7 @@ export type Purge = (typeof purges)[number];
 
 export interface PurgeBatch {
   removed: number;
-  /** The value of `after` for the next batch. Undefined after the last batch. */
+  /** The value of `PurgeOptions.after` for the next batch. Undefined after the last batch. */
   next: string | undefined;
 }
 
@@ -34,11 +34,11 @@ export interface PurgeOptions {
   now: Date;
   after: string | undefined;
   limit: number;
-  /** Counts the rows instead of deleting them. */
+  /** True to count the rows instead of deleting them. */
   dryRun: boolean;
 }
 
-/** The column from which the age of a row counts, and the milliseconds for which the row is needed. */
+/** For each table, the column from which the age of a row counts, and the milliseconds for which a row is needed. */
 const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }> = {
   tombstones: { column: 'deleted', period: 30 * day },
   idempotency_keys: { column: 'created', period: day },
@@ -50,14 +50,14 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
   created_notices: { column: 'latest', period: hour },
   apply_codes: { column: 'used', period: hour },
   apply_saves: { column: 'saved', period: hour },
-  // The window of a count lasts for a day at most.
+  // The window of a count in this table lasts for a day at most.
   apply_counts: { column: 'window_start', period: day },
   reconciler_runs: { column: 'finished', period: 30 * day },
 };
 
 /**
- * Milliseconds for which a delivered row is kept. Operators may want to inspect it, and a dispatcher that lost its
- * claim may still record a subscriber.
+ * Milliseconds for which a delivered outbox row is kept. Operators may want to inspect it, and a dispatcher that lost
+ * its claim may still record a subscriber.
  */
 const outboxPeriod = 7 * day;
 

@@ -7,8 +7,8 @@ const day = 86_400_000;
 const defaults = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
 /**
- * Creates a reader with one document of definitions per tenant. If a tenant has an Error instead, reading its document
- * throws that Error.
+ * Creates a reader for tenants with one document of definitions each. If a tenant has an Error instead, reading its
+ * document throws that Error.
  */
 function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
   return createRetentionReader({

@@ -48,7 +48,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
     }
   }
 
-  /** Returns the policies and the skipped definitions in the order of the keys. Never rejects. */
+  /** Returns the policies and the skipped definitions in the order of the keys. The promise never rejects. */
   return async function readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions> {
     const retentions: Retentions = { policies: [], skipped: [] };
     for (let start = 0; start < keys.length; start += width)

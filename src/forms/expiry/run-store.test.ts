@@ -1,4 +1,4 @@
-// Tests what the records of runs contain, and how forms are counted for them.
+// Tests what the records of the reconciler's runs contain, and how forms are counted for them.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';

@@ -27,22 +27,22 @@ export interface RunRecord {
   overdueDeletions: number | null;
   /** Number of forms for each status; null if the run did not count them. */
   formsByStatus: Record<string, number> | null;
-  /** The default periods; null in records of older versions. */
+  /** The default retention periods of the run; null in a record that an older version wrote. */
   retention: Retention | null;
 }
 
-/** A summary of all runs. */
+/** A summary of the latest runs. */
 export interface RunHistory {
   last: RunRecord;
   /** The end of the last run in which the expiry succeeded; null if none of the last 20 runs included the expiry. */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
-  /** Taken from the last run that read the resources. */
+  /** The conditions of the core client resources, from the last run that read them. */
   conditions: Record<string, number> | null;
-  /** Taken from the last run that measured this time, or whose expiry succeeded. */
+  /** `RunRecord.oldestOverdue` of the last run that measured it, or whose expiry succeeded. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
-  /** Taken from the last run that counted the forms. */
+  /** The number of forms for each status, from the last run that counted the forms. */
   formsByStatus: Record<string, number> | null;
 }
 
@@ -100,7 +100,7 @@ export async function writeRun(db: Queryable, record: RunRecord): Promise<void> 
   ]);
 }
 
-/** Returns the default periods from the last run that recorded them. */
+/** Returns the default retention periods from the last run that recorded them. */
 export async function readRetention(db: Queryable): Promise<Retention | undefined> {
   const sql = 'SELECT retention FROM reconciler_runs WHERE retention IS NOT NULL ORDER BY generation DESC LIMIT 1';
   return (await db.query<{ retention: Retention }>(sql)).rows[0]?.retention;
@@ -112,7 +112,7 @@ export async function readRecentRuns(db: Queryable, count: number): Promise<RunR
   return (await db.query<RunRecord>(sql, [count])).rows;
 }
 
-/** Returns undefined before the first run. */
+/** Returns a summary of the latest runs. Returns undefined before the first run. */
 export async function readRunHistory(db: Queryable): Promise<RunHistory | undefined> {
   const [row] = (await db.query<HistoryRow>(historySql)).rows;
   if (!row) return undefined;

@@ -1,10 +1,10 @@
 // The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch,
-// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again, so the
-// current state decides if a form was just saved, held, released or unlocked. Forms that others have locked are
-// skipped.
+// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again. If a
+// form was just saved, held, released or unlocked, its current state therefore decides. Forms that other transactions
+// have locked are skipped.
 //
-// The scan takes no locks and reads at most one batch. If a million forms wait for their notice, many short scans read
-// them instead of one long one.
+// The scan takes no locks and reads at most one batch. If a million locked forms wait for the delivery of their notice,
+// many short scans read them instead of one long one.
 //
 // No statement parses the data or files of a form, so a form whose JSON Postgres cannot parse expires like any other. A
 // form that is quarantined for a stage is skipped in that stage.
@@ -44,19 +44,25 @@ page AS MATERIALIZED (
 )`;
 
 /**
- * Checks the status when the row is locked. The concatenation makes Postgres look up rows by id, not by a partial
- * index.
+ * SQL that checks the form's status when the row is locked. The concatenation makes Postgres look up rows by id, not by
+ * a partial index.
  */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
-/** True if the form is not in quarantine for this stage, or was released from it. */
+/** SQL that is true if the form is not in quarantine for this stage, or was released from it. */
 const isFree = (stage: string, id: string) =>
   `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
 
-/** The trace of the run. `setTraceSql` sets it for the transaction; it is null if the run is not traced. */
+/**
+ * SQL for the `traceparent` of the run, which `setTraceSql` sets for the transaction. It is null if the run is not
+ * traced.
+ */
 const traceSql = "nullif(current_setting('formgate.traceparent', true), '')";
 
-/** Returns a statement that sets the trace of the rows of the transaction. Put it in front of another statement. */
+/**
+ * Returns a statement that sets the trace that the outbox rows of the transaction get. Put it in front of the
+ * transaction's next statement.
+ */
 export function setTraceSql(traceparent: string | undefined): string {
   return traceparent === undefined ? '' : `SET LOCAL formgate.traceparent = ${escapeLiteral(traceparent)};`;
 }
@@ -119,7 +125,10 @@ WITH ${lockPage}, due AS MATERIALIZED (
 )
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
-/** $8: the times at which forms that are locked now will be deleted. The event has no actor: no person causes it. */
+/**
+ * Locks drafts. $8: the times at which the forms that this batch locks will be deleted. The event has no actor, because
+ * no person causes it.
+ */
 export const lockSql = lockStatement(full);
 
 /** Like {@link lockSql}, but locks only the form $9, and returns its outbox row instead of writing it. */
@@ -141,8 +150,8 @@ const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
- * $8: a form whose last access was before this time gets no warning, because it is due to be locked. $9, $10:
- * milliseconds from the last access to the lock, and from the lock to the deletion.
+ * Writes warnings for drafts. $8: a form whose last access was before this time gets no warning, because it is due to
+ * be locked. $9, $10: milliseconds from the last access to the lock, and from the lock to the deletion.
  */
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (
@@ -193,8 +202,8 @@ ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   FROM gone WHERE NOT notified) AS unnotified${unwritten}`)}`;
 
 /**
- * $8: a form that was locked before this time is deleted even if the event service did not accept its `form-locked`
- * event. Foreign keys delete the form's idempotency records and codes.
+ * Deletes locked forms. $8: a form that was locked before this time is deleted even if the event service did not accept
+ * its `form-locked` event. Foreign keys delete the form's idempotency records and codes.
  */
 export const deleteSql = deleteStatement(full);
 
@@ -217,7 +226,8 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
   AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
 
 /**
- * $1 tenants, $2 definitions, $3 the times before which drafts are overdue, $4 milliseconds from last access to lock.
+ * Finds the time at which the most overdue draft should have been locked. $1 tenants, $2 definitions, $3 the times
+ * before which drafts are overdue, $4 milliseconds from the last access to the lock.
  */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment

@@ -39,9 +39,9 @@ export interface Position {
 export interface BatchOptions {
   position: Position;
   now: Date;
-  /** Number of forms to scan. */
+  /** Maximum number of forms to scan. */
   limit: number;
-  /** Counts the forms that would be changed, without changing them. */
+  /** True to count the forms that would be changed, without changing them. */
   dryRun: boolean;
 }
 
@@ -51,11 +51,11 @@ export interface Batch {
   warned: number;
   locked: number;
   deleted: number;
-  /** Number of locked forms that are due for deletion, but whose notice the event service has not accepted yet. */
+  /** Number of locked forms that are due for deletion, but whose lock notice the event service has not accepted yet. */
   waiting: number;
   /** The deleted forms whose lock notice the event service did not accept. */
   unnotified: UnnotifiedForm[];
-  /** Undefined at the end of the scan. */
+  /** The position where the next batch continues. Undefined at the end of the scan. */
   next: Position | undefined;
 }
 
@@ -72,14 +72,14 @@ export interface UnwrittenNotice {
 }
 
 export interface BareBatch extends Batch {
-  /** The unwritten row if the form was changed; empty otherwise. */
+  /** The outbox row that was not written, if the form was changed; empty otherwise. */
   unwritten: UnwrittenNotice[];
 }
 
 const farPast = '-infinity';
 const firstId = '00000000-0000-0000-0000-000000000000';
 
-// The bounds are exclusive: a form whose time equals the bound is not due.
+// The bounds of due times are exclusive: a form whose time equals the bound is not due.
 type Bound = (policy: Policy, now: Date) => string;
 const ago = (now: Date, milliseconds: number) => new Date(now.getTime() - milliseconds).toISOString();
 const lockBefore: Bound = ({ retention }, now) => ago(now, retention.lockAfter);
@@ -89,14 +89,14 @@ const valuesFor = (bound: Bound) => (policies: readonly Policy[], now: Date) => 
 
 /** The SQL of a stage. `from` and `before` are bounds of the column from which the retention period counts. */
 interface StageSql {
-  /** Counts the forms that the stage will scan. */
+  /** SQL that counts the forms that the stage will scan. */
   count: string;
   sql: string;
-  /** Counts the forms that `sql` would change. */
+  /** SQL that counts the forms that `sql` would change. */
   look: string;
   from: Bound;
   before: Bound;
-  /** Returns the parameters from $8 on. */
+  /** Returns the parameters of `sql` and `look` from $8 on. */
   more(policies: readonly Policy[], now: Date): unknown[];
 }
 
@@ -202,7 +202,7 @@ export const expiryStore = {
     ]);
     return rows[0]?.count ?? 0;
   },
-  /** Returns the time at which the most overdue draft should have been locked. */
+  /** Returns the time at which the most overdue draft should have been locked. Undefined if no draft is overdue. */
   async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {
     const { rows } = await db.query<{ moment: Date | null }>(oldestOverdueSql, [
       tenantsOf(policies),

@@ -23,7 +23,7 @@ beforeEach(async () => {
   await pool.query('DELETE FROM forms');
 });
 
-/** Adds a form whose check is due at the given time. */
+/** Adds a form whose check for a second subscriber is due at the given time. */
 async function addCheck(due: Date, subscriberId: string | null): Promise<string> {
   const id = randomUUID();
   await pool.query(

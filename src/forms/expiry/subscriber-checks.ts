@@ -30,8 +30,9 @@ export async function dueChecks(db: Queryable, now: Date, limit: number): Promis
 }
 
 /**
- * Removes the form's other subscribers, and returns their number. Removes nothing if the service does not know the
- * form's own subscriber. Throws PlatformError; its kind is `denied` if the account lacks the role subscription-admin.
+ * Removes the form's other subscribers, and returns their number. Removes nothing if the notification service does not
+ * know the form's own subscriber. Throws PlatformError; its kind is `denied` if the account lacks the role
+ * subscription-admin.
  */
 export async function removeOthers(check: SubscriberCheck, { notifications, urns }: CheckOptions): Promise<number> {
   const { formId, tenantId, subscriberId } = check;

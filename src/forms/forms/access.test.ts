@@ -32,7 +32,10 @@ interface World {
   definitions?: Record<string, object>;
 }
 
-/** Creates access to at most one form. `reads` collects the options with which definitions were read. */
+/**
+ * Creates the form access of a service that has at most one form. `reads` collects the options with which definitions
+ * were read.
+ */
 function createWorld({ form, deleted, definitions = { permit: { applicantRoles: ['visitor'] } } }: World) {
   const reads: (Lookup | undefined)[] = [];
   const isMine = ({ tenantId, formId: id }: FormKey) => tenantId === demo.id && id === formId;

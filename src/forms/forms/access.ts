@@ -94,7 +94,8 @@ export function keepsChanging(): Problem {
 }
 
 /**
- * Returns the code from the header, or from the query if the header is missing. Undefined if it is missing or empty.
+ * Returns the code from the header X-Form-Code, or from the query if the header is missing. Returns undefined if the
+ * code is missing or empty.
  */
 export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
   const code = (request.get('x-form-code') ?? inQuery ?? '').trim();
@@ -104,8 +105,8 @@ export function codeOf(request: Request, inQuery: string | undefined): string | 
 
 /**
  * A guard that limits how many large bodies a caller may send to create forms. The body names the definition, so access
- * cannot be decided before the body is read. Intake applications are not limited, because saves already trust their
- * service accounts with large bodies.
+ * cannot be decided before the body is read. Intake applications are not limited, because they may also send large
+ * bodies in saves, whose access is not checked before the body is read.
  */
 export function largeCreates(limits: RateLimits): Guard {
   const limiter = limits.local({ name: 'large-creates', most: 30, window: 60_000 });

@@ -59,7 +59,7 @@ const unlocked = ['Draft', 'Submitted', 'Archived'] as const;
 const received = ['Submitted', 'Archived'] as const;
 const anyStatus = formStatuses;
 
-/** A change of the status. */
+/** A change of the form's status by an action. */
 export interface StatusMove {
   from: FormStatus;
   to: FormStatus;
@@ -69,7 +69,9 @@ export interface StatusMove {
 
 interface ActionEntry {
   description: string;
-  /** The roles that may perform the action, in the order in which they are tried, and the statuses for each role. */
+  /**
+   * The roles that may perform the action, each with the statuses in which it may. The roles are tried in this order.
+   */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** Present if the action changes the status. */
   move?: StatusMove;

@@ -11,7 +11,7 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   anonymousApplicant: boolean;
   /** `Submitted` if the form is submitted immediately. */
   status: 'Draft' | 'Submitted';
-  /** JSON text; undefined for an empty object. */
+  /** JSON text of the form data, and of the files; undefined for an empty object. */
   data?: string | undefined;
   files?: string | undefined;
   /** True if the definition allows this creator only one form. */
@@ -19,7 +19,7 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   applicant: Form['applicant'];
   /** HMACs of the addresses to which the mail about the created draft may be sent. */
   noticeHashes: Buffer[];
-  /** HMACs of all addresses, for the search by address. */
+  /** HMACs of all addresses of the applicant, for the search by address. */
   addressHashes: Buffer[];
 }
 
@@ -43,7 +43,10 @@ function lastHour(moment: string): string {
   return `${moment} > $9 - interval '1 hour'`;
 }
 
-/** SQL: true if an address got no code in the last minute, and fewer than five codes and `others` in the last hour. */
+/**
+ * Returns SQL that is true if an address got no code in the last minute, and fewer than five codes and other mails in
+ * the last hour. `others` is SQL for the number of the other mails.
+ */
 function codesLeft(hash: string, others: string): string {
   return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
     FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;

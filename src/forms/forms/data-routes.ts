@@ -153,8 +153,8 @@ async function save(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? authorized : undefined;
     const { form, role } = known ?? (await access.authorize('update-data', formRequest));
-    // The guard has read the form of the first attempt, so that form may be outdated. The statement compares the
-    // revision in any case.
+    // In the first attempt, the guard has read the form (`known`), so it may be outdated and is not compared here. The
+    // statement compares the revision in any case.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, account: caller, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
@@ -199,8 +199,8 @@ function stale(): Problem {
 }
 
 /**
- * The Problem for a missing member. Without an open read session, a caller must send both members, because the response
- * may contain only what the caller sent.
+ * The Problem for a missing member `data` or `files`. Without an open read session, a caller must send both members,
+ * because the response may contain only what the caller sent.
  */
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';

@@ -45,7 +45,7 @@ UPDATE forms f SET last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = ANY($4)
 RETURNING ${formData}`;
 
-/** Replaces both members. The caller has them, so the statement returns only the new revision. */
+/** Replaces both `data` and `files`. The caller has both, so the statement returns only the new revision. */
 const replaceSql = `
 UPDATE forms f SET data = $4, files = $5, revision = f.revision + 1, last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
@@ -70,11 +70,14 @@ export function createDataStore(pool: SharedPool) {
   }
 
   return {
-    /** Reads an unlocked form of an anonymous applicant, in the session that this code opened for this account. */
+    /**
+     * Reads the data of an unlocked form of an anonymous applicant, in the session that this code opened for this
+     * account.
+     */
     readInSession: ({ codeHash, issuer, subject, ...access }: Access & Account & { codeHash: Buffer }) =>
       query<FormDataText>(access, readInSessionSql, [codeHash, issuer, subject]),
 
-    /** Reads a form that has one of these statuses. */
+    /** Reads the data of a form if the form has one of these statuses. */
     read: (access: Access, statuses: readonly FormStatus[]) => query<FormDataText>(access, readSql, [statuses]),
 
     /** Saves a draft. Returns undefined if a condition is not met; the caller determines which one. */

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 const megabyte = 1_000_000;
-/** Sends the head of a request without a body. Returns the status. */
+/** Sends only the header section of a request, and never its body. Returns the status of the response. */
 async function headOnly(method: string, path: string, as: Who): Promise<number> {
   const { port, host } = new URL(forms.url);
   const head = [

@@ -1,4 +1,4 @@
-// Counts the changes of forms by this process. The changes by the expiry are counted in the records of the reconciler's
+// Counts the changes that this process makes to forms. The reconciler counts its own changes in the records of its
 // runs.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';

@@ -25,7 +25,7 @@ export function referenceOf(formId: string): string {
     .replace(/(.{4})(.{4})(.{4})/, '$1-$2-$3');
 }
 
-/** A subject and a display name. */
+/** The subject (`id`) and the display name of an account. */
 export interface Person {
   id: string;
   name: string;
@@ -33,7 +33,7 @@ export interface Person {
 
 /** A form without its form data. */
 export interface Form {
-  /** UUID */
+  /** The form's id, a UUID. */
   id: string;
   /** The tenant's URN. */
   tenantId: string;
@@ -46,7 +46,7 @@ export interface Form {
   /** True if an intake application created the form for an applicant without an account. */
   anonymousApplicant: boolean;
   applicant: Applicant;
-  /** The subscriber's id at the notification service. Null before `subscribe` is delivered. */
+  /** The subscriber's id at the notification service. Null until the outbox row `subscribe` is delivered. */
   subscriberId: string | null;
   lastAccessed: Date;
   locked: Date | null;
@@ -139,7 +139,7 @@ export function createdView(
 }
 
 export interface ViewOptions {
-  /** Shows the masked channels and the hold. */
+  /** True if the view shows the masked channels and the hold. */
   administrator: boolean;
   dates: { lockOn: Date | null; deleteOn: Date | null } | undefined;
 }

@@ -4,7 +4,7 @@ import { createHmac } from 'node:crypto';
 import { operations } from './catalogue.ts';
 import type { Form } from './form.ts';
 
-/** The events that the expiry records. */
+/** The events of a history that the reconciler records, for each stage of the expiry. */
 export const expiryEvents = { warn: 'warned', lock: 'locked' } as const;
 
 const recorded = Object.values(operations).flatMap((entry) => ('recorded' in entry ? [entry.recorded] : []));
@@ -27,22 +27,22 @@ export type HistoryRow = [event: string, time: string, role: string, account?: s
 export interface HistoryEntry {
   event: string;
   time: Date;
-  /** Null for events from before histories were kept. */
+  /** Null for an event that happened before the service recorded histories. */
   role: string | null;
   /** The pseudonym of the account. Null for changes by the expiry, and if the role is null. */
   account: string | null;
 }
 
 /**
- * Maximum number of entries of a form. Each further entry replaces the oldest entry that is not one of the
+ * Maximum number of entries in a form's history. Each further entry replaces the oldest entry that is not one of the
  * `firstEntries`.
  */
 export const keptEntries = 100;
 const firstEntries = 20;
 
 /**
- * Returns SQL that appends an entry to `history` (of the table alias `form`). The arguments are SQL. The first entries
- * are never dropped, so that repeated changes cannot hide them.
+ * Returns an SQL expression: the column `history` of the table alias `form`, with a further entry. The arguments are
+ * SQL expressions. The first entries are never dropped, so that repeated changes cannot hide them.
  */
 export function appendSql(entry: { event: string; time: string; role: string; account?: string }, form = 'forms') {
   const column = `${form}.history`;
@@ -54,7 +54,7 @@ export function appendSql(entry: { event: string; time: string; role: string; ac
 
 export type Pseudonyms = ReturnType<typeof createPseudonyms>;
 
-/** `secret` is the key of the pseudonyms. */
+/** Returns a function that computes pseudonyms with the key `secret`. */
 export function createPseudonyms(secret: string) {
   /** Returns 12 hexadecimal digits, always the same for the same account and form. */
   return (formId: string, issuer: string, subject: string): string =>

@@ -6,15 +6,15 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
-/** Milliseconds for which a record is valid. */
+/** Milliseconds for which an idempotency record is valid. */
 const idempotencyPeriod = 24 * 60 * 60 * 1000;
 
-/** The scope in which a key is unique. */
+/** The scope in which an idempotency key is unique. */
 interface Scope {
   tenantId: string;
   issuer: string;
   subject: string;
-  /** The method and the path, including the form's id if the path has one. */
+  /** The method and the path of the request, including the form's id if the path has one. */
   route: string;
 }
 
@@ -31,7 +31,10 @@ export interface IdempotencyRecord extends IdempotencyClaim {
   response: { id: string };
 }
 
-/** `key` is the header's value. Throws 400 unless `key` has 1 to 255 printable ASCII characters. */
+/**
+ * Creates the claim of a request. `key` is the value of the header Idempotency-Key. Throws 400 unless `key` has 1 to
+ * 255 printable ASCII characters.
+ */
 export function createClaim(
   secret: string,
   key: string,

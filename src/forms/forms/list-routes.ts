@@ -62,7 +62,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Parses the address. If it is invalid, the 400 does not repeat it. */
+/** Parses the address in the header. If the address is invalid, the 400 response does not repeat it. */
 function addressIn(header: string | undefined): Channel | undefined {
   if (header === undefined) return undefined;
   const address = parseAddress(decoded(header));
@@ -90,7 +90,9 @@ function totalOf(total: number | undefined) {
 
 const isAdministrator = role(adminRole);
 
-/** Without the role form-admin, people may list only their own forms, without form data and search by address. */
+/**
+ * Without the role form-admin, people may list only their own forms, without form data, and may not search by address.
+ */
 const mayList: Guard = {
   name: 'mayList',
   check(request, response) {
