@@ -3,8 +3,8 @@
 // form was just saved, held, released or unlocked, its current state therefore decides. Forms that other transactions
 // have locked are skipped.
 //
-// The scan takes no locks and reads at most one batch. If a million locked forms wait for the delivery of their notice,
-// many short scans read them instead of one long one.
+// The scan takes no locks and reads at most one batch. If a million locked forms wait for their notice, many short
+// scans read them instead of one long one.
 //
 // No statement parses the data or files of a form, so a form whose JSON Postgres cannot parse expires like any other. A
 // form that is quarantined for a stage is skipped in that stage.
@@ -44,8 +44,8 @@ page AS MATERIALIZED (
 )`;
 
 /**
- * SQL that checks the form's status when the row is locked. The concatenation makes Postgres look up rows by id, not by
- * a partial index.
+ * SQL that checks the status when the row is locked. The concatenation makes Postgres look up rows by id, not by a
+ * partial index.
  */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
@@ -53,16 +53,10 @@ const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NO
 const isFree = (stage: string, id: string) =>
   `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
 
-/**
- * SQL for the `traceparent` of the run, which `setTraceSql` sets for the transaction. It is null if the run is not
- * traced.
- */
+/** The `traceparent` that `setTraceSql` sets for the transaction; null if the run is not traced. */
 const traceSql = "nullif(current_setting('formgate.traceparent', true), '')";
 
-/**
- * Returns a statement that sets the trace that the outbox rows of the transaction get. Put it in front of the
- * transaction's next statement.
- */
+/** Returns SQL to put before a statement. It sets the trace of the outbox rows that the transaction writes. */
 export function setTraceSql(traceparent: string | undefined): string {
   return traceparent === undefined ? '' : `SET LOCAL formgate.traceparent = ${escapeLiteral(traceparent)};`;
 }
@@ -126,8 +120,7 @@ WITH ${lockPage}, due AS MATERIALIZED (
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
 /**
- * Locks drafts. $8: the times at which the forms that this batch locks will be deleted. The event has no actor, because
- * no person causes it.
+ * Locks drafts. $8: the times at which the locked forms will be deleted. The event has no actor: no person causes it.
  */
 export const lockSql = lockStatement(full);
 
@@ -226,8 +219,8 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
   AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
 
 /**
- * Finds the time at which the most overdue draft should have been locked. $1 tenants, $2 definitions, $3 the times
- * before which drafts are overdue, $4 milliseconds from the last access to the lock.
+ * Finds the oldest time at which a draft should have been locked. $3 the times before which drafts are overdue, $4
+ * milliseconds from the last access to the lock.
  */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment

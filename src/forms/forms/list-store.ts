@@ -43,7 +43,7 @@ export interface FormListQuery {
 export interface FormPage {
   /** `data` and `files` are null unless the query has `includeData`. */
   forms: (Form & { data: unknown; files: unknown })[];
-  /** The last form of the page, if there are more forms. */
+  /** The last form of this page if more forms follow; undefined on the last page. */
   last: Form | undefined;
   /** The number of forms on all pages, at most `mostCounted` + 1; undefined unless the query has `includeTotal`. */
   total: number | undefined;
@@ -56,11 +56,11 @@ export const mostCounted = 10_000;
 interface PageSql {
   conditions: string[];
   order: string;
-  /** Placeholder for the number of rows. */
+  /** SQL placeholder for the maximum number of rows. */
   top: string;
-  /** Placeholder for the limit of form data on a page, in bytes. */
+  /** SQL placeholder for the limit of form data on a page, in bytes. */
   mostBytes: string;
-  /** Placeholder for a boolean that says whether to include form data. */
+  /** SQL placeholder for a boolean that says whether to include form data. */
   includeData: string;
 }
 
@@ -96,7 +96,7 @@ function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): 
 
 export type FormList = ReturnType<typeof createFormList>;
 
-/** Lists forms. If a page includes form data, it ends early when it reaches 8 MiB. */
+/** Lists forms. If a page includes form data, the page ends early when its form data reaches 8 MiB. */
 export function createFormList(pool: SharedPool) {
   return async (query: FormListQuery): Promise<FormPage> => {
     const { tenantId, criteria, creator, addressHash, sortBy, sortDirection, after, top, includeData } = query;

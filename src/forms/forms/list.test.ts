@@ -8,7 +8,7 @@ let start: Date;
 const ids: string[] = [];
 const minute = 60_000;
 
-/** Creates seven forms, a minute apart. Some are anonymous. They have two definitions and all statuses. */
+/** Creates seven forms, a minute apart. Some are anonymous. Together, they have two definitions and every status. */
 beforeAll(async () => {
   forms = await startTestForms();
   await forms.define({ ...permit, id: 'licence' });

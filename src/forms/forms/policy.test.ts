@@ -17,7 +17,7 @@ const people = {
   admin: caller('ada', 'form-admin'),
   intake: caller('kiosk', 'intake-application'),
   creator: caller('carla', 'visitor'),
-  // The creator of the form, without the role that allows applications.
+  // The creator of the form, but without the role that lets a person apply.
   formerApplicant: caller('carla'),
   // The same subject at another issuer is another person.
   namesake: { ...caller('carla', 'resident'), issuer: 'https://other.example.org' },
@@ -131,7 +131,8 @@ it('an intake application learns which forms it may use, other callers do not', 
   expect(detail('intake', false)).toContain('without an account');
   expect(detail('stranger', false)).toMatch(/^The caller may not (?!.*account)/);
   expect(decide('submit', people.intake, form('Draft', true), definition)).toBe('intake');
-  // No intake application may perform this action, so the detail must not name the forms that it may use.
+  // No intake application may perform this action, so the detail must not name the forms that an intake application may
+  // use.
   const refused = refuseDeleted(
     'read-history',
     people.intake,

@@ -48,7 +48,9 @@ function allowedRoles(action: Action): FormRole[] {
   return Object.keys(actions[action].roles) as FormRole[];
 }
 
-/** Returns `gone`, or `forbidden` if the caller could not have performed the action even as the form's creator. */
+/**
+ * Returns Problem `gone`, or `forbidden` if the caller could not have performed the action even as the form's creator.
+ */
 export function refuseDeleted(
   action: Action,
   caller: Caller,
@@ -80,8 +82,8 @@ function rolesOf(
 
 /**
  * True if the caller created the form. Subjects are unique only within their issuer. For a form of an anonymous
- * applicant, the intake application does not count as the creator, because it needs the applicant's code. The creator
- * of a deleted form is unknown, so any signed-in person counts as its creator.
+ * applicant, the intake application does not count as the creator, because its access requires the applicant's code.
+ * The creator of a deleted form is unknown, so any signed-in person counts as its creator.
  */
 function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;
@@ -112,9 +114,9 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
 }
 
 /**
- * Throws Problem `intake-closed`, with the dates, if the definition takes no applications now. Clerks are exempt,
- * because they may enter later what arrived in time. Applicants are exempt if their submitted form was returned to
- * them.
+ * Throws Problem `intake-closed`, with the dates of the nearest window, if the definition accepts no applications now.
+ * Clerks are exempt, because they may later enter applications that arrived in time. Applicants are exempt if their
+ * submitted form was returned to them.
  */
 export function requireOpenIntake(
   caller: Caller,

@@ -1,4 +1,4 @@
-// Tests from where the service reads a code, and how many large bodies a caller may send.
+// Tests from which part of a request the service reads a code, and how many large bodies a caller may send.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, refusal } from '../../../test/support/express-exchange.ts';

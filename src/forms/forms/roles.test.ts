@@ -34,7 +34,8 @@ const actions = {
 type Action = keyof typeof actions;
 
 /**
- * The expected responses for the statuses Draft, Locked, Submitted and Archived. Callers that are not listed get 403.
+ * The expected HTTP statuses for forms in the statuses Draft, Locked, Submitted and Archived. Callers that are not
+ * listed get 403.
  */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   'read one': {

@@ -52,7 +52,9 @@ const definitionId = z
   .regex(/^[a-zA-Z0-9-_ ]{1,50}$/, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
   .meta({ examples: [example.definitionId] });
 
-/** `data` and `files` are the schemas of {@link createDataBody}. */
+/**
+ * Returns the schema of the body of a creation request. `data` and `files` are the schemas of {@link createDataBody}.
+ */
 export function createCreationBody({ shape: { data, files } }: ReturnType<typeof createDataBody>) {
   return z.strictObject({
     definitionId,
@@ -85,15 +87,21 @@ export const operationBody = z
   })
   .meta({ examples: [{ operation: 'submit' }] });
 
-/** Used instead of zod's record, which takes 3 µs or more for each member: half a second for a body of 1 MB. */
+/**
+ * The schema of any object. It replaces zod's `record`, which takes 3 µs or more for each member: half a second for a
+ * body of 1 MB.
+ */
 const anObject = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'must be an object',
 );
-/** Validation stops after this number of invalid files. */
+/** Validation of `files` stops after this number of invalid members. */
 const listedErrors = 100;
 
-/** `prefix` is the URN prefix. The values of `files` must be file URNs with this prefix, separated by semicolons. */
+/**
+ * Returns the schema of a body with form data. `prefix` is the URN prefix. The values of `files` must be file URNs with
+ * this prefix, separated by semicolons.
+ */
 export function createDataBody(prefix: string) {
   // A URN_PREFIX contains only letters, digits, hyphens and colons, so it needs no escaping.
   const one = `${prefix}:platform:file-service:v1:/files/[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
@@ -195,7 +203,8 @@ const criteriaText = z
   });
 
 /**
- * The creation time, the id and the status of the last item of the previous page. Clients must not interpret the text.
+ * A cursor contains the creation time, the id and the status of the last item of the previous page. Clients must not
+ * interpret its text.
  */
 export const cursor = z
   .string()
@@ -212,7 +221,7 @@ export const cursor = z
   .optional()
   .meta({ description: '`page.next` of the page before; empty for the first page' });
 
-/** Pass the status if the list is sorted by it. */
+/** Returns the cursor for the page after this form. Pass `status` if the list is sorted by status. */
 export function cursorOf({ created, id }: { created: Date; id: string }, status?: FormStatus): string {
   return Buffer.from([created.getTime(), id, ...(status ? [status] : [])].join('.')).toString('base64url');
 }

@@ -44,7 +44,10 @@ export const formColumns = `id, tenant_id AS "tenantId", definition_id AS "defin
   subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, hold_reason AS "holdReason",
   held_by AS "heldBy", revision`;
 
-/** Inserts the idempotency record in $1 to $9, or replaces an expired one. $5 is null if the request has no key. */
+/**
+ * Returns SQL that inserts the idempotency record in $1 to $9, or replaces an expired one. $5, the hash of the key, is
+ * null if the request has no idempotency key.
+ */
 export const recordSql = (source: string) => `
 INSERT INTO idempotency_keys (tenant_id, issuer, subject, route, key_hash, body_hash, form_id, answer, created)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}

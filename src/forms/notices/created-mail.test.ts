@@ -31,7 +31,10 @@ async function submit(id: string): Promise<void> {
 const mails = (address: string, subject: RegExp) =>
   forms.platform.mailbox.messages().filter((mail) => mail.to.includes(address) && subject.test(mail.subject));
 
-/** Expects this number of mails about created drafts, after their events were accepted and a later mail has arrived. */
+/**
+ * Waits until the events of the forms `ids` are accepted and a later mail has arrived. Then expects `count` mails about
+ * created drafts.
+ */
 async function expectCreatedMails(address: string, ids: string[], count: number): Promise<void> {
   const accepted = async () => {
     const sql = `SELECT count(*)::int FROM outbox WHERE kind = 'form-created' AND accepted IS NOT NULL AND form_id = ANY($1)`;
@@ -46,7 +49,10 @@ async function expectCreatedMails(address: string, ids: string[], count: number)
   expect(mails(address, /saved/).length).toBe(count);
 }
 
-/** Moves the clock as soon as no row waits. Otherwise, claims would expire and rows would be delivered twice. */
+/**
+ * Moves the clock forward when no outbox row waits for delivery. Otherwise, claims of rows would expire, and the rows
+ * would be delivered twice.
+ */
 async function later(minutes: number): Promise<void> {
   const waiting = 'SELECT FROM outbox WHERE accepted IS NULL';
   await expect.poll(async () => (await forms.pool.query(waiting)).rowCount, { interval: 20 }).toBe(0);

@@ -12,12 +12,12 @@ export type LinkPurpose = (typeof linkPurposes)[number];
 export interface LinkFacts {
   tenantId: string;
   language: Language;
-  /** The time at which the form is due to be deleted. */
+  /** The time at which the link expires: when the form is due to be deleted. */
   expires: Date;
 }
 
 export interface NoticeLinks {
-  /** `https://forms.example.org/apply/forms/<id>/keep?link=…` */
+  /** Returns a URL such as `https://forms.example.org/apply/forms/<id>/keep?link=…`. */
   urlOf(purpose: LinkPurpose, formId: string, facts: LinkFacts): string;
   /**
    * Returns the facts in a link; undefined if the link was not made for this form and purpose. Also returns the facts

@@ -42,7 +42,10 @@ function templatesOf(choose: (of: (text: NoticeText, language: Language) => stri
 
 const texts: Record<Language, Record<NoticeName, NoticeText>> = { en: english, fr: french };
 
-/** Throws if the text is missing. TypeScript reports that too, but Node.js and the tests run without type checks. */
+/**
+ * Throws if the notice has no text. TypeScript reports a missing text too, but Node.js and the tests run without type
+ * checks.
+ */
 function textOf(name: NoticeName, language: Language): NoticeText {
   const text: NoticeText | undefined = texts[language][name];
   if (!text) throw new Error(`texts-${language}.ts has no text for the notice “${name}”.`);

@@ -16,15 +16,15 @@ export const name = (path: string, otherwise: string) => `{{#if ${path}}}{{${pat
 const url = 'event.payload.form.formDraftUrl';
 export const link = (text: string) => `{{#if ${url}}}<p><a href="{{${url}}}">${text}</a></p>{{/if}}`;
 export const plainLink = `{{#if ${url}}} {{${url}}}{{/if}}`;
-/** A link of the warning mail. Events contain such links only if the applicant's pages are enabled. */
+/** A template for a link of the warning mail. Events contain such links only if the applicant's pages are enabled. */
 export const ownLink = (member: string, before: string, text: string) =>
   `{{#if event.payload.${member}}}<p>${before} <a href="{{event.payload.${member}}}">${text}</a></p>{{/if}}`;
 export const reference = '{{event.payload.form.reference}}';
 
 /**
- * A preposition and a date, or nothing if the event does not have the date. `options` are those of Formgate's platform
- * server. The public platform uses only `format` (tokens of Luxon). It ignores the other options, and always writes
- * dates in English.
+ * A template for a preposition and a date, or for nothing if the event does not have the date. `options` are arguments
+ * of the helper `formatDate`. Formgate's platform server supports all of them. The public platform uses only `format`
+ * (tokens of Luxon), and always writes dates in English.
  */
 export const onDate = (path: string, before: string, options: string) =>
   `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;

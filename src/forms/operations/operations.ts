@@ -13,7 +13,10 @@ export interface Operations {
   isForAll: boolean;
   runs: RunRecord[];
   history: RunHistory | undefined;
-  /** For all tenants, the figures come from the last run, which does not count the overdue drafts. */
+  /**
+   * In the view of all tenants, these figures come from the last run of the reconciler. A run does not count the
+   * overdue drafts, so `drafts` is then null.
+   */
   overdue: { drafts: Bounded | null; oldest: Date | null; deletions: Bounded | null };
   quarantine: Quarantined;
   outbox: Undelivered;
@@ -35,15 +38,18 @@ export interface OperationsOptions {
 
 const day = 86_400_000;
 /**
- * Milliseconds. A form that is overdue by less is no sign of a fault, because the reconciler may run only every few
- * hours.
+ * Milliseconds by which a form must be overdue to be counted. A shorter delay is no sign of a fault, because the
+ * reconciler may run only every few hours.
  */
 const lockGrace = day / 4;
 const shownRuns = 10;
-/** Cache key of the reading for all tenants. */
+/** The cache key for the data of all tenants. */
 const all = '';
 
-/** Requests within five seconds share one reading. */
+/**
+ * Returns a function that collects the data of the operations page. Calls within five seconds share one result for each
+ * tenant.
+ */
 export function createReadOperations(options: OperationsOptions): ReadOperations {
   const { store, policyOf, refusals, clock } = options;
   async function overdueOf(tenantId: string): Promise<Operations['overdue']> {

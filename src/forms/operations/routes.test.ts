@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 beforeEach(async () => {
   await forms.pool.query('TRUNCATE quarantine, reconciler_runs, outbox, forms CASCADE');
-  // Requests within five seconds share one reading.
+  // Requests within five seconds get the same result, so each test begins after this time.
   forms.advance(5_000);
 });
 

@@ -65,7 +65,10 @@ const definitionsOf = (status: string) => `(
     SELECT n.* FROM found CROSS JOIN LATERAL (${nextDefinition(status, 'AND definition_id > found.definition_id')}) n
   ) SELECT definition_id FROM found LIMIT ${mostDefinitions})`;
 
-/** Needs one index lookup for each definition instead of one for each form. */
+/**
+ * Finds the tenant's definitions that have drafts or locked forms. It needs one index lookup for each definition
+ * instead of one for each form.
+ */
 const definitionsSql = `
 SELECT definition_id AS "definitionId" FROM (${definitionsOf('Draft')} UNION ${definitionsOf('Locked')}) found
 ORDER BY definition_id LIMIT ${mostDefinitions}`;
@@ -89,14 +92,17 @@ const bounded = <T extends { count: number }>(row: T): T & Bounded => ({
   isMinimum: row.count > mostCounted,
 });
 
-/** Requests about all tenants take their share of the pool as one tenant with an empty name. */
+/** Requests about all tenants share the pool as if they came from one tenant with an empty name. */
 export const claimOf = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
 
 /** `lanes` are the values of the outbox's column `lane`. */
 export function createOperationsStore(pool: SharedPool, lanes: readonly string[]) {
   const undelivered = undeliveredSql(lanes);
 
-  /** Allows only index scans. With outdated statistics, Postgres might otherwise sort a million rows for a count. */
+  /**
+   * Runs `sql` with index scans only. With outdated statistics, Postgres might otherwise sort a million rows for a
+   * count.
+   */
   const inIndexOrder = <R extends pg.QueryResultRow>(tenantId: string | undefined, sql: string, values: unknown[]) =>
     pool.transaction(claimOf(tenantId), async (client) => {
       await client.query(planSql);
@@ -112,7 +118,9 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       return { ...found, released: Math.min(found.released, found.count) };
     },
 
-    /** Counts the rows that are due now. If many rows of all tenants are due, a tenant's count is only a minimum. */
+    /**
+     * Counts the outbox rows that are due now. If many rows of all tenants are due, a tenant's count is only a minimum.
+     */
     async undelivered(tenantId: string | undefined, now: Date): Promise<Undelivered> {
       const [row] = await inIndexOrder<Undelivered>(tenantId, undelivered, [tenantId, now]);
       const found = row ?? { count: 0, oldest: null, isMinimum: false };
@@ -120,7 +128,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       return { ...found, count: Math.min(found.count, mostCounted), isMinimum };
     },
 
-    /** Returns at most 200 definitions that have drafts or locked forms. */
+    /** Returns at most 200 definitions of the tenant that have drafts or locked forms. */
     async definitions(tenantId: string): Promise<string[]> {
       const rows = await inIndexOrder<{ definitionId: string }>(tenantId, definitionsSql, [tenantId]);
       return rows.map(({ definitionId }) => definitionId);

@@ -1,28 +1,28 @@
-// Delivers one claimed row to its service. It does not write to the database; the queue settles the row. Every delivery
-// can be repeated: events carry an idempotency key, a subscriber is found by its user id, and the removal of something
-// that does not exist succeeds.
+// Delivers one claimed outbox row to the event, notification or file service. It does not write to the database; the
+// queue records the result. Every delivery can be repeated: events carry an idempotency key, a subscriber is found by
+// its user id, and the removal of something that does not exist succeeds.
 //
 // The notification service must not keep information about an applicant whose form is deleted. The rows of a form are
 // therefore delivered strictly in order: `subscribe` first, `form-deleted` last. These cases are covered:
 //
 // - The form is deleted before `subscribe` is delivered, so its row and the address no longer exist. The subscriber may
-//   exist, because send-code created it or a process died after the request. The delivery therefore requests a
-//   subscriber by the user id only. The service returns the existing one, or creates one without any information.
+// exist, because send-code created it or a process died after the request. The delivery therefore requests a
+// subscriber by the user id only. The service returns the existing one, or creates one without any information.
 // - The form is deleted during the delivery of `subscribe`. The acceptance writes the subscriber's id into the
-//   `subscribe` row, even if the form's row no longer exists. The acceptance of `form-deleted` finds the id there.
+// `subscribe` row, even if the form's row no longer exists. The acceptance of `form-deleted` finds the id there.
 // - The process dies after the request and before the acceptance. Another process claims the row again, and the user id
-//   leads to the same subscriber, whether or not the form still exists.
+// leads to the same subscriber, whether or not the form still exists.
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
-//   statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
-//   the row that removes the subscriber.
+// statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
+// the row that removes the subscriber.
 // - A send-code creates the subscriber of a form that is deleted during the request. The send-code has claimed the
-//   `subscribe` row, as a delivery does, so all of the above applies.
+// `subscribe` row, as a delivery does, so all of the above applies.
 // - Two requests overlap at the service, because the first one timed out here and is still running there. The form then
-//   has two subscribers, of which the outbox knows one. The removal searches for others by the user id.
+// has two subscribers, of which the outbox knows one. The removal searches for others by the user id.
 // - The process dies after the service accepted `form-deleted` and before the acceptance is recorded. The event is sent
-//   again with the same idempotency key. One statement records the acceptance and writes the removal.
+// again with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
-//   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
+// `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -54,7 +54,7 @@ export interface Delivered {
 
 export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
-/** The services and settings of a delivery. The platform clients retry their calls, and end them within a minute. */
+/** The services and settings of a delivery. The platform clients retry their calls, and give up within a minute. */
 export interface DeliveryOptions {
   events: Pick<Events, 'send'>;
   notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber' | 'pendingNotices'>;
@@ -162,13 +162,16 @@ async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promi
   throw new PlatformError('notifications', 'failed', { reason: 'subscribers remain' });
 }
 
-/** Milliseconds for which a subscriber is kept after the estimated time if the service still has a notice to send. */
+/**
+ * Milliseconds for which a subscriber is kept after the estimated end of its notices, if the notification service still
+ * has a notice to send.
+ */
 const patience = 3 * 86_400_000;
 
 /**
  * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
- * service for pending notices, and uses the estimate if the service cannot tell. Returns undefined if the subscriber
- * can be removed now.
+ * service for pending notices, and uses `estimate` if the service cannot tell. Returns undefined if the subscriber can
+ * be removed now.
  */
 async function noticesUntil(
   { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },
@@ -182,12 +185,15 @@ async function noticesUntil(
   return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
 }
 
-/** Returns undefined if the service refuses the question, because the number is then unknown. Throws other errors. */
+/** Returns undefined if the service refuses to tell the number of pending notices. Throws other errors. */
 function cannotTell(error: unknown): undefined {
   if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }
 
-/** If the service refuses a request without a channel, it has not created a subscriber. Throws other errors. */
+/**
+ * Returns undefined if the service refused a subscription without a channel, because it then has no subscriber. Throws
+ * other errors.
+ */
 function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }

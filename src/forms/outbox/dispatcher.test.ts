@@ -55,7 +55,7 @@ describe('order', () => {
       await sleep(Math.random() * 10);
       return undefined;
     });
-    // The lease is long, because a row is delivered twice if its claim expires on a busy machine.
+    // The lease of a claim is long, because a row is delivered twice if its claim expires on a busy machine.
     start({ pace: { lease: 60_000 } });
     start({ pace: { lease: 60_000 } });
     await delivered();

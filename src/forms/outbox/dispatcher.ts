@@ -22,7 +22,10 @@ export interface DispatcherOptions {
   log: Logger;
   /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
   callTimeout: number;
-  /** Deliveries yield to this traffic. The default is the traffic of this process. */
+  /**
+   * Deliveries slow down while the form service handles this traffic of requests. The default is the traffic of this
+   * process.
+   */
   traffic?: Traffic | undefined;
   pace?: Partial<DispatcherPace> | undefined;
 }
@@ -40,7 +43,8 @@ const defaultPace = {
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
-  // With the backoff of `retry.row`, ten refusals take about 15 minutes.
+  // A row is quarantined after this number of refusals. With the backoff of `retry.row`, ten refusals take about 15
+  // minutes.
   refusals: 10,
 };
 

@@ -70,7 +70,7 @@ const formSchema = objectSchema({
   _links: objectSchema({ self: link, data: link, collection: link }),
 });
 
-/** The person who made the change. Rows of the expiry have no actor; their events name `form-service-job`. */
+/** The person who made the change. Outbox rows of the expiry have no actor; their events name `form-service-job`. */
 export const actor: Field = {
   schema: actorSchema,
   render({ row }) {
@@ -79,7 +79,7 @@ export const actor: Field = {
   },
 };
 
-/** A time from the row's facts. */
+/** A member with a time from the facts of the outbox row; null if the row does not have this fact. */
 export function factTime(name: 'lockOn' | 'deleteOn'): Field {
   return { schema: optionalDateTime, render: ({ row }) => row.facts[name] ?? null };
 }
@@ -106,13 +106,16 @@ export const language: Field = {
   render: ({ row }) => languageOf(row),
 };
 
-/** A flag for the templates, because they cannot compare texts. */
+/** True if the applicant's language is French. Templates need this flag, because they cannot compare texts. */
 export const inFrench: Field = { schema: { type: 'boolean' }, render: ({ row }) => languageOf(row) === 'fr' };
 
 /** True if the deleted form was not submitted. */
 export const wasDraft: Field = { schema: { type: 'boolean' }, render: ({ row }) => row.facts.wasDraft === true };
 
-/** A link for the applicant. Opening it changes nothing until a button is pressed. A deletion also requires a code. */
+/**
+ * A link to a page for the applicant. The page changes nothing until its button is pressed. A deletion also requires a
+ * code.
+ */
 export function noticeLink(purpose: LinkPurpose): Field {
   return {
     schema: optionalText,

@@ -11,8 +11,8 @@ import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
 /**
- * `service`: the service failed, timed out or rejected the credentials of the form service. `row`: the service refused
- * the row, or the event could not be rendered.
+ * Who caused a failed delivery. `service`: the service failed, timed out or rejected the credentials of the form
+ * service. `row`: the service refused the row, or the event could not be rendered.
  */
 export type FailureSide = 'service' | 'row';
 
@@ -55,9 +55,12 @@ export interface Outage {
   state(): 'none' | 'probe' | 'down';
   /** Milliseconds until the next probe; 0 if the service is not down. */
   waitMs(): number;
-  /** Records an accepted delivery. Returns `ended` if it ends an outage. */
+  /** Records an accepted delivery. Returns `ended` if this delivery ends an outage. */
   succeeded(): 'ended' | undefined;
-  /** Records a failed delivery. Returns `ended` if it ends an outage. */
+  /**
+   * Records a failed delivery. Returns `ended` if this delivery ends an outage, because the service refused a probe's
+   * row.
+   */
   failed(side: FailureSide): 'ended' | undefined;
 }
 
