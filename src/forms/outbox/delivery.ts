@@ -6,23 +6,23 @@
 // therefore delivered strictly in order: `subscribe` first, `form-deleted` last. These cases are covered:
 //
 // - The form is deleted before `subscribe` is delivered, so its row and the address no longer exist. The subscriber may
-// exist, because send-code created it or a process died after the request. The delivery therefore requests a
-// subscriber by the user id only. The service returns the existing one, or creates one without any information.
+//   exist, because send-code created it or a process died after the request. The delivery therefore requests a
+//   subscriber by the user id only. The service returns the existing one, or creates one without any information.
 // - The form is deleted during the delivery of `subscribe`. The acceptance writes the subscriber's id into the
-// `subscribe` row, even if the form's row no longer exists. The acceptance of `form-deleted` finds the id there.
+//   `subscribe` row, even if the form's row no longer exists. The acceptance of `form-deleted` finds the id there.
 // - The process dies after the request and before the acceptance. Another process claims the row again, and the user id
-// leads to the same subscriber, whether or not the form still exists.
+//   leads to the same subscriber, whether or not the form still exists.
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
-// statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
-// the row that removes the subscriber.
+//   statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
+//   the row that removes the subscriber.
 // - A send-code creates the subscriber of a form that is deleted during the request. The send-code has claimed the
-// `subscribe` row, as a delivery does, so all of the above applies.
+//   `subscribe` row, as a delivery does, so all of the above applies.
 // - Two requests overlap at the service, because the first one timed out here and is still running there. The form then
-// has two subscribers, of which the outbox knows one. The removal searches for others by the user id.
+//   has two subscribers, of which the outbox knows one. The removal searches for others by the user id.
 // - The process dies after the service accepted `form-deleted` and before the acceptance is recorded. The event is sent
-// again with the same idempotency key. One statement records the acceptance and writes the removal.
+//   again with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
-// `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
+//   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -45,7 +45,7 @@ export interface DefinitionSource {
 }
 
 export interface Delivered {
-  /** `skipped`: there was nothing to deliver. `postponed`: the row must not be delivered before `until`. */
+  /** `skipped`: there was nothing to deliver. `postponed`: the row must not be delivered before the time `until`. */
   outcome: 'accepted' | 'skipped' | 'postponed';
   until?: Date;
   /** The form's subscriber; only for a `subscribe` row. */

@@ -94,7 +94,7 @@ export function createOutage(options: { clock: Clock; backoff: Backoff; random?:
       const before = state();
       // A delivery that fails during the outage began before it, so its failure is not new information.
       if (before === 'down') return undefined;
-      // If the service refuses the row of a probe, it works again.
+      // If the service refuses the row of a probe, the service works again.
       if (side === 'row') return before === 'probe' ? succeeded() : undefined;
       failures += 1;
       if (before === 'none' && failures < limit) return undefined;
@@ -121,7 +121,7 @@ interface Burst {
   unlogged: number;
 }
 
-/** Milliseconds between two log lines of a series. */
+/** Milliseconds between two log lines of a series of failures. */
 const silence = 60_000;
 
 export function createFailureLog({ log, clock }: { log: Logger; clock: Clock }): FailureLog {

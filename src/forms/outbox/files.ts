@@ -6,13 +6,15 @@ import type { PlatformClient } from '../../platform/http-client.ts';
 export interface FileService {
   /** Returns undefined if the file does not exist. */
   read(urn: string): Promise<{ recordId?: string | null | undefined } | undefined>;
-  /** Also resolves if the file does not exist. */
+  /** Deletes the file. Also resolves if the file does not exist. */
   remove(urn: string): Promise<void>;
 }
 
 const fileId = /:v1:\/files\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** `client` must be a client of `<prefix>:platform:file-service:v1`. Every error is a PlatformError. */
+/**
+ * `client` must be a client of the file service, `<prefix>:platform:file-service:v1`. Every error is a PlatformError.
+ */
 export function createFileService(client: Pick<PlatformClient, 'request'>): FileService {
   return {
     async read(urn) {

@@ -24,7 +24,7 @@ let dispatcher: Dispatcher;
 let now: number;
 let service: ReturnType<typeof createSlowService>;
 
-/** `canTell` says whether the service can report how many notices it still has to send. */
+/** Simulates the notification service. `canTell` says whether it can report how many notices it still has to send. */
 function createSlowService(canTell: boolean) {
   const subscribers = new Set<string>();
   const waiting: { urn: string; handled: number }[] = [];

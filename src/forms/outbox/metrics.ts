@@ -8,7 +8,10 @@ import { type OutboxKind, outboxKinds } from './event-catalogue.ts';
 import type { Backlog, OutboxStore } from './store.ts';
 
 export interface OutboxMetrics {
-  /** `failed`: the service caused the failure. `rejected`: the row caused it. `duration` is in milliseconds. */
+  /**
+   * Counts a delivery. `failed`: the service caused the failure. `rejected`: the row caused it. `duration` is in
+   * milliseconds.
+   */
   delivered(kind: OutboxKind, outcome: Delivered['outcome'] | 'failed' | 'rejected', duration: number): void;
 }
 

@@ -5,7 +5,10 @@
 import type { FormStatus } from '../forms/catalogue.ts';
 import type { Language } from '../forms/form.ts';
 
-/** A subject and a display name. Rows of the expiry have no actor; their events name `form-service-job`. */
+/**
+ * The subject and display name of the account that made a change. Outbox rows of the expiry have no actor; their events
+ * name `form-service-job`.
+ */
 export interface Actor {
   id: string;
   name: string;
@@ -62,9 +65,9 @@ export interface OutboxForm {
   subscriberId: string | null;
 }
 
-/** A row that this process has claimed for delivery. */
+/** An outbox row that this process has claimed for delivery. */
 export interface OutboxRow<Kind extends string = string> {
-  /** A bigint, as text. */
+  /** The row's sequence number: a bigint, as text. */
   sequence: string;
   formId: string;
   tenantId: string;
@@ -74,6 +77,6 @@ export interface OutboxRow<Kind extends string = string> {
   created: Date;
   /** How often the row was claimed, including the current claim. */
   attempts: number;
-  /** Undefined if the form was deleted. */
+  /** The row of the form. Undefined if the form was deleted. */
   form: OutboxForm | undefined;
 }

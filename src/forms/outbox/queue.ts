@@ -13,7 +13,7 @@ import { createSettlements, type Outcome, type Settlements } from './settlements
 import type { ClaimedBatch, ClaimedRow, DeliveryService, DispatchedStore, Position } from './store.ts';
 import type { Throttle } from './throttle.ts';
 
-/** Times in milliseconds. */
+/** The limits and pauses of a queue. All times are in milliseconds. */
 export interface QueuePace {
   /** Maximum number of concurrent deliveries. */
   capacity: number;
@@ -129,7 +129,9 @@ function createDeliveries(options: DeliveriesOptions) {
   let stopping = false;
   let started = 0;
 
-  /** False if the queue stops, half of the lease has passed, or the service is down. A single probe is allowed. */
+  /**
+   * True unless the queue stops, half of the row's lease has passed, or the service is down. A single probe is allowed.
+   */
   function mayStart(row: ClaimedRow): boolean {
     const state = outage.state();
     if (stopping || state === 'down' || (state === 'probe' && running.size > 0)) return false;
@@ -194,7 +196,7 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOption
 /** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
 const longWalk = 1_000;
 
-/** Claims batches. Each claim begins at the end of the previous one. `took` is in milliseconds. */
+/** Returns a function that claims the batch after the previous one. `took` is in milliseconds. */
 function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
   let after: Position | undefined;
   let began = 0;

@@ -3,9 +3,9 @@ import { escapeLiteral } from 'pg';
 import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import type { OutboxKind } from './event-catalogue.ts';
 
-/** A claim of a row. `claimedUntil` distinguishes it from other claims of the same row. */
+/** A claim of an outbox row. `claimedUntil` distinguishes it from other claims of the same row. */
 export interface Claim {
-  /** A bigint, as text. */
+  /** The row's sequence number: a bigint, as text. */
   sequence: string;
   claimedUntil: Date;
 }
@@ -40,7 +40,10 @@ export interface Settlement {
   deleteFiles: boolean;
 }
 
-/** Maximum of the time that the notification service is assumed to need. Then addresses are removed in any case. */
+/**
+ * Maximum time that the notification service is assumed to need for its queue of notices. After this time, the
+ * applicants' addresses are removed in any case.
+ */
 const longestQueue = "interval '30 days'";
 
 /**
@@ -66,7 +69,8 @@ export const planSql = ['sort', 'bitmapscan', 'seqscan', 'hashjoin', 'mergejoin'
   .join('');
 
 /**
- * True if the row is not accepted. The expression makes Postgres look up the row by its key, not by a partial index.
+ * SQL that is true if the row is not accepted. The expression makes Postgres look up the row by its key, not by a
+ * partial index.
  */
 export const isOpen = (row: string) => `coalesce(${row}.accepted, 'infinity') = 'infinity'`;
 
@@ -162,7 +166,10 @@ WITH input AS (
 ), ${removalsSql(settlement, orphanSql)}`;
 }
 
-/** Ends claims. If a row was not tried or is postponed, its number of attempts is the same as before the claim. */
+/**
+ * Ends the claims of rows that were not accepted. If a row was not tried or is postponed, its number of attempts is the
+ * same as before the claim.
+ */
 export function failSql(rows: readonly FailedRow[]): string {
   const input = rows.map(({ row, notBefore, refusals, postponed = false }) => ({
     sequence: row.sequence,
@@ -183,7 +190,7 @@ FROM ${recordsSql(input, columns)}
 WHERE o.sequence = i.sequence AND ${isOpen('o')} AND o.claimed_until = i.claimed_until`;
 }
 
-/** The kinds that are still delivered after the form was deleted. */
+/** The kinds of rows that are still delivered after the form was deleted. */
 const outliving = "('subscribe', 'form-deleted', 'remove-subscriber', 'remove-files')";
 
 /**

@@ -11,7 +11,7 @@ import type { ClaimedRow, OutboxStore } from './store.ts';
 export type Outcome = { row: ClaimedRow } & (
   | { kind: 'accepted'; subscriberId: string | undefined }
   | { kind: 'failed'; notBefore: Date; refusals: number }
-  /** The row is not due before this time. */
+  /** The row is not due before the time `notBefore`. */
   | { kind: 'postponed'; notBefore: Date; postponed: true }
   /** The row was claimed and given back without an attempt. */
   | { kind: 'untried' }
@@ -35,7 +35,7 @@ export interface SettlementsOptions {
 
 /** Milliseconds for which outcomes are collected before they are settled. */
 const linger = 20;
-/** Milliseconds between attempts while Postgres is unavailable. */
+/** Milliseconds between two attempts to settle rows while Postgres is unavailable. */
 const pause = 1_000;
 
 export function createSettlements({ store, clock, failures, onSettled }: SettlementsOptions): Settlements {
@@ -44,8 +44,8 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
   let stopping = false;
 
   /**
-   * Settles a batch. It can be repeated, because each statement changes only rows that still have this claim or are not
-   * accepted yet.
+   * Settles a batch. The call can be repeated, because each statement changes only rows that still have this claim or
+   * are not accepted yet.
    */
   async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');

@@ -43,9 +43,9 @@ export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
 
 /** A row's position in the order of claims. */
 export interface Position {
-  /** A timestamp as text, as Postgres writes it, because it is more precise than a Date. */
+  /** The time at which the row became due, as the text that Postgres writes, because it is more precise than a Date. */
   notBefore: string;
-  /** A bigint, as text. */
+  /** The row's sequence number: a bigint, as text. */
   sequence: string;
 }
 
@@ -135,7 +135,10 @@ ${claimedSql}`;
 
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
-/** $1 now. The age of a removal counts from the time at which the removal is due. */
+/**
+ * Counts the rows that are not accepted yet, for each kind. $1 now. The age of a removal counts from the time at which
+ * the removal is due.
+ */
 const backlogSql = `
 SELECT kind, count(*)::int AS count,
   extract(epoch FROM $1::timestamptz - min(created))::float8 AS "oldestSeconds",
@@ -152,7 +155,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
   /**
    * Adds the accepted events to the estimated queue of the notification service. Returns the time by which their
    * notices have probably been sent. Runs outside the transaction of the acceptance: otherwise, all acceptances would
-   * wait for the single row of this queue.
+   * wait for the single row of `notice_queue`.
    */
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
     const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;
@@ -183,13 +186,13 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, endOf(now, lease)]);
       return rows[0] && toRow(rows[0]);
     },
-    /** Returns the subscriber of a form. Undefined if the form has no subscriber yet; null if the form was deleted. */
+    /** Returns the id of the form's subscriber. Undefined if the form has no subscriber yet; null if it was deleted. */
     async findSubscriber(formId: string): Promise<string | undefined | null> {
       const sql = 'SELECT subscriber_id AS id FROM forms WHERE id = $1';
       const { rows } = await pool.query<{ id: string | null }>(sql, [formId]);
       return rows[0] ? (rows[0].id ?? undefined) : null;
     },
-    /** Marks rows as accepted. It can be repeated. See {@link acceptSql}. */
+    /** Marks rows as accepted. The call can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
       if (rows.length === 0) return;
       await pool.query(acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) }));

@@ -25,7 +25,7 @@ export interface SubscribeNowOptions {
 
 /** Milliseconds between two lookups of the subscriber while another process subscribes the applicant. */
 const looks = { first: 25, cap: 500 };
-/** Milliseconds after which the dispatcher may retry a row that failed here. */
+/** Milliseconds after which the dispatcher may retry a `subscribe` row whose delivery failed here. */
 const retry = 1_000;
 
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {

@@ -10,7 +10,7 @@ export interface Throttle {
   waitMs(): number;
 }
 
-/** Deliveries per second. */
+/** Maximum numbers of deliveries that start per second. */
 export interface DeliveryRates {
   idle: number;
   /** The rate while the process serves requests. */

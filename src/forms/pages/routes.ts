@@ -59,7 +59,10 @@ function addressRoute(path: string, folder: string): Route {
 
 const encodings = { br: '.br', gzip: '.gz' } as const;
 
-/** Sends the smallest copy that the client accepts. Express adds Last-Modified, and handles conditional requests. */
+/**
+ * Sends the smallest copy of the file that the client accepts. Express adds Last-Modified, and handles conditional
+ * requests.
+ */
 async function send(response: Response, { folder, file, cache }: { folder: string; file: string; cache: string }) {
   const encoding = response.req.acceptsEncodings('br', 'gzip');
   const compressed = encoding === 'br' || encoding === 'gzip' ? encoding : undefined;

@@ -17,12 +17,12 @@ export function noticeEntry(
 
 // The outbox rows of a form must be written in the order of its changes, so the statement locks the form's row. If
 // another transaction holds that lock, the form is skipped. Waiting could deadlock: a deletion locks the form before
-// the entry, and a release locks the entry before the form.
+// the quarantine entry, and a release locks the entry before the form.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
 /**
- * $1 the entry, $2 now, $3 the trace, $4 the request's id. The event's timestamp is `first_seen`, when the form
- * changed.
+ * Returns SQL that writes the outbox row of a released notice. $1 the id of the quarantine entry, $2 now, $3 the trace,
+ * $4 the id of the request. The event's timestamp is `first_seen`, the time when the form changed.
  */
 const writeSql = (kind: string, join: string, lock: string) => `
 WITH written AS (

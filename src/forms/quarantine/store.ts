@@ -20,8 +20,8 @@ UPDATE outbox SET not_before = $2, refusals = ${spent}
 WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
 
 /**
- * The release of an outbox row makes it due. The release of a notice writes its missing row. The next run of the
- * reconciler retries forms and core clients.
+ * The release of a quarantined outbox row makes the row due. The release of a notice writes its missing row. The next
+ * run of the reconciler retries forms and core clients.
  */
 export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({

@@ -36,7 +36,7 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
       });
     },
 
-    /** Leaves undefined members unchanged. Throws Problem `not-found`. */
+    /** Changes a register. Keeps the members that are undefined in `change`. Throws Problem `not-found`. */
     patch: async (
       name: string,
       change: { [M in keyof Content]?: Content[M] | undefined },
@@ -80,7 +80,7 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
 
 /**
  * Returns a function that runs `work` under a register's lock. `step` returns the context of the next call, or throws
- * if the time is up.
+ * if the time limit of the change has passed.
  */
 export function lockWith(hold: HoldRegister) {
   return <T>(name: string, call: Call, work: (lock: RegisterLock, step: () => CallContext) => Promise<T>): Promise<T> =>
@@ -102,8 +102,8 @@ export async function publish(
 }
 
 /**
- * Runs the steps that follow a change. If they fail, the problem says what was written. It is never a 4xx, because a
- * 4xx would mean that nothing was written.
+ * Runs the steps that follow a change. If they fail, the problem says what was written. The status of the problem is
+ * never 4xx, because 4xx would mean that nothing was written.
  */
 async function afterChange<T>(written: string, steps: () => Promise<T>): Promise<T> {
   try {

@@ -1,5 +1,5 @@
-// Reads and writes entries as CSV (RFC 4180). Reads in short steps, because parsing a megabyte takes up to half a
-// second.
+// Reads and writes entries as CSV (RFC 4180). The text is read in short steps, because parsing a megabyte takes up to
+// half a second.
 
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -24,7 +24,7 @@ const maxColumns = 100;
  * Number of bytes that are parsed before the event loop may handle other work. Parsing them takes a few milliseconds.
  */
 const stepBytes = 16_384;
-/** Names that could change the prototype of an object. They are not allowed in JSON bodies either. */
+/** Column names that could change the prototype of an object. They are not allowed in JSON bodies either. */
 const reserved = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**

@@ -81,7 +81,10 @@ interface Rendered {
   etag: string;
 }
 
-/** Caches the rendered text for as long as the entries are cached. The strong ETag is the hash of the text. */
+/**
+ * Returns a function that renders entries, and caches their text for as long as the entries are cached. The strong ETag
+ * is the hash of the text.
+ */
 function createRenderer(textOf: (entries: readonly unknown[]) => string): (entries: readonly unknown[]) => Rendered {
   const known = new WeakMap<object, Rendered>();
   return (entries) => {

@@ -6,7 +6,7 @@ import { isObject } from '../../service/json-value.ts';
 
 export interface EntryChange {
   change: 'added' | 'changed' | 'removed';
-  /** Null for an object without a key. */
+  /** The key of the changed entry; null for an object without a key. */
   key: string | null;
   before?: unknown;
   after?: unknown;
@@ -36,7 +36,7 @@ export function keyOf(entry: unknown, keyField: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Returns the index of the entry with this key, or -1. Throws Problem `conflict` if several entries have it. */
+/** Returns the index of the entry with this key, or -1. Throws Problem `conflict` if several entries have this key. */
 function indexOfKey(entries: readonly unknown[], key: string, keyField: string): number {
   const index = entries.findIndex((entry) => keyOf(entry, keyField) === key);
   if (index < 0) return index;
@@ -59,7 +59,7 @@ export function putEntry(entries: readonly unknown[], key: string, entry: unknow
   return { entries: entries.with(index, entry), added: false };
 }
 
-/** Throws Problem `not-found` if no entry has the key. */
+/** Removes the entry with this key. Throws Problem `not-found` if no entry has the key. */
 export function removeEntry(entries: readonly unknown[], key: string, keyField: string): unknown[] {
   const index = indexOfKey(entries, key, keyField);
   if (index < 0) throw noEntry();

@@ -12,8 +12,9 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
   const withLock = lockWith(hold);
   return {
     /**
-     * Replaces the entries with the result of `work` for the current ones. Writes nothing if both are equal. Throws the
-     * errors of `work`, Problem `not-found`, and `invalid-request` if the new entries are too many or too large.
+     * Passes the current entries to `work`, and writes the entries that it returns. Writes nothing if both lists are
+     * equal. Throws the errors of `work`, Problem `not-found`, and `invalid-request` if the new entries are too many or
+     * too large.
      */
     edit: <T extends { entries: readonly unknown[] }>(
       name: string,
