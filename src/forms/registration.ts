@@ -40,7 +40,8 @@ export const definitionSchema = {
 } as const;
 
 /**
- * A tenant may store form definitions as properties of a single document, or each in its own document (decision 0016).
+ * Everything that the form service registers. A tenant may store form definitions as properties of a single document,
+ * or each in its own document (decision 0016).
  */
 export const registered: Registered = {
   definitions: {

@@ -9,14 +9,14 @@ export interface Sample {
 
 export interface ScrapedGauge<T> {
   help: string;
-  /** Name of the label. A gauge without it has a single value. */
+  /** Name of the gauge's label. A gauge without a label has a single value. */
   label?: string;
   samples(reading: T): Sample[];
 }
 
 export interface ScrapedGaugesOptions<T> {
   registry: prom.Registry;
-  /** Returns undefined if there is nothing to export yet. */
+  /** Reads the values from the database. Returns undefined if there is nothing to export yet. */
   read(): Promise<T | undefined>;
   /** The gauges by metric name. */
   gauges: Record<string, ScrapedGauge<T>>;

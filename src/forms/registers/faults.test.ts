@@ -124,13 +124,18 @@ async function withReplica<T>(
   }
 }
 
-/** Milliseconds. Even on a busy machine, listing the registers of the largest tenant takes less time. */
+/**
+ * Time limit in milliseconds for calls that hang. Even on a busy machine, listing the registers of the largest tenant
+ * takes less time.
+ */
 const hangMs = 2_000;
 /** True for statuses with which the configuration service may reject a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
-/** Returns the numbers of the calls that a fault breaks. The first call has the number 1. */
+/**
+ * Returns the numbers of the calls that the fault with the index `nthFault` breaks. The first call has the number 1.
+ */
 function chosenCalls(calls: number, nthFault: number): number[] {
   const all = Array.from({ length: calls }, (_, index) => index + 1);
   return all.filter((at) => (at + nthFault) % calls < sizeOf('REGISTER_FAULT_CALLS'));

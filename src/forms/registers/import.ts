@@ -6,7 +6,7 @@ import { cellOf, type Row, type Table, textOf } from './csv.ts';
 import { keyOf } from './entry-changes.ts';
 
 export interface ImportOptions {
-  /** The column that contains the key. Ignored for strings, because a string is its own key. */
+  /** Name of the column that contains the keys. Ignored if the entries are strings, because a string is its own key. */
   keyField: string;
   /**
    * `upsert` adds and changes entries. `replace` also removes the entries that are not in the table, and adopts the
@@ -18,9 +18,9 @@ export interface ImportOptions {
 type Fields = Record<string, unknown>;
 
 /**
- * Returns the new entries. The rows of a table with one column become strings, unless the register contains objects.
- * Members of objects without a column keep their values; an empty cell removes the member. Throws Problem
- * `invalid-request`, which names the line, and `conflict` if several entries have the key of a row.
+ * Returns the new entries. The rows of a table with one column become strings, unless the register contains objects. A
+ * member of an object keeps its value if the table has no column for it; an empty cell removes the member. Throws
+ * Problem `invalid-request`, which names the line, and `conflict` if several entries have the key of a row.
  */
 export function importTable(table: Table, existing: readonly unknown[], options: ImportOptions): unknown[] {
   const hasObjects = existing.some(isObject);
@@ -81,8 +81,8 @@ function createObjectReader(
 }
 
 /**
- * Returns a function that reads the cells of a column. They have the type that the member has in all entries: number,
- * boolean or JSON. If the types differ, they are text.
+ * Returns a function that reads the cells of a column. A cell gets the type that the column's member has in all
+ * entries: number, boolean or JSON. If the entries differ in this type, the cell is read as text.
  */
 function cellReader(existing: readonly unknown[], column: string): (cell: string, row: Row) => unknown {
   const values = existing

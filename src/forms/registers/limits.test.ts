@@ -48,7 +48,10 @@ function waitForProcessor(): number {
   return (performance.now() - began) / ((user + system) / 1_000);
 }
 
-/** Sends a request. `ms` is its time in milliseconds, divided by the ratio above to approximate an idle machine. */
+/**
+ * Sends a request. `ms` is its time in milliseconds, divided by the ratio of `waitForProcessor` to approximate an idle
+ * machine.
+ */
 async function timed(request: () => Promise<Answered>): Promise<Answered & { ms: number }> {
   const started = performance.now();
   const response = await request();

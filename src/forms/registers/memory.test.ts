@@ -65,7 +65,7 @@ async function listening(child: ChildProcess): Promise<typeof ports> {
   throw failedStart('form service', child, output, errors());
 }
 
-/** Returns the resident memory of the process in MiB. */
+/** Returns the resident memory of the form service's process in MiB. */
 async function residentMemory(): Promise<number> {
   const { text } = await call(`http://127.0.0.1:${ports.metricsPort}/metrics`);
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]) / 1_048_576;

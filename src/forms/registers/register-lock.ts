@@ -26,7 +26,7 @@ export interface RegisterLockOptions {
   connections?: number | undefined;
   /** Maximum total wait for a connection and for the lock, in milliseconds. */
   waitMs?: number | undefined;
-  /** Maximum time for one step, in milliseconds. */
+  /** Maximum time for one step of a change, in milliseconds. */
   stepMs?: number | undefined;
 }
 
@@ -39,7 +39,7 @@ export type HoldRegister = <T>(tenantId: string, name: string, work: (lock: Regi
 export const registerConnections = 6;
 /** Label of the register pool in the metrics. */
 export const registerPoolName = 'registers';
-/** Maximum time in milliseconds from the request to the last step, including the wait. */
+/** Maximum time in milliseconds from the request to the last step, including the wait for the lock. */
 const changeMs = 45_000;
 
 export function createRegisterLock(options: RegisterLockOptions): HoldRegister {

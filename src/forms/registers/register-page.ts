@@ -14,7 +14,7 @@ export interface PageOptions {
 
 export interface RegisterPage {
   registers: Register[];
-  /** The last name on this page, if there are more registers. */
+  /** The last name on this page, if more registers follow. */
   next: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface NamedEntries {
 interface Kept {
   name: string;
   entries: readonly unknown[];
-  /** The size as JSON, computed on first use. */
+  /** The size of the entries as JSON in bytes, computed on first use. */
   bytes?: number;
 }
 
@@ -42,7 +42,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
   return {
     /**
      * Adds registers to the page. A name may be added twice if registers change during the listing. A register that did
-     * not fit never fits later, because the registers before it can only become more.
+     * not fit never fits later, because the number of registers before it can only grow.
      */
     add(found: Iterable<NamedEntries>): void {
       const byName = new Map<string, Kept>();

@@ -8,8 +8,8 @@ export const maxEntries = 10_000;
 export const maxEntriesBytes = 1_048_576;
 
 /**
- * ASCII letters, digits, hyphens, underscores and spaces, as in the configuration service. The first and the last
- * character must not be a space.
+ * A name consists of ASCII letters, digits, hyphens, underscores and spaces, as in the configuration service. The first
+ * and the last character must not be a space.
  */
 export const namePattern = /^[A-Za-z0-9_-](?:[A-Za-z0-9 _-]{0,48}[A-Za-z0-9_-])?$/;
 
@@ -30,9 +30,9 @@ export interface Definition {
 
 export interface Revision {
   revision: number;
-  /** ISO 8601 */
+  /** The time of creation (ISO 8601). */
   created?: string | undefined;
-  /** ISO 8601 */
+  /** The time of the last update (ISO 8601). */
   lastUpdated?: string | undefined;
   configuration: unknown;
 }
@@ -41,7 +41,7 @@ export interface Revision {
 export interface Parts {
   definition?: Definition | undefined;
   latest?: Revision | undefined;
-  /** The pinned revision. */
+  /** The pinned revision, if one is pinned. */
   active?: Revision | undefined;
 }
 

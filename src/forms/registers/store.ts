@@ -21,7 +21,7 @@ import type { RegisterPage } from './register-page.ts';
 /** The tenant of a call, and the maximum time for it. */
 export interface CallContext {
   tenantId: string;
-  /** Milliseconds for each call. The default is the platform client's timeout. */
+  /** Time limit for each call in milliseconds. The default is the platform client's timeout. */
   timeoutMs?: number | undefined;
 }
 
@@ -62,7 +62,7 @@ function createReads(configuration: Configuration) {
 
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
-    /** Returns those of the names whose registers have both parts. */
+    /** Returns the given names whose registers have both parts: a definition and entries. */
     existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
       asked(async () => {
         const defined = definitionsIn(await readDefinitions(context));
@@ -118,11 +118,17 @@ function createWrites(configuration: Configuration) {
     pin: (name: string, revision: number, context: CallContext) =>
       asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
-    /** Writes the definition of a register that has none. With an existing definition, the service would merge it. */
+    /**
+     * Writes the definition of a register that has none. The configuration service would merge it with an existing
+     * definition.
+     */
     define: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, newDefinition(description), context),
 
-    /** Changes only the description. The service merges it, so the definition keeps `anonymousRead` and the schema. */
+    /**
+     * Changes only the description. The configuration service merges it, so the definition keeps `anonymousRead` and
+     * the schema.
+     */
     describe: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, { description }, context),
 
@@ -135,10 +141,13 @@ function createWrites(configuration: Configuration) {
   };
 }
 
-/** These statuses mean that the client's request is invalid. Any other 4xx is a fault between the two services. */
+/**
+ * With these statuses, the configuration service says that the client's request is invalid. Any other 4xx is a fault
+ * between the two services.
+ */
 const rejections = new Set([400, 409, 413, 422]);
 
-/** Runs the calls. Converts failures of the configuration service into the Problems of this API. */
+/** Runs calls to the configuration service, and converts their failures into the Problems of this API. */
 async function asked<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls();

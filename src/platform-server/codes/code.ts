@@ -1,5 +1,5 @@
-// Generates, digests and checks verify codes. The database contains only an HMAC of a code and its destination address.
-// It does not contain the key of the HMAC.
+// Generates, digests and checks verify codes. The database contains a code only as an HMAC, which also covers the
+// destination address. It does not contain the key of the HMAC.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
 /** Letters and digits that people seldom confuse with each other. */
@@ -38,7 +38,7 @@ export function digestCode(key: string, { subscriberId, channel, address }: Code
     .digest();
 }
 
-/** Identifies a check by its code and its idempotency key. */
+/** Returns a digest that identifies a check by its code and its idempotency key. */
 export function digestCheck(key: string, codeDigest: Buffer, idempotencyKey: string): Buffer {
   return createHmac('sha256', key).update(codeDigest).update(idempotencyKey).digest();
 }

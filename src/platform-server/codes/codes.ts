@@ -18,7 +18,7 @@ export interface Codes {
 
 export interface CodesOptions {
   pool: pg.Pool;
-  /** The key of the HMACs. */
+  /** The key of the HMACs of codes. */
   key: string;
   clock: Clock;
   /** True if a code works only once. False if it works until it expires. */

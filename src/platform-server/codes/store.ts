@@ -8,7 +8,7 @@ const values = ({ subscriberId, channel, address }: CodePlace): unknown[] => [su
 
 export function createCodeStore(database: Queryable) {
   return {
-    /** Stores a code in place of the previous one, and resets the number of failures. */
+    /** Stores the digest of a new code in place of the previous one, and resets the number of failures. */
     async replace(to: CodePlace, digest: Buffer, expires: Date): Promise<void> {
       await database.query(
         `INSERT INTO codes (subscriber_id, channel, address, digest, expires) VALUES ($1, $2, $3, $4, $5)

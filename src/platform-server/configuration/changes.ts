@@ -16,7 +16,7 @@ export interface Actor {
   name: string;
 }
 
-/** The event of a change. */
+/** The event that reports a change of a configuration. */
 export interface ConfigurationEvent {
   tenant: string;
   namespace: 'configuration-service';
@@ -39,7 +39,7 @@ export interface ChangeOptions extends CheckOptions {
 export interface ConfigurationChanges {
   /** Edits the latest revision in place. Creates revision 0 if the configuration does not exist. */
   edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision>;
-  /** Copies the latest revision to the next number. */
+  /** Copies the latest revision to a new revision, which gets the next number. */
   createRevision(key: ConfigurationKey, actor: Actor): Promise<Revision>;
   /** Sets the active revision. Throws if the revision does not exist. */
   setActive(key: ConfigurationKey, revision: number, actor: Actor): Promise<void>;
@@ -131,8 +131,8 @@ async function saveOver(
 }
 
 /**
- * Saves the value in the latest revision, without a check of its current value. `latest` is the revision as the caller
- * has read it.
+ * Saves the value in the latest revision, without a check of the revision's current value. `latest` is the revision as
+ * the caller has read it.
  */
 export async function overwrite(
   change: Change,

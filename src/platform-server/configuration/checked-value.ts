@@ -58,8 +58,8 @@ function invalidValue(label: string, { operation }: Edit, found: FieldError[]): 
 }
 
 /**
- * The pointer to the operand in the request body. An error in the value is either below this pointer, or was there
- * before the edit.
+ * For each operation, the pointer to its operand in the request body. An error in the value is either below this
+ * pointer, or was in the value before the edit.
  */
 const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
 

@@ -64,7 +64,8 @@ describe('a hostile pattern', () => {
     // Edits of one document run one after another, so the later ones may time out.
     for (const { status } of rest) expect([400, 503]).toContain(status);
     expect(writes).toBeGreaterThan(5);
-    // A pattern in the main process would block the event loop much longer than the load of a busy machine does.
+    // Matching a pattern in the main process would block the event loop much longer than the load of a busy machine
+    // does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 

@@ -1,5 +1,5 @@
-// Decides which callers may read or write configuration, and which tenant a call is for. Accepts tokens for any
-// audience. The contract makes this exception only for this service.
+// Decides which callers may read or write configuration, and which tenant a call is for. The guards accept tokens for
+// any audience. The contract makes this exception only for the configuration service.
 import type { Response } from 'express';
 import { bearer, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';

@@ -23,7 +23,10 @@ export const activeQuery = z.object({ orLatest: flagParameter });
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
-/** Each additional member is a required value. Its name is the dotted path to a field of the configuration. */
+/**
+ * Each additional member of the criteria is a required value. Its name is the dotted path to a field of the
+ * configuration.
+ */
 const criteriaSchema = z
   .object({
     nameContains: z.string().max(50).optional(),
