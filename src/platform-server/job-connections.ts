@@ -1,12 +1,13 @@
-// Gives graphile-worker connections whose failures the library always retries. This is needed because the library does
-// not await the statement that completes or fails a job. If it does not retry a rejection of that statement, the
-// rejection is unhandled and ends the process. These connections wait until Postgres is available again. If a statement
-// fails, they change the error code to one that the library retries.
+// Creates the database connections for graphile-worker. With them, the library retries every failed statement. This is
+// needed because the library does not await the statement that completes or fails a job. If that statement fails
+// without a retry, its promise is rejected without a handler, which ends the process. A connection attempt waits until
+// Postgres is available again. If a statement fails, the connection changes the error code to one that the library
+// retries.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
 export interface JobConnections {
-  /** The pool for the library. No other code may use it. */
+  /** The pool for graphile-worker. No other code may use it. */
   pool: pg.Pool;
   /** After this call, statements of the library never settle. Otherwise, they would reject when the pool ends. */
   close(): void;

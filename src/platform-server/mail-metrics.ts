@@ -1,4 +1,4 @@
-// Defines the metric that counts mails.
+// Defines the metric that counts mails by outcome.
 import prom from 'prom-client';
 
 /**

@@ -12,7 +12,7 @@ export interface Mail {
   subject: string;
   text: string;
   html?: string;
-  /** `<local>@<domain>`, without angle brackets. */
+  /** The Message-ID: `<local>@<domain>`, without angle brackets. */
   messageId?: string;
 }
 
@@ -102,10 +102,13 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
   };
 }
 
-/** Nodemailer reads TLS options from the query of the URL. */
+/**
+ * True if the URL turns off the check of the mail server's certificate. Nodemailer reads TLS options from the query of
+ * the URL.
+ */
 const acceptsAnyCertificate = (url: string) => new URL(url).searchParams.get('tls.rejectUnauthorized') === 'false';
 
-/** Rejects after the timeout. The message may still arrive after that. */
+/** Waits for the sending of a message, but rejects after `sendTimeout`. The message may still arrive after that. */
 async function withTimeout(sending: Promise<unknown>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject({ code: 'ETIMEDOUT' }), sendTimeout);

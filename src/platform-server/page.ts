@@ -32,7 +32,10 @@ export function top(defaultValue: number, max: number) {
   return z.coerce.number().int().min(1).max(max).default(defaultValue);
 }
 
-/** Parses a query parameter that contains JSON, and checks it with a schema. Returns undefined if it is absent. */
+/**
+ * Parses a query parameter that contains JSON, and checks it with a schema. Returns undefined if the parameter is
+ * absent.
+ */
 export function jsonParameter<T extends z.ZodType>(schema: T) {
   return z
     .string()

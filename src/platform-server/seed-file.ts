@@ -6,7 +6,10 @@ import { tenantIdPattern } from './tenant-key.ts';
 
 const mailDomain = /^([A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}$/;
 
-/** Rejects duplicates. Otherwise, a duplicate would silently replace the first tenant, or fail in the database. */
+/**
+ * Rejects tenants with the same id, name or realm. Otherwise, the second tenant would silently replace the first, or
+ * fail in the database.
+ */
 function refuseDuplicates(tenants: { id: string; name: string; realm: string }[], context: z.RefinementCtx): void {
   for (const member of ['id', 'name', 'realm'] as const) {
     const first = new Map<string, number>();

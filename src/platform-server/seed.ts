@@ -1,4 +1,4 @@
-// Applies the seed (see seed-file.ts). It adds and changes entries, but does not remove any.
+// Applies the seed (see seed-file.ts): adds and changes tenants and directory entries, but removes none.
 import type pg from 'pg';
 import { withTransaction } from '../service/postgres/postgres.ts';
 import { createDirectoryStore } from './directory/store.ts';

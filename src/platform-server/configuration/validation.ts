@@ -1,6 +1,6 @@
 // Validates a value against the JSON Schema (draft 7) of a definition, and adds the schema's defaults. As the contract
-// requires, an invalid schema accepts every value. Remote schemas are never fetched. This code runs only in a limited
-// worker, because tenants write the schemas.
+// requires, an invalid schema accepts every value. Remote schemas are never fetched. This code runs only in a worker
+// process with limits on time and memory, because tenants write the schemas.
 import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -22,7 +22,8 @@ export interface Invalid {
 export type Validation = Valid | Invalid;
 
 /**
- * Caches compiled schemas by their content, so that a changed definition never uses the validator of its old schema.
+ * Returns a function that validates a value. It caches compiled schemas by their content, so that a changed definition
+ * never uses the validator of its old schema.
  */
 export function createValidate(): (schema: unknown, value: unknown) => Validation {
   const compiled = new LRUCache<string, { check: ValidateFunction | undefined }>({ max: 500, maxSize: 2_000_000 });

@@ -1,8 +1,8 @@
-// Entries of the directory: the URL of each service and of each of its APIs. They come from the seed.
+// Entries of the directory: the URL of each service and of each of its APIs. The entries come from the seed.
 
 export interface Entry {
   namespace: string;
-  /** `event-service`, or `event-service:v1` for an API. */
+  /** The name of a service, such as `event-service`, or of its API, such as `event-service:v1`. */
   service: string;
   url: string;
 }

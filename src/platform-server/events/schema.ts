@@ -10,10 +10,11 @@ export const eventBody = z.object({
   name,
   timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
   correlationId: z.string().max(1_000).nullish(),
-  // An invalid key is rejected. If it were ignored, a repeated event would be stored twice.
+  // An invalid idempotency key is rejected. If it were ignored, a repeated event would be stored twice.
   context: anObject.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
   /**
-   * Only for core senders. The query parameter `tenantId` takes precedence. Other senders send for their own tenant.
+   * The tenant of the event, for core senders only. The query parameter `tenantId` takes precedence. Other senders send
+   * for their own tenant.
    */
   tenantId: z.unknown().optional(),
   payload: anObject,

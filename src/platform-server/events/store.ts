@@ -83,7 +83,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
       await database.query('DELETE FROM event_keys WHERE accepted < $1', [limit]);
     },
 
-    /** Returns the number of events that are not routed yet, and the time of the oldest one. */
+    /** Returns the number of events that are neither routed nor in quarantine, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events

@@ -33,9 +33,9 @@ export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
 export function createDeliveryStore(database: Queryable) {
   return {
     /**
-     * Creates the deliveries of an event to the subscribers of a type, with their jobs, and returns their number. A
-     * subscription without criteria matches every event. Otherwise, at least one of its criteria must match: its
-     * correlation id is equal or absent, and its context keys are equal. If a tenant has many waiting deliveries,
+     * Creates the deliveries of an event to the subscribers of a notification type, with their jobs, and returns their
+     * number. A subscription without criteria matches every event. Otherwise, at least one of its criteria must match:
+     * its correlation id is equal or absent, and its context keys are equal. If a tenant has many waiting deliveries,
      * further ones get a lower priority.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {

@@ -38,7 +38,7 @@ function write(tenant: Tenant, update: object): Promise<Answered> {
   });
 }
 
-/** Stores a template without the checks, like an older version. */
+/** Stores notification types without checking their templates, as an older version did. */
 async function store(tenant: Tenant, types: object): Promise<void> {
   const id = tenant.id.split('/').at(-1);
   const key = ['platform', 'notification-service'];
@@ -183,7 +183,8 @@ describe('a stored template that takes too much', () => {
       await expect.poll(done, { interval: 20 }).toBeGreaterThan(before);
     }
     delay.disable();
-    // A template in the main process would block the event loop much longer than the load of a busy machine does.
+    // Rendering a template in the main process would block the event loop much longer than the load of a busy machine
+    // does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 });

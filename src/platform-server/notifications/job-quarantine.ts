@@ -33,11 +33,16 @@ export interface JobQuarantine {
    */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
-  /** Releases items that another version of the product quarantined, and deletes entries without an item. */
+  /**
+   * Releases items that another version of the product quarantined, and deletes quarantine entries whose item no longer
+   * exists.
+   */
   upkeep(): Promise<void>;
 }
 
-/** Returns the reason to quarantine an item, or undefined if a later attempt may succeed. */
+/**
+ * Returns the reason to quarantine an item whose job failed with this error. Undefined if a later attempt may succeed.
+ */
 function causeOf(error: unknown): QuarantineCause | undefined {
   if (error instanceof MailError)
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
@@ -93,7 +98,10 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
   };
 }
 
-/** Counts a failure of a delivery, and marks the delivery as quarantined at the limit. Returns the new number. */
+/**
+ * Counts a failure of a delivery, and marks the delivery as quarantined at the limit. Returns the new number of
+ * failures.
+ */
 async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery): Promise<number> {
   const { rows } = await db.query<{ refusals: number }>(
     `UPDATE deliveries SET refusals = refusals + 1, quarantined = refusals + 1 >= $4

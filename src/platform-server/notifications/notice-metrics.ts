@@ -1,4 +1,4 @@
-// Defines the metric that counts notices.
+// Defines the metric that counts notices by outcome.
 import prom from 'prom-client';
 
 export function createNoticeMetrics({ registry }: { registry: prom.Registry }) {

@@ -37,7 +37,7 @@ export type NotificationType = z.output<typeof typeSchema>;
 /** The keys of the tenant's document that do not name notification types. */
 const notTypes = /^(email|contact)/;
 
-/** Returns the types of core and of a tenant, keyed by id. Ignores invalid entries. */
+/** Returns the notification types of core and of a tenant, keyed by id. Ignores invalid entries. */
 export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
   const types = readTypes(documents.core);
   for (const [id, own] of readTypes(documents.tenant)) {
@@ -65,7 +65,10 @@ function overrideTemplates(core: NotificationType, own: NotificationType): Notif
   return { ...core, events };
 }
 
-/** Returns the types that contain templates for an event. The notification service's own events never cause notices. */
+/**
+ * Returns the notification types that contain templates for an event. The notification service's own events never cause
+ * notices.
+ */
 export function typesOfEvent(
   types: Map<string, NotificationType>,
   namespace: string,
@@ -83,7 +86,10 @@ export function templatesOf(
   return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
 }
 
-/** Returns the code in platform:notification-service. Each part of a template, such as its subject, is one piece. */
+/**
+ * Returns the template code in platform:notification-service. Each part of a template, such as its subject, is one
+ * piece.
+ */
 export function templatesIn(document: unknown): CodePiece[] {
   return [...readTypes(document)].flatMap(([id, type]) =>
     type.events.flatMap((event, index) =>
@@ -110,7 +116,7 @@ export const notificationTypesSchema = {
     contact: { type: ['object', 'null'] },
     email: { type: ['object', 'null'], properties: { fromEmail: { type: ['string', 'null'] } } },
   },
-  // The number is limited, because each event and each delivery reads all types.
+  // The number of notification types is limited, because each event and each delivery reads all of them.
   maxProperties: 200,
   patternProperties: {
     '^(?!email|contact)': {

@@ -7,13 +7,13 @@ import { callerOf } from '../../service/http/request-context.ts';
 
 const [app, admin] = ['subscription-app', 'subscription-admin'];
 
-/** For reading one subscriber, and for operations on it. */
+/** The guard of routes that read one subscriber, or perform an operation on one. */
 export const mayUseSubscribers: Guard = role(app, admin);
 
-/** For lists, and for reading one subscription. */
+/** The guard of routes that list subscriptions, or read one subscription. */
 export const mayListSubscriptions: Guard = role(admin);
 
-/** For creating a subscriber, subscribing and unsubscribing. */
+/** The guard of routes that create a subscriber, subscribe or unsubscribe. */
 export const maySubscribe: Guard = {
   name: `roleOr401(${app}, ${admin})`,
   check(_request, response) {

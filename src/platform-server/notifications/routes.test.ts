@@ -63,7 +63,7 @@ async function subscribe(changes: Record<string, unknown> = {}): Promise<Subscri
 beforeAll(async () => {
   logged = captureLog();
   platform = await startTestPlatform({ log: logged.log, clock: () => now });
-  // The clock that sets the times in the tokens also verifies them.
+  // The same clock sets the times in the tokens and verifies the tokens.
   const claims = () => ({ iat: Math.floor(now.getTime() / 1000), exp: Math.floor(now.getTime() / 1000) + 36_000 });
   app = await roleToken(platform.access, role('subscription-app'), { claims: claims() });
   admin = await roleToken(platform.access, role('subscription-admin'), { claims: claims() });

@@ -15,7 +15,7 @@ import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
 import { type Subscriber, showSubscriber } from './subscription.ts';
 
-/** A channel address of a subscriber. */
+/** An address of a subscriber, and its channel. */
 interface CodeAddress {
   subscriberId: string;
   channel: string;
@@ -33,7 +33,9 @@ export interface SubscriberRouteOptions {
     check(at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
-  /** Returns the number of notices still to be sent to a subscriber. Undefined if responses do not contain it. */
+  /**
+   * Returns the number of notices still to be sent to a subscriber. Undefined if responses do not contain this number.
+   */
   pendingNotices(tenant: string, id: string): Promise<number | undefined>;
   /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;

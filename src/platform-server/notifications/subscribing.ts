@@ -1,6 +1,6 @@
-// Subscribes and unsubscribes, each in one transaction. A repeated request changes nothing: it finds the user's
-// existing subscriber, and does not add criteria that already exist. A client can therefore retry after a lost
-// response.
+// Subscribes users to notification types and unsubscribes them, each in one transaction. A repeated request changes
+// nothing: it finds the user's existing subscriber, and does not add criteria that already exist. A client can
+// therefore retry after a lost response.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -33,7 +33,10 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       });
     },
 
-    /** Adds one criterion, or replaces all criteria if an array is given. Throws 404 for an unknown subscriber. */
+    /**
+     * Adds one criterion to a subscription, or replaces all its criteria if an array is given. Throws 404 for an
+     * unknown subscriber.
+     */
     addOrReplace(
       tenant: string,
       typeId: string,

@@ -1,5 +1,6 @@
 // Renders notices from Handlebars templates, which tenants may write. A template can read only the data of its notice.
-// It has no access to prototypes, partials or the console. This code runs only in a limited worker.
+// It has no access to prototypes, partials or the console. This code runs only in a worker process with limits on time
+// and memory.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
 import { DateTime } from 'luxon';
@@ -51,7 +52,7 @@ export function createNoticeRenderer(): RenderNotice {
   };
 }
 
-/** Maximum length of a template, and of the rendered text of each of its parts, in characters. */
+/** Maximum length of a template, and of a text rendered from a template, in characters. */
 const longestTemplate = 65_536;
 const longestText = 524_288;
 /** Maximum nesting depth of blocks that may repeat their content. Each level multiplies the rendering time. */

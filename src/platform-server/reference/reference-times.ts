@@ -13,7 +13,7 @@ const settings = z.object({
   REFERENCE_DELAY: isoDuration('PT0.02S'),
 });
 
-/** Times in milliseconds. */
+/** The times of the reference implementation's behavior, in milliseconds. */
 export interface ReferenceTimes {
   cache: number;
   event: number;
