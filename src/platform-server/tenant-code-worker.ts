@@ -12,13 +12,16 @@ import {
 } from './notifications/template.ts';
 import type { CodePiece } from './written-code.ts';
 
-/** `schema` and `value` are JSON texts. */
+/** The input of a job. `schema` and `value` are JSON texts. */
 export type CodeQuestion =
   | { kind: 'validate'; schema: string; value: string }
   | { kind: 'check'; pieces: CodePiece[] }
   | { kind: 'render'; template: Template; data: NoticeData };
 
-/** `value` is the JSON text of a valid value with the schema's defaults. Undefined if there was nothing to add. */
+/**
+ * The result of a job. `value` is the JSON text of a valid value with the schema's defaults. Undefined if the schema
+ * added no default.
+ */
 export type CodeAnswer =
   | { kind: 'valid'; value: string | undefined }
   | { kind: 'invalid'; errors: FieldError[] }

@@ -36,8 +36,8 @@ const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' }
 export interface TenantCodeOptions {
   metrics: Metrics;
   /**
-   * Maximum number of notices of one tenant that are being rendered or wait for it. Further notices are refused, and
-   * their jobs are postponed.
+   * Maximum number of notices of one tenant that are being rendered or wait to be rendered. Further notices are
+   * refused, and their jobs are postponed.
    */
   rendersPerTenant: number;
 }
@@ -48,7 +48,7 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
     name: 'tenant-code',
     busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
     waitMs: 5_000,
-    // A value can be as large as BODY_LIMIT allows.
+    // The limit allows for large values: a value can be as large as BODY_LIMIT allows.
     memoryMb: 96,
     metrics,
   });

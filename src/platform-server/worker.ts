@@ -25,7 +25,7 @@ export interface WorkerOptions {
   concurrency: number;
   /** Milliseconds without a heartbeat after which a process counts as dead. */
   staleAfter: number;
-  /** Called about once a minute. */
+  /** Maintenance that the worker runs about once a minute. */
   upkeep(): Promise<void>;
 }
 
@@ -112,7 +112,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
     async close() {
       stopping.abort();
       const stopped = runner?.stop().catch((error: unknown) => log.warn({ err: error }, 'job worker failed to stop'));
-      // If the database is down, the library would retry for minutes. Another process takes over the remaining jobs.
+      // The wait is limited, because the library retries for minutes while the database is down. Another process takes
+      // over the remaining jobs.
       await Promise.race([Promise.all([stopped, running]), delay(longestStop, undefined, { ref: false })]);
       connections.close();
       await forgetPools(pool, [...alive]).catch(() => undefined);
@@ -120,7 +121,10 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   };
 }
 
-/** Uses the clock of Postgres instead of the application's clock, because all processes share it. */
+/**
+ * Records that the pools are alive. Uses the clock of Postgres instead of the application's clock, because all
+ * processes share it.
+ */
 async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;
   await pool.query(

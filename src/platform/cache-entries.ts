@@ -10,7 +10,7 @@ export interface Entry<V> {
   at: number;
   /** The time at which the last successful call for the value began, or at which the last call failed. */
   checkedAt: number;
-  /** Set while the service fails. */
+  /** The error of the last call, set while the service fails. */
   failure: PlatformError | undefined;
 }
 

@@ -8,7 +8,7 @@ import { createCacheMisses } from './cache-misses.ts';
 import type { MissBudget } from './miss-budget.ts';
 import type { CacheReads, PlatformMetrics } from './platform-metrics.ts';
 
-/** Times in milliseconds. */
+/** The times that determine when a cache serves and fetches values, in milliseconds. */
 export interface CacheTimes {
   /** A value that is younger than this is served without a call. */
   fresh: number;
@@ -84,11 +84,11 @@ export interface Cache<V> {
    * whole service has one share.
    */
   get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
-  /** Returns the value if it is fresh, otherwise undefined. Makes no call, and allocates nothing. */
+  /** Returns the cached value if it is fresh, otherwise undefined. Makes no call, and allocates nothing. */
   peek(key: string, options?: Pick<ReadOptions<V>, 'permission'>): V | undefined;
   /**
-   * Returns the item that `pick` selects from the value of a key. If the cached value does not contain it, the value is
-   * fetched again; see `lacks`.
+   * Returns the item that `pick` selects from the value of a key. If the cached value does not contain the item, the
+   * value is fetched again; see `lacks`.
    */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
   /** Removes a key after a write. The response to a request that was sent before the write is then not cached. */

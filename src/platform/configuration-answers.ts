@@ -4,9 +4,9 @@ import { z } from 'zod';
 /** One revision of a configuration. */
 export interface Revision {
   revision: number;
-  /** ISO 8601 */
+  /** The time of creation (ISO 8601). */
   created?: string | undefined;
-  /** ISO 8601 */
+  /** The time of the last update (ISO 8601). */
   lastUpdated?: string | undefined;
   configuration: unknown;
 }

@@ -29,13 +29,14 @@ export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: 
 export type Lookup = ReadOptions<Revision | undefined>;
 
 export interface ListOptions {
-  /** From 1 to 1000. The service's default is 10. */
+  /** Number of entries on a page, from 1 to 1000. The service's default is 10. */
   top?: number | undefined;
   /** The cursor `next` of the previous page. */
   after?: string | undefined;
   includeActive?: boolean | undefined;
   /**
-   * `nameContains`, `createDateAfter`, `createDateBefore` or `useOr`. Any other name is a field of the configuration.
+   * Conditions that listed configurations must meet: `nameContains`, `createDateAfter`, `createDateBefore` or `useOr`.
+   * Any other name is a field of the configuration whose value must be equal.
    */
   criteria?: Record<string, unknown> | undefined;
 }
@@ -232,7 +233,7 @@ function createWrites(
   } satisfies Partial<Configuration>;
 }
 
-/** Separates the parts with NUL, which cannot occur in a tenant id, namespace or name. */
+/** Returns a cache key. Its parts are separated by NUL, which cannot occur in a tenant id, namespace or name. */
 function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Owner): string {
   return `${kind}\0${tenantId ?? ''}\0${namespace}\0${name}`;
 }

@@ -14,7 +14,7 @@ export const apiPaths: Readonly<Record<string, string>> = {
   'token-handler:v1': '/token-handler/v1',
 };
 
-/** Returns `DIR_PLATFORM_EVENT_SERVICE` for `('platform', 'event-service')`. */
+/** Returns the name of a variable: `DIR_PLATFORM_EVENT_SERVICE` for `('platform', 'event-service')`. */
 export function variableOf(...names: string[]): string {
   const text = names.map((name) => name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')).join('_');
   return names.length > 1 ? `DIR_${text}` : text;

@@ -35,7 +35,10 @@ export interface DirectoryOptions extends CallSettings {
   budget: MissBudget;
 }
 
-/** The parts of a URN that are needed to find its URL. Cached, because proxied requests resolve the same few URNs. */
+/**
+ * The parts of a URN that are needed to find its URL. They are cached, because proxied requests resolve the same few
+ * URNs.
+ */
 interface Lookup {
   namespace: string;
   /** The URL that the operator has set for the service or API, if any. */
@@ -48,7 +51,7 @@ interface Lookup {
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
-/** Stored instead of a URL that must not be called. */
+/** The cache contains this value instead of a URL that must not be called. */
 const unusable = '';
 
 export function createDirectory(options: DirectoryOptions): Directory {

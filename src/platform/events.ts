@@ -4,11 +4,11 @@ import { z } from 'zod';
 import type { CallOptions, PlatformClient } from './http-client.ts';
 
 export interface PlatformEvent {
-  /** 1–50 characters. */
+  /** The namespace of the event, with 1 to 50 characters. */
   namespace: string;
-  /** 1–50 characters. */
+  /** The name of the event, with 1 to 50 characters. */
   name: string;
-  /** ISO 8601 */
+  /** The time of the event (ISO 8601). */
   timestamp: string;
   correlationId?: string | undefined;
   /** Values that subscriptions can match. Formgate puts its idempotency key here. */

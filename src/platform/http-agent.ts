@@ -23,8 +23,8 @@ export class HttpAgent {
     this.#options = {
       connections: 64,
       connect: { timeout: 3_000 },
-      // Undici's own timeouts are off, because they cover only parts of an exchange. Callers set a timeout for all of
-      // it.
+      // Undici's own timeouts are off, because they cover only parts of an exchange. Callers set a timeout for the
+      // whole exchange.
       headersTimeout: 0,
       bodyTimeout: 0,
       maxResponseSize: maxResponse,

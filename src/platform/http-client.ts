@@ -18,7 +18,10 @@ import { type Query, queryOf } from './url-path.ts';
 
 /** Options for all methods of all platform clients. */
 export interface CallOptions {
-  /** Milliseconds for the whole call: the token, the retries, and the response up to its last byte. Default: 10,000. */
+  /**
+   * Time limit in milliseconds for the whole call: the token, the retries, and the response up to its last byte.
+   * Default: 10,000.
+   */
   timeoutMs?: number | undefined;
 }
 
@@ -29,9 +32,9 @@ export interface PlatformRequest<T> extends CallOptions {
   /** Path below the service's base URL. Each segment must be percent-encoded (`pathOf`). */
   path: string;
   query?: Query | undefined;
-  /** Sent as JSON. */
+  /** The body of the request, sent as JSON. */
   body?: unknown;
-  /** Sent as application/x-www-form-urlencoded. */
+  /** Fields that the body contains as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
   /**
    * True if repeating the call does no harm. The default is true for GET, PUT and DELETE and for calls with an
@@ -85,7 +88,7 @@ export interface PlatformClientOptions extends CallSettings {
 
 export interface PlatformClient {
   /**
-   * Throws only PlatformError, which names the failed service. It may also be the directory or the identity provider.
+   * Throws only PlatformError, which names the failed service. This may also be the directory or the identity provider.
    */
   request<T>(request: PlatformRequest<T>): Promise<T>;
 }

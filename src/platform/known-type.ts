@@ -32,7 +32,7 @@ export interface EventName {
 }
 
 const service = 'notifications';
-/** Seconds after which a caller may retry. */
+/** Seconds after which a caller may retry a call that failed because the service does not know the type. */
 const retryAfter = 30;
 
 type State = 'missing' | 'outdated' | 'current';

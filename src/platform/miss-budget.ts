@@ -26,7 +26,7 @@ const mostShares = 10_000;
 
 interface Bucket {
   left: number;
-  /** Milliseconds since 1970. */
+  /** The time of the last refill, in milliseconds since 1970. */
   at: number;
 }
 

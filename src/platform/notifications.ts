@@ -35,7 +35,10 @@ export interface SubscribeRequest extends CallOptions {
   userId?: string | undefined;
   addressAs?: string | undefined;
   channels: { channel: string; address: string }[];
-  /** Restricts the events that the subscription matches. If empty, it matches every event of the type. */
+  /**
+   * Restricts the events that the subscription matches. If the criteria are empty, the subscription matches every event
+   * of the type.
+   */
   criteria: { description?: string; correlationId?: string; context?: Record<string, string | number | boolean> };
 }
 

@@ -42,7 +42,10 @@ export interface PlatformErrorOptions {
 }
 
 export class PlatformError extends Problem {
-  /** Such as `identity-provider`, `directory`, `tenants`, `configuration`, `notifications` or `events`. */
+  /**
+   * Name of the failed service, such as `identity-provider`, `directory`, `tenants`, `configuration`, `notifications`
+   * or `events`.
+   */
   readonly service: string;
   readonly kind: PlatformErrorKind;
   readonly upstreamStatus: number | undefined;
@@ -94,7 +97,8 @@ export function failureFields(error: unknown): object {
   return error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
 }
 
-// A 404 or 405 usually means that the URL of the service is wrong. It does not mean that the item is invalid.
+// A 404 or 405 usually means that the URL of the service is wrong. It does not mean that the item in the request is
+// invalid.
 const wrongAddress = new Set([404, 405]);
 
 /**

@@ -10,7 +10,7 @@ export interface PlatformMetrics {
    * PlatformError. It is `dependency` if another service, which this call depends on, failed.
    */
   called: Metrics['dependencyCalled'];
-  /** Returns the counts of a cache. Every read of the cache adds to one of them. */
+  /** Returns the numbers of a cache's reads. Every read of the cache increases one of them. */
   cacheReads(cache: string): CacheReads;
   /** Counts reads that got an old response because the service fails. */
   staleServes: prom.Counter<'dependency'>;

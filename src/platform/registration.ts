@@ -1,6 +1,6 @@
 // Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
-// It runs in the background, and writes only differences. The service already handles requests while the registration
-// runs.
+// The registration runs in the background, and writes only differences. The service already handles requests while the
+// registration runs.
 //
 // The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
 // same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
@@ -18,7 +18,7 @@ import type { PlatformMetrics } from './platform-metrics.ts';
 type Document = Record<string, unknown>;
 
 export interface ConfigurationDefinition {
-  /** JSON Schema, draft 7. */
+  /** The schema of the configuration's value (JSON Schema, draft 7). */
   configurationSchema: Document;
   description?: string;
   anonymousRead?: boolean;
@@ -33,7 +33,7 @@ export interface ServiceRole {
 export interface EventDefinition {
   name: string;
   description: string;
-  /** JSON Schema, draft 7. */
+  /** The schema of the event's payload (JSON Schema, draft 7). */
   payloadSchema: Document;
 }
 
@@ -45,7 +45,7 @@ export interface Registered {
   /** Definitions keyed by `<namespace>:<name>`, or by `<namespace>` for all names of that namespace. */
   definitions?: Record<string, ConfigurationDefinition>;
   roles?: ServiceRole[];
-  /** Events of the namespace with the name of this service. */
+  /** Event definitions of the namespace that has the name of this service. */
   events?: EventDefinition[];
   /** Notification types keyed by type id. */
   notificationTypes?: Record<string, NotificationTypeDocument>;
@@ -69,7 +69,7 @@ export interface RegistrationOptions {
   pace?: Partial<RegistrationPace> | undefined;
 }
 
-/** Times in milliseconds. */
+/** The pauses between the calls of a registration, in milliseconds. */
 export interface RegistrationPace {
   /** The wait before the first retry of a failed call. Each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs: number;
@@ -162,7 +162,8 @@ function documentsOf({ urns, service }: RegistrationOptions, what: Registered): 
 }
 
 /**
- * Writes the keys that are missing or different, and returns them. Returns an empty list if the signal aborts first.
+ * Writes the keys of `wanted` that are missing or different in the document, and returns them. Returns an empty list if
+ * the signal aborts first.
  */
 async function writeUntilDone(
   options: RegistrationOptions,

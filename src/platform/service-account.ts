@@ -10,7 +10,7 @@ import { pathOf } from './url-path.ts';
 export interface ServiceAccountOptions extends CallSettings {
   /** Base URL of the identity provider for requests of this process, such as `http://keycloak:8080/auth`. */
   accessUrl: string;
-  /** Default: `core`. */
+  /** The realm of the account. Default: `core`. */
   realm?: string | undefined;
   clientId: string;
   clientSecret: string;
@@ -53,8 +53,8 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     ...options,
     service: 'identity-provider',
     baseUrl: () => Promise.resolve(accessUrl),
-    // The request carries no ids: one token serves many requests, and the identity provider must not get Formgate's ids
-    // (decision 0075).
+    // The request carries neither a request id nor a trace: one token serves many requests, and the identity provider
+    // must not get Formgate's ids (decision 0075).
     sendsScope: false,
     // service/auth/provider-fetch.ts explains why each call opens a new connection.
     keepsConnections: false,

@@ -19,7 +19,7 @@ export interface TenantsOptions {
 }
 
 export interface TenantDirectory extends Tenants {
-  /** Fetches the list before it is needed. Throws PlatformError. */
+  /** Fetches the list of tenants before it is needed. Throws PlatformError. */
   preload(): Promise<void>;
   /** Returns any one of the tenants. Undefined if there are none. Throws PlatformError. */
   any(): Promise<Tenant | undefined>;

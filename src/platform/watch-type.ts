@@ -23,8 +23,8 @@ export interface TypeWatchOptions {
 
 /**
  * Repeatedly asks the notification service for the type until the signal aborts. Call it only after the type is
- * registered: the first request makes the service read its configuration, and the service caches that for hours. Never
- * rejects.
+ * registered: the first request makes the service read its configuration, and the service caches this configuration for
+ * hours. Never rejects.
  */
 export async function watchType(options: TypeWatchOptions): Promise<void> {
   const { notifications, tenants, known, typeId, events, signal } = options;

@@ -1,4 +1,4 @@
-// Routes of the tenant service: the list of tenants, and one tenant by id. All of them only read.
+// Routes of the tenant service: the list of tenants, and one tenant by id. No route changes a tenant.
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -6,7 +6,7 @@ import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
 
 export interface TenantFilter {
   id?: string | undefined;
-  /** The whole name. Upper and lower case are not distinguished. */
+  /** The whole name of the tenant. Upper and lower case are not distinguished. */
   name?: string | undefined;
   realm?: string | undefined;
   adminEmail?: string | undefined;

@@ -1,5 +1,5 @@
-// Tenants: how they are stored, shown and found by name. They come from the seed. No request creates or changes a
-// tenant.
+// Tenants: how they are stored, shown and found by name. All tenants come from the seed. No request creates or changes
+// a tenant.
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Urns } from '../../service/urn.ts';
 
