@@ -23,7 +23,7 @@ import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
-  /** Undefined if the intake application is off. */
+  /** The options of the intake application. Undefined if the intake application is off. */
   apply: ApplyRoutesOptions | undefined;
   definitions: DefinitionRoutesOptions;
   forms: FormRoutesOptions;

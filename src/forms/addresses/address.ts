@@ -48,7 +48,10 @@ function normalNumber(address: string): string {
   return address.replaceAll(/\D/g, '').replace(/^00/, '');
 }
 
-/** Returns the address to search for: an email if it has an `@`, otherwise a telephone number; undefined if neither. */
+/**
+ * Returns the address to search for: an email address if it has an `@`, otherwise a telephone number; undefined if
+ * neither.
+ */
 export function parseAddress(text: string): Channel | undefined {
   const address = text.trim();
   if (address.length > 254) return undefined;

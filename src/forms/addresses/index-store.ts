@@ -1,6 +1,6 @@
-// Adds the forms that are missing from the index of applicants' addresses: those created before the index existed, by a
-// pod of an older version, or under another key. A walk visits all forms in the order of their ids, in short
-// transactions that do not block saves.
+// Fills gaps in the index of applicants' addresses. Forms are missing from it if they were created before the index
+// existed, by a pod of an older version, or under another key. A walk visits all forms in the order of their ids, in
+// short transactions that do not block saves.
 import type pg from 'pg';
 import { isObject } from '../../service/json-value.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
@@ -21,7 +21,7 @@ export interface WalkOptions {
   limit: number;
   /** Milliseconds from the end of a walk until the next walk may begin. */
   interval: number;
-  /** Milliseconds. The next walk repeats the forms that were younger than this age when the previous walk ended. */
+  /** Milliseconds. The next walk repeats the forms whose age at the end of the previous walk was below this time. */
   overlap: number;
 }
 
@@ -93,7 +93,7 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
         const sets = isLast ? ', complete = true, next_walk = $2' : '';
         const last = forms.at(-1)?.id ?? due.position;
         const recent = firstIdAt(now.getTime() - overlap);
-        // Comparing UUIDs as text gives the same order as in Postgres.
+        // `<` compares the UUIDs as text, which gives the same order as in Postgres.
         const position = isLast && recent < last ? recent : last;
         const next = isLast ? [new Date(now.getTime() + interval)] : [];
         await client.query(`UPDATE address_index SET position = $1${sets}`, [position, ...next]);

@@ -27,7 +27,7 @@ export interface AddressWalkPace {
    * pod with a different key, may create forms that are then missing from the index.
    */
   interval: number;
-  /** The next walk repeats the forms that were younger than this age when the previous walk ended. */
+  /** The next walk repeats the forms whose age at the end of the previous walk was below this time. */
   overlap: number;
   retry: Backoff;
 }

@@ -17,7 +17,7 @@ export interface ApiCall {
   /** Path below `/form/v1`, already percent-encoded by the caller. */
   path: string;
   tenantId: string;
-  /** JSON text. */
+  /** The body of the request as JSON text. */
   body?: string;
   headers?: Record<string, string | undefined>;
   /** True for a read that the API allows without a token. */
@@ -29,7 +29,7 @@ export interface ApiCall {
 export interface ApiAnswer {
   status: number;
   etag: string | undefined;
-  /** JSON text; empty if the response has no body. */
+  /** The body of the response as JSON text; empty if the response has no body. */
   text: string;
 }
 

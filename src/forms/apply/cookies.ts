@@ -74,7 +74,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
       response.clearCookie(prefixOf(response) + compact(formId), attributesOf(response));
     },
 
-    /** Returns the code if its read session is still open. */
+    /** Returns the code in the cookie if the code's read session is still open, otherwise undefined. */
     codeOf({ code, opened }: OpenForm): string | undefined {
       return time() - opened < readSession ? code : undefined;
     },

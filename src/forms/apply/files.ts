@@ -28,7 +28,8 @@ export interface FileUpload {
   /** Returns false if the directory lists no file service. Throws PlatformError if the directory fails. */
   isAvailable(): Promise<boolean>;
   /**
-   * Throws Problem `no-file-service`, a Problem with status 400, 502 or 504, or PlatformError if the directory fails.
+   * Uploads the file. Throws Problem `no-file-service`, a Problem with status 400, 502 or 504, or PlatformError if the
+   * directory fails.
    */
   upload(file: NewFile): Promise<UploadedFile>;
 }

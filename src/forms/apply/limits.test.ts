@@ -23,7 +23,7 @@ beforeAll(async () => {
       APPLY_REQUEST_LIMIT: '200',
     }),
   });
-  // Drafts are counted per clock hour. The clock is set to half past, so that no hour ends during a test.
+  // Drafts are counted per clock hour. The clock is set to half past an hour, so that no hour ends during a test.
   apply.forms.advance(90 * minute - (apply.forms.now().getTime() % (60 * minute)));
 });
 afterAll(async () => {

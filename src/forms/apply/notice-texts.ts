@@ -9,7 +9,7 @@ export interface Message {
 
 export interface NoticeTexts {
   keep: Message & { button: string };
-  /** In its text, `DATE` stands for the day on which the draft will be locked. */
+  /** The message after the draft was kept. In its text, `DATE` stands for the day on which the draft will be locked. */
   kept: Message;
   remove: Message & { button: string };
   code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };

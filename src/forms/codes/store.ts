@@ -116,7 +116,7 @@ interface AttemptRow {
   wrong: boolean;
   of_form: boolean;
   of_address: boolean;
-  /** The id of the attempt if it was for the same form and code and its outcome is unknown; null otherwise. */
+  /** The attempt's id if it was for the same form and code as the new attempt and its outcome is unknown; else null. */
   repeatable: string | null;
   same: boolean;
 }
@@ -206,7 +206,7 @@ function before(moment: Date, milliseconds: number): Date {
   return new Date(moment.getTime() - milliseconds);
 }
 
-/** Locks the form's row: until the transaction ends, the form cannot be deleted, but saved. */
+/** Locks the form's row. Until the transaction ends, the form can be saved but not deleted. */
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
 /**

@@ -59,8 +59,9 @@ export function createVerification(options: VerificationOptions) {
     requireChannel,
 
     /**
-     * Resolves if the code has an open session for the account. Throws `invalid-code`, `code-required` for an empty
-     * code, `too-many-requests`, `unavailable` if other requests are still checking the same code, or PlatformError.
+     * Verifies a code. Resolves if the code is correct, or already has an open session for the account. Throws
+     * `invalid-code`, `code-required` for an empty code, `too-many-requests`, `unavailable` if other requests are still
+     * checking the same code, or PlatformError.
      */
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
       const { form, code } = request;

@@ -2,7 +2,7 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { bundledSchema } from './bundled-schema.ts';
 
-/** Returns all references of a schema. */
+/** Returns the values of all `$ref` members of a schema. */
 function references(schema: unknown): string[] {
   return [...JSON.stringify(schema).matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference ?? '');
 }

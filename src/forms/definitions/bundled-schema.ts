@@ -12,7 +12,8 @@ export function bundledSchema(schema: unknown): unknown {
   const bundled = rewritten(schema, '', used);
   if (!isObject(bundled) || used.size === 0) return bundled;
   const definitions: Record<string, unknown> = isObject(bundled.definitions) ? { ...bundled.definitions } : {};
-  // A shared schema may refer to another one. That one is added to `used` during the loop, which then also visits it.
+  // A shared schema may refer to another shared schema. `rewritten` then adds that schema to `used`, and the loop also
+  // visits it.
   for (const [key, shared] of used) {
     const { $id: _id, $schema: _schema, ...rest } = shared;
     definitions[key] = rewritten(rest, `/definitions/${key}`, used);
@@ -20,7 +21,10 @@ export function bundledSchema(schema: unknown): unknown {
   return { ...bundled, definitions };
 }
 
-/** `root` is the JSON pointer, within the bundle, of the document that contains the schema. */
+/**
+ * Returns a copy of the schema whose references point into the bundle. `root` is the JSON pointer, within the bundle,
+ * of the document that contains the schema.
+ */
 function rewritten(schema: unknown, root: string, used: Map<string, Record<string, unknown>>): unknown {
   if (Array.isArray(schema)) return schema.map((item: unknown) => rewritten(item, root, used));
   if (!isObject(schema)) return schema;

@@ -1,7 +1,10 @@
 // The formats of the public platform's form editor, in addition to those of JSON Schema.
 import type { Format } from 'ajv';
 
-/** `urnPrefix` contains only letters, digits, hyphens and colons, so it needs no escaping. */
+/**
+ * Returns the formats. `urnPrefix` contains only letters, digits, hyphens and colons, so it needs no escaping in a
+ * pattern.
+ */
 export function formFormats(urnPrefix: string): Record<string, Format> {
   const file = `${urnPrefix}:platform:file-service:v\\d:/files/[a-zA-Z0-9.-]+`;
   return {

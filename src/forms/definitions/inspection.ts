@@ -9,9 +9,9 @@ import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
 
 /** What is wrong with a definition. Pointers are relative to the definition. */
 export interface SchemaNotes {
-  /** With such an error, no form can be created or submitted with this definition. */
+  /** With one of these errors, no form can be created or submitted with this definition. */
   errors: FieldError[];
-  /** With such a warning, the definition can be used, but applicants get an error later. */
+  /** With one of these warnings, the definition can be used, but applicants get an error later. */
   warnings: FieldError[];
   registers: NamedRegister[];
 }

@@ -24,7 +24,10 @@ export interface Findings {
 }
 
 export interface CompileOptions {
-  /** Collects all errors instead of stopping at the first. The list of errors may exceed the worker's memory limit. */
+  /**
+   * True to collect all errors instead of stopping at the first. The list of errors may exceed the worker's memory
+   * limit.
+   */
   allErrors: boolean;
   /** Prefix of the URNs of files. */
   urnPrefix: string;

@@ -1,4 +1,5 @@
-// Reads all form definitions of a tenant, page by page, from both places that decision 0016 allows.
+// Reads all form definitions of a tenant, page by page. Decision 0016 allows two places for them: a single document,
+// the collection, or a document for each definition.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -25,8 +26,8 @@ export interface ListedDefinition {
 const largestPage = 32;
 
 /**
- * Yields all definitions, including invalid ones. If a definition is in both places, yields only the one that the form
- * service uses.
+ * Yields all definitions, including invalid ones. If a definition is both in the collection and in its own document,
+ * yields only the one that the form service uses.
  */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,

@@ -53,7 +53,7 @@ function step({ root, schema }: Place, keyword: string, name: string | undefined
   return (Array.isArray(next) ? next : [next]).map((inner: unknown) => ({ root, schema: inner }));
 }
 
-/** Adds the schemas to which the given schemas refer, and the schemas that they combine. */
+/** Returns the given schemas, the schemas to which they refer, and the schemas that they combine. */
 function expand(places: readonly Place[]): Place[] {
   const found: Place[] = [];
   const seen = new Set<unknown>();

@@ -126,7 +126,7 @@ interface FormOfSchema {
 
 const failed: Unusable = { unusable: [{ pointer: '', detail: 'cannot be processed' }] };
 
-/** Identifies the schema by its content, because a revision can be edited in place. */
+/** Returns a key that identifies the schema by its content, because a revision can be edited in place. */
 function keyOf(tenantId: string, { id, schemaKey }: FormDefinition): string {
   return `${tenantId}\0${id}\0${schemaKey}`;
 }

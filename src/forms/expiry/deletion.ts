@@ -1,5 +1,5 @@
-// The SQL that deletes forms, for administrators and for the expiry. It does not parse the data or files of a form, so
-// it can also delete a form whose JSON Postgres cannot parse.
+// The SQL that deletes forms, for administrators and for the reconciler. It does not parse the data or files of a form,
+// so it can also delete a form whose JSON Postgres cannot parse.
 import { isOpen } from '../outbox/settle-statements.ts';
 
 const tokens = String.raw`\\u00[2-7][0-9a-fA-F]|\\.|[^\\]+`;

@@ -12,7 +12,10 @@ export const erasureSchema = z.strictObject({
   deleted: z.iso.datetime(),
   /** False only if the expiry deleted the form before the event service accepted its `form-locked` event. */
   notified: z.boolean(),
-  /** Sequence number of the `form-deleted` row, which is in the key of its event. Null if the row was purged. */
+  /**
+   * Sequence number of the `form-deleted` row, which is part of the idempotency key of its event. Null if the row was
+   * purged.
+   */
   sequence: z
     .string()
     .regex(/^\d{1,18}$/)

@@ -70,8 +70,8 @@ SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 
 // A delivered `subscribe` row can be deleted, because the form's row has the subscriber's id. The `form-locked` row of
 // a locked form is kept, because the expiry deletes the form only after the event service has accepted that row. The
-// status is a scalar subquery, which Postgres evaluates as one lookup per row. With EXISTS, Postgres scanned all locked
-// forms for each page.
+// form's status is read with a scalar subquery, which Postgres evaluates as one lookup per row. With EXISTS, Postgres
+// scanned all locked forms for each page.
 const outboxPage = `
 page AS MATERIALIZED (
   SELECT sequence, form_id, kind, accepted, created FROM outbox WHERE sequence > $1 ORDER BY sequence LIMIT $2

@@ -71,7 +71,8 @@ export function policyOf(
   };
   const [warnBefore, lockAfter, deleteAfter] = [period('warnBefore'), period('lockAfter'), period('deleteAfter')];
   if (warnBefore === undefined || lockAfter === undefined || deleteAfter === undefined) return undefined;
-  // With such a warning period, applicants would get a warning as soon as they create a draft.
+  // With a warning period that is not shorter than `lockAfter`, applicants would get a warning as soon as they create a
+  // draft.
   const ignoresWarning = warnBefore >= lockAfter && warnBefore > 0;
   const retention = { warnBefore: ignoresWarning ? 0 : warnBefore, lockAfter, deleteAfter };
   return { ...key, retention, ...(ignoresWarning && { ignoresWarning }) };

@@ -20,7 +20,7 @@ export interface RunRecord {
   conditions: Record<string, number> | null;
   /**
    * The time at which the most overdue draft should have been locked. Null if no draft is overdue, or if the run did
-   * not find out.
+   * not measure this time.
    */
   oldestOverdue: Date | null;
   /** Number of locked forms whose deletion is more than a day overdue; null if the run did not count them. */

@@ -19,9 +19,9 @@ import { deletionFacts, deletionSql } from './deletion.ts';
 
 interface Walk {
   status: ExpiringStatus;
-  /** The types of the additional array parameters. */
+  /** SQL with the types of the statement's additional array parameters. */
   more: string;
-  /** The names of the additional parameters, which become columns of the page. */
+  /** The names of the additional parameters, which become columns of the CTE `page`. */
   names: string;
 }
 
@@ -63,7 +63,7 @@ export function setTraceSql(traceparent: string | undefined): string {
 
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** Selects the position for the next batch, the number of scanned forms and the given columns. */
+/** Returns SQL that selects the position for the next batch, the number of scanned forms and the given columns. */
 const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 

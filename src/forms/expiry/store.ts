@@ -1,5 +1,5 @@
-// Processes batches: drafts to warn about, drafts to lock, and locked forms to delete. Each batch is one statement in
-// the caller's transaction, which checks the caller's lease. Form data never leaves the database.
+// Processes forms in batches: drafts to warn about, drafts to lock, and locked forms to delete. Each batch is one
+// statement in the caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
@@ -30,7 +30,9 @@ export type Stage = (typeof stages)[number];
  */
 export type BareStage = Exclude<Stage, 'warn'>;
 
-/** The point where the next scan continues: the remaining definitions, and the first one's last scanned form. */
+/**
+ * The point where the next scan continues: the remaining definitions, and the last scanned form of the first of them.
+ */
 export interface Position {
   policies: readonly Policy[];
   after?: { at: string; id: string };

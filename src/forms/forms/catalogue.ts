@@ -35,7 +35,7 @@ export type FormStatus = keyof typeof statuses;
 
 export const formStatuses = Object.keys(statuses) as [FormStatus, ...FormStatus[]];
 
-/** A status that the reconciler ends. */
+/** The name of a status that the reconciler ends after a period. */
 export type ExpiringStatus = {
   [S in FormStatus]: (typeof statuses)[S] extends { expiry: object } ? S : never;
 }[FormStatus];
@@ -73,7 +73,7 @@ interface ActionEntry {
    * The roles that may perform the action, each with the statuses in which it may. The roles are tried in this order.
    */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
-  /** Present if the action changes the status. */
+  /** The change of the status. Absent if the action keeps the status. */
   move?: StatusMove;
   /** The event that the action sends, as a key of the catalogue of events. */
   event?: string;

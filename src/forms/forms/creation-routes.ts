@@ -56,8 +56,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       ...failures,
     },
     handle: (input, request, response) =>
-      // Only `prepare` gets the input. The body is therefore not kept in memory while the request waits for a
-      // validation or the database.
+      // Only `prepare` gets `input`, which contains the body. The body is therefore not kept in memory while the
+      // request waits for a validation or the database.
       prepare(options, input, request, response).then(async (prepared) => {
         const created = await createOnce(options, prepared);
         response.locals.formId = created.id;

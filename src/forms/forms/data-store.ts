@@ -19,7 +19,7 @@ interface Access extends FormKey {
 }
 
 export interface Save extends Access {
-  /** JSON text. If `data` or `files` is undefined, the stored value is kept. */
+  /** The new values as JSON text. If `data` or `files` is undefined, the stored value is kept. */
   data: string | undefined;
   files: string | undefined;
   /** The revisions that the save may replace; undefined means any revision. */

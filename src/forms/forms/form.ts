@@ -13,7 +13,7 @@ export type Language = (typeof languages)[number];
 export interface Applicant {
   addressAs?: string | undefined;
   channels: Channel[];
-  /** The language of mails; English if it is missing. */
+  /** The language of mails to the applicant; English if it is missing. */
   language?: Language | undefined;
 }
 
@@ -124,7 +124,7 @@ export function maskAddress({ channel, address }: Channel): string {
   return `${[...address][0] ?? ''}***${at > 0 ? address.slice(at) : ''}`;
 }
 
-/** The response to a creation. All other views begin with these members. */
+/** Returns the view for the response to a creation request. All other views begin with the members of this view. */
 export function createdView(
   form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>,
 ) {

@@ -9,7 +9,7 @@ export const expiryEvents = { warn: 'warned', lock: 'locked' } as const;
 
 const recorded = Object.values(operations).flatMap((entry) => ('recorded' in entry ? [entry.recorded] : []));
 
-/** The events of a history, by name. */
+/** The names of all events that a history can contain. */
 export const historyEvents = ['created', ...recorded, ...Object.values(expiryEvents)] as [string, ...string[]];
 
 /** Who made a change: the role that allowed it, and the pseudonym of the account. */
@@ -27,7 +27,7 @@ export type HistoryRow = [event: string, time: string, role: string, account?: s
 export interface HistoryEntry {
   event: string;
   time: Date;
-  /** Null for an event that happened before the service recorded histories. */
+  /** The role of the author. Null for an event that happened before the service recorded histories. */
   role: string | null;
   /** The pseudonym of the account. Null for changes by the expiry, and if the role is null. */
   account: string | null;
@@ -63,8 +63,8 @@ export function createPseudonyms(secret: string) {
 
 /**
  * Returns the entries, oldest first. Adds missing entries that the form itself shows: its creation, and a submission or
- * lock from before histories were kept. Recorded entries keep their order, even if the clocks of the pods that recorded
- * them differ.
+ * lock that happened before histories were kept. Recorded entries keep their order, even if the clocks of the pods that
+ * recorded them differ.
  */
 export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {
   const creator = pseudonyms(form.id, form.issuer, form.createdBy.id);

@@ -17,7 +17,7 @@ const ranges = {
 
 type Range = keyof typeof ranges;
 
-/** All time bounds are exclusive. */
+/** The criteria of a list. All bounds of times are exclusive. */
 type FormCriteria = { [bound in `${Range}After` | `${Range}Before`]?: Date | undefined } & {
   definitionIdEquals?: string | undefined;
   statusEquals?: FormStatus | undefined;
@@ -27,9 +27,9 @@ type FormCriteria = { [bound in `${Range}After` | `${Range}Before`]?: Date | und
 export interface FormListQuery {
   tenantId: string;
   criteria: FormCriteria;
-  /** Only forms that this person created, except those for anonymous applicants. */
+  /** Lists only forms that this person created, except those for anonymous applicants. */
   creator?: { issuer: string; subject: string } | undefined;
-  /** Only forms whose applicant has the address with this HMAC. */
+  /** Lists only forms whose applicant has the address with this HMAC. */
   addressHash?: Buffer | undefined;
   sortBy: 'created' | 'status';
   sortDirection: 'asc' | 'desc';

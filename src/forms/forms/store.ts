@@ -141,8 +141,9 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
     },
 
     /**
-     * Changes the status. Writes the outbox row of the event and, if given, the idempotency record. Returns undefined
-     * if the form does not have the status that the operation requires, or not the given `revision`.
+     * Changes the status of a form. Writes the outbox row of the operation's event and, if given, the idempotency
+     * record. Returns undefined if the form does not have the status that the operation requires, or not the given
+     * `revision`.
      */
     async move(
       change: RecordedChange & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
