@@ -2,8 +2,8 @@
 import prom from 'prom-client';
 
 /**
- * `taken`: the mail server accepted the mail. `refused`: it replied with 5xx to anything but the login. `failed`: any
- * other failure.
+ * `taken`: the mail server accepted the mail. `refused`: it replied with 5xx to any command except the login. `failed`:
+ * any other failure.
  */
 export const mailOutcomes = ['taken', 'refused', 'failed'] as const;
 

@@ -7,7 +7,7 @@ import { createMailMetrics } from './mail-metrics.ts';
 
 export interface Mail {
   to: { name: string; address: string };
-  /** Replaces the configured sender. */
+  /** A sender address that replaces the configured one. */
   from?: string | undefined;
   subject: string;
   text: string;
@@ -17,8 +17,8 @@ export interface Mail {
 }
 
 /**
- * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply to anything but the login. A
- * retry then probably gets the same reply.
+ * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply to any command except the
+ * login. A retry then probably gets the same reply.
  */
 export class MailError extends Error {
   readonly refused: boolean;

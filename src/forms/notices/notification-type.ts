@@ -63,7 +63,10 @@ export interface SubscribedForm {
   id: string;
   tenantId: string;
   definitionId: string;
-  /** Undefined if the form was deleted. Its subscriber is then looked up without information about the applicant. */
+  /**
+   * The applicant of the form. Undefined if the form was deleted. Its subscriber is then looked up without information
+   * about the applicant.
+   */
   applicant: OutboxForm['applicant'] | undefined;
   /** True if the mail of `form-created` is suppressed. */
   noticeSuppressed: boolean | undefined;

@@ -1,6 +1,6 @@
-// Counts the quarantine, the undelivered outbox rows and the overdue forms, of all tenants or of one. Almost every
-// statement reads a limited number of rows, however many are waiting. Only the count of one tenant's quarantine may
-// read the whole quarantine.
+// Counts the quarantined items, the undelivered outbox rows and the overdue forms, of all tenants or of one. Almost
+// every statement reads a limited number of rows, however many are waiting. Only the count of one tenant's quarantine
+// may read the whole quarantine.
 import type pg from 'pg';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';

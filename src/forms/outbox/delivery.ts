@@ -38,8 +38,8 @@ import type { OutboxRow } from './outbox.ts';
 
 export interface DefinitionSource {
   /**
-   * Returns undefined if the definition is not configured. Throws Problem `definition-invalid`, or an error of the
-   * platform client.
+   * Returns the form's definition. Undefined if the definition is not configured. Throws Problem `definition-invalid`,
+   * or an error of the platform client.
    */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
 }
@@ -48,7 +48,7 @@ export interface Delivered {
   /** `skipped`: there was nothing to deliver. `postponed`: the row must not be delivered before the time `until`. */
   outcome: 'accepted' | 'skipped' | 'postponed';
   until?: Date;
-  /** The form's subscriber; only for a `subscribe` row. */
+  /** The id of the form's subscriber; only for a `subscribe` row. */
   subscriberId?: string;
 }
 
@@ -61,13 +61,16 @@ export interface DeliveryOptions {
   clock: Clock;
   /** Milliseconds between two requests that ask the notification service whether it has sent all notices of a form. */
   recheck: number;
-  /** Undefined if the deletion of files is disabled. Existing `remove-files` rows are then skipped. */
+  /**
+   * The client of the file service. Undefined if the deletion of files is disabled. Existing `remove-files` rows are
+   * then skipped.
+   */
   files: FileService | undefined;
   definitions: DefinitionSource;
   /** Reads the form data. Returns null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
   urns: Urns;
-  /** Undefined if mails must not contain links of the applicant's pages. */
+  /** Creates the links of warning mails. Undefined if mails must not contain links of the applicant's pages. */
   links?: NoticeLinks | undefined;
 }
 

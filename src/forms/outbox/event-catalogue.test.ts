@@ -1,5 +1,5 @@
-// Checks that the catalogue of events is the only list of kinds, and that the registration, rendering, translation and
-// documentation of events are derived from it.
+// Checks that the catalogue of events is the only list of event kinds, and that the registration, rendering,
+// translation and documentation of events are derived from it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';

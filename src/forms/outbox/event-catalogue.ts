@@ -126,7 +126,7 @@ export const eventKinds = Object.keys(events) as EventKind[];
  */
 export type OutboxKind = EventKind | 'subscribe' | 'remove-subscriber' | 'remove-files';
 
-/** All kinds, in the order in which the rows of a form may follow each other. */
+/** All kinds of outbox rows, in the order in which the rows of a form may follow each other. */
 export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];
 
 export function isEventKind(kind: OutboxKind): kind is EventKind {

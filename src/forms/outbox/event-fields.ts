@@ -22,16 +22,16 @@ export interface EventDefinition {
 
 export interface PayloadSource {
   row: OutboxRow;
-  /** Undefined if the definition is no longer configured. */
+  /** The form's definition. Undefined if the definition is no longer configured. */
   definition: EventDefinition | undefined;
   /** The form data if the event contains it and the definition asks for it; otherwise null. */
   data: Record<string, unknown> | null;
   urns: Urns;
-  /** Undefined if mails must not contain links of the applicant's pages. */
+  /** Creates the links of warning mails. Undefined if mails must not contain links of the applicant's pages. */
   links?: NoticeLinks | undefined;
 }
 
-/** A member of a payload. */
+/** A member of an event's payload: its schema, and the function that renders its value. */
 export interface Field {
   schema: JsonSchema;
   render(source: PayloadSource): unknown;

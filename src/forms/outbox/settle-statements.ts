@@ -127,8 +127,8 @@ const orphanSql = `
 
 /**
  * Marks rows as accepted, and writes the consequences. A form gets its subscriber's id, and a deleted form gets the
- * rows that remove its subscriber and files. The service may have processed a subscribe request that failed here, so
- * after a failed attempt the reconciler looks for a second subscriber.
+ * rows that remove its subscriber and files. The service may have processed a subscribe request that failed in this
+ * process, so after a failed attempt the reconciler looks for a second subscriber.
  *
  * A subscriber's id is always written into the `subscribe` row, even if the claim has expired. It is also written into
  * the form's row, if that row exists. If a concurrent transaction deletes the form, the update of `forms` waits for it,

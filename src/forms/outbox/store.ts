@@ -1,5 +1,5 @@
 // The outbox table: claims due rows for delivery, settles them, and counts the backlog. Each statement is a
-// transaction, so no transaction is open during a delivery. A claim expires if it is not settled.
+// transaction, so no transaction is open during a delivery. A claim expires if its row is not settled in time.
 //
 // Order per form: a transaction that inserts rows of a form locks the form, so the sequence numbers of these rows
 // follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. If a

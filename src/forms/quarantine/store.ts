@@ -42,7 +42,7 @@ WHERE (q.kind IN ('warn', 'lock') AND NOT EXISTS (SELECT FROM forms f WHERE f.id
     SELECT FROM outbox o WHERE o.accepted IS NULL
       AND o.sequence = CASE WHEN q.kind = ANY ($1) THEN q.item::bigint END))`;
 
-/** Removes the entries of items that no longer exist or have been processed. */
+/** Removes quarantine entries whose item no longer exists or has been processed. */
 export async function tidyQuarantine(db: Queryable): Promise<void> {
   await db.query(tidySql, [outboxKinds]);
 }
@@ -52,14 +52,14 @@ SELECT count(*)::int AS count FROM quarantine
 WHERE NOT released AND kind = ANY ($1)
   AND last_tried > coalesce((SELECT max(finished) FROM reconciler_runs), '-infinity')`;
 
-/** Counts the outbox rows that were quarantined after the last run ended. */
+/** Counts the outbox rows that were quarantined after the last run of the reconciler ended. */
 export async function countSinceLastRun(db: Queryable): Promise<number> {
   return (await db.query<{ count: number }>(sinceSql, [outboxKinds])).rows[0]?.count ?? 0;
 }
 
 const retriesSql = `SELECT count(*)::int AS count FROM quarantine WHERE released OR version <> $1`;
 
-/** Counts the items that the next run will retry. */
+/** Counts the items that the next run of the reconciler will retry. */
 export async function countRetries(db: Queryable): Promise<number> {
   return (await db.query<{ count: number }>(retriesSql, [productVersion()])).rows[0]?.count ?? 0;
 }

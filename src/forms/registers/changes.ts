@@ -13,7 +13,10 @@ type Content = Pick<Register, 'description' | 'entries'>;
 export function createRegisterChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   const withLock = lockWith(hold);
   return {
-    /** Throws Problem `conflict` if the register exists. If only parts of it exist, adds the missing parts. */
+    /**
+     * Creates a register. Throws Problem `conflict` if the register exists. If only parts of it exist, adds the missing
+     * parts.
+     */
     create: async (name: string, { description, entries }: Content, call: Call): Promise<Register> => {
       requireFit(entries);
       return withLock(name, call, async (lock, step) => {
@@ -87,7 +90,7 @@ export function lockWith(hold: HoldRegister) {
     hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
 }
 
-/** Writes the entries and publishes them. If an older revision is pinned, the pin moves to the new one. */
+/** Writes the entries and publishes them. If an older revision is pinned, the pin moves to the new revision. */
 export async function publish(
   store: RegisterStore,
   name: string,

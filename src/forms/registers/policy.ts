@@ -42,7 +42,7 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
   };
 }
 
-/** Adds Vary, so that caches do not serve one caller's response or refusal to another caller. */
+/** Adds the header Vary, so that caches do not serve one caller's response or refusal to another caller. */
 export const varyByCaller: Guard = {
   name: 'varyByCaller',
   check: (_request, response) => void response.vary('Accept, Authorization'),

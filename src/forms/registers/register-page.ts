@@ -5,7 +5,7 @@ import { type Definition, type Register, sizeOf, toRegister } from './register.t
 export interface PageOptions {
   /** The definitions of all registers, by name. A register without a definition does not exist. */
   definitions: ReadonlyMap<string, Definition>;
-  /** Earlier pages contained the names up to and including this one. */
+  /** The last name on the previous page. Undefined for the first page. */
   after: string | undefined;
   top: number;
   /** The page ends before its entries exceed this size in bytes of JSON. It always includes the first register. */
@@ -34,8 +34,8 @@ interface Kept {
 export function createRegisterPage({ definitions, after = '', top, maxBytes }: PageOptions) {
   let page: Kept[] = [];
   /**
-   * The first name that did not fit. The page must not contain a later name. Otherwise, the next page would begin after
-   * that later name and omit this one.
+   * The first name that did not fit on the page. The page must not contain a later name. Otherwise, the next page would
+   * begin after that later name and omit this one.
    */
   let cutAt: string | undefined;
 

@@ -22,7 +22,7 @@ export interface Register {
 
 /** The entry `data-register:<name>` in the tenant's document of configuration definitions. */
 export interface Definition {
-  /** False if the schema is not an array schema. Such a definition defines no register. */
+  /** False if the definition's schema is not an array schema. Such a definition defines no register. */
   hasArraySchema: boolean;
   description: string;
   anonymousRead: boolean;

@@ -57,7 +57,8 @@ beforeAll(async () => {
   core = await roleToken(platform.access, role('configuration-admin'));
   reader = await roleToken(platform.access, role('configuration-reader'), { realm: 'demo' });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
-  // Events without subscribers are deleted when they are routed. A trigger therefore keeps copies for this test.
+  // Events without subscribers are deleted when they are routed. A trigger therefore keeps copies of all events for
+  // this test.
   await database.query(`CREATE TABLE recorded AS SELECT * FROM events WITH NO DATA;
     CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO recorded SELECT NEW.*; RETURN NEW; END';
     CREATE TRIGGER keep AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION keep()`);

@@ -1,5 +1,5 @@
 // Computes the value of a configuration after an edit. Then checks the size of the value, validates the value against
-// its schema and the rules of this server's own services, and checks the code of tenants in it.
+// its schema and the rules of this server's own services, and checks the tenants' schemas and templates in it.
 import type pg from 'pg';
 import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { TenantCode } from '../tenant-code.ts';
@@ -12,7 +12,7 @@ export interface CheckOptions {
   code: Pick<TenantCode, 'validate' | 'check'>;
   /**
    * The configurations of this server's own services, keyed by `namespace:name`. Each has a schema that no definition
-   * overrides, and a function that finds the code in its value.
+   * overrides, and a function that finds the schemas and templates in its value.
    */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
   /** Maximum length of a value's JSON text in characters. It also limits the growth of a value by repeated edits. */
@@ -23,7 +23,10 @@ export interface CheckOptions {
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
 }
 
-/** Returns the value after the edit, with its schema's defaults. Throws 400 if the value or code in it is invalid. */
+/**
+ * Returns the value after the edit, with its schema's defaults. Throws 400 if the value, or a schema or template in it,
+ * is invalid.
+ */
 export async function checkedValue(
   options: CheckOptions,
   key: ConfigurationKey,

@@ -26,7 +26,9 @@ export interface Criteria {
   createDateAfter?: Date;
   createDateBefore?: Date;
   useOr: boolean;
-  /** Required values. The key of each is the dotted path to a field of the configuration. */
+  /**
+   * Values that a listed configuration must have. The key of each is the dotted path to a field of the configuration.
+   */
   fields: Record<string, unknown>;
 }
 

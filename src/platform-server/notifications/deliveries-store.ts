@@ -18,7 +18,10 @@ export interface RoutedEvent {
   context: Record<string, unknown>;
 }
 
-/** `gone`: nothing is left to deliver. `early`: an earlier event about the same form is not delivered yet. */
+/**
+ * The state of a delivery. `gone`: nothing is left to deliver. `early`: an earlier event about the same form is not
+ * delivered yet.
+ */
 export type DeliveryState = 'gone' | 'early' | 'due';
 
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
