@@ -19,7 +19,7 @@ import type { CodePiece } from './written-code.ts';
 export interface TenantCode {
   /** Validates a value. If its schema exceeds the limit of time or memory, the value counts as invalid. */
   validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
-  /** Returns the errors in code that is about to be stored. */
+  /** Returns the errors in schemas and templates that are about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
   /** Renders a notice. Throws RenderFailure if the template is invalid or too slow. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;

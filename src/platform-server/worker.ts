@@ -1,7 +1,7 @@
 // Runs the jobs with graphile-worker, and adds four features that the library lacks. It restarts a pool of workers that
 // has ended. It limits the pause between retries. It frees the locks of processes that have died, and the locks that a
-// pool holds without running their job. The library alone frees a lock only after four hours, and gives up a job after
-// a number of attempts.
+// pool holds without running their job. Without these features, the library frees a lock only after four hours, and
+// gives up a job after a number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {

@@ -6,7 +6,7 @@ import { isOutage, type PlatformError } from './platform-error.ts';
 
 export interface Entry<V> {
   value: V;
-  /** The time at which the value was requested. Milliseconds since 1970. */
+  /** The time at which the value was requested, in milliseconds since 1970. */
   at: number;
   /** The time at which the last successful call for the value began, or at which the last call failed. */
   checkedAt: number;

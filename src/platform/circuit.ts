@@ -10,8 +10,8 @@ export interface CircuitOptions {
   metrics: Pick<PlatformMetrics, 'circuitOpen'>;
   log: Logger;
   /**
-   * Milliseconds from the opening of the circuit to the probe. Default 2,000. A probe that fails costs only one caller
-   * time, but until one succeeds, this process refuses calls that the service may be able to answer.
+   * Milliseconds from the opening of the circuit to the probe. Default 2,000. A failed probe delays only one caller.
+   * But until a probe succeeds, this process refuses calls that the service may be able to answer.
    */
   resetMs?: number | undefined;
 }

@@ -5,7 +5,7 @@ import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';
 
 /**
- * Returns the checks by name. `document` is the namespace and name of a core configuration that the service reads. A
+ * Returns the checks by name. `document` is the namespace and name of a core configuration that this service reads. A
  * check fails if it throws.
  */
 export function platformHealthChecks(platform: Platform, urns: Urns, document: [namespace: string, name: string]) {

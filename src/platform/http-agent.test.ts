@@ -5,7 +5,8 @@ import { startTcpGate, type TcpGate } from '../../test/support/tcp-gate.ts';
 import { HttpAgent } from './http-agent.ts';
 
 /**
- * Milliseconds. The agent suspects its connections after 3,000 ms; the other 500 ms are a reserve for slow machines.
+ * Milliseconds that a test waits until the agent suspects its connections. The agent does so after 3,000 ms; the other
+ * 500 ms are a reserve for slow machines.
  */
 const patience = 3_500;
 

@@ -3,7 +3,7 @@ import prom from 'prom-client';
 import type { Metrics } from '../service/operations/metrics.ts';
 
 export interface PlatformMetrics {
-  /** Failures by service and kind of PlatformError. */
+  /** Counts failed calls by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /**
    * Counts a call, and records its duration in seconds, including retries. The outcome is `ok` or a kind of

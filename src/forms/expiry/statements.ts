@@ -219,8 +219,8 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
   AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
 
 /**
- * Finds the oldest time at which a draft should have been locked. $3 the times before which drafts are overdue, $4
- * milliseconds from the last access to the lock.
+ * Finds the oldest time at which a draft should have been locked. $1 tenants, $2 definitions, $3 the times before which
+ * drafts are overdue, $4 milliseconds from the last access to the lock.
  */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment

@@ -136,8 +136,8 @@ ${claimedSql}`;
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
 /**
- * Counts the rows that are not accepted yet, for each kind. $1 now. The age of a removal counts from the time at which
- * the removal is due.
+ * Counts the rows that are neither accepted nor in quarantine, for each kind. $1 now. The age of a removal counts from
+ * the time at which the removal is due.
  */
 const backlogSql = `
 SELECT kind, count(*)::int AS count,

@@ -20,7 +20,10 @@ export type Subscribing = ReturnType<typeof createSubscribing>;
 
 export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOptions) {
   return {
-    /** Subscribes the subscriber with this `id` or `userId`, otherwise a new one. Returns the subscriber's id. */
+    /**
+     * Subscribes the subscriber with the request's `id` or `userId` to the type, or else a new subscriber. Returns its
+     * id.
+     */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
       return withTransaction(pool, async (transaction) => {
         const subscribers = createSubscriberStore(transaction);

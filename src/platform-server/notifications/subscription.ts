@@ -14,7 +14,10 @@ export interface Subscriber {
   channels: Channel[];
 }
 
-/** Matches events by their correlation id and their context keys. If it has neither, it matches every event. */
+/**
+ * A criterion matches events by their correlation id and their context keys. A criterion without either matches every
+ * event.
+ */
 export interface Criterion {
   description?: string | undefined;
   correlationId?: string | undefined;

@@ -68,7 +68,7 @@ function createWrites(database: Queryable) {
       return { created: false, everything: rows[0].everything };
     },
 
-    /** Replaces the criteria. If the list is empty, the subscription matches every event. */
+    /** Replaces the criteria of a subscription. If the new list is empty, the subscription matches every event. */
     async setCriteria(tenant: string, typeId: string, subscriberId: string, criteria: Criterion[]): Promise<void> {
       await database.query('DELETE FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2', [
         subscriberId,

@@ -1,4 +1,4 @@
-// Responds 500 to a body of more than 1 MiB, as all services of the reference implementation do.
+// Responds with 500 to a body of more than 1 MiB, as all services of the reference implementation do.
 import type { Guard, Route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 

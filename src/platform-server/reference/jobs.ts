@@ -1,4 +1,5 @@
-// Handles events one at a time. For a tenant without `fromEmail`, each event takes about eleven seconds.
+// Handles events one at a time, as the reference implementation does. For a tenant without `fromEmail`, each event
+// takes about eleven seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeliveryJobs, DeliveryOptions } from '../notifications/delivery.ts';
 
