@@ -14,16 +14,16 @@ type Command = { action: string };
 export interface DatabaseCommand<C extends Command> {
   name: string;
   help: string;
-  /** Throws UsageError. For the action `help`, the help is printed. */
+  /** Throws UsageError if the arguments are invalid. If it returns the action `help`, `help` is printed. */
   parse(args: string[]): C;
-  /** Returns the exit code. */
+  /** Runs the parsed command, and returns the exit code. */
   run(
     command: Exclude<C, { action: 'help' }>,
     surroundings: { pool: pg.Pool; print(line: string): void },
   ): Promise<number>;
 }
 
-/** Exits with 2 if the arguments are invalid, and with 1 if the database or a setting fails (`runMain`). */
+/** Exits with 2 if the arguments are invalid, and with 1 if a setting is invalid or the database fails (`runMain`). */
 export async function runDatabaseCommand<C extends Command>({
   name,
   help,

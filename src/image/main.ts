@@ -29,12 +29,12 @@ if (!command) {
   process.exit(2);
 }
 const main = programModule(command.main);
-// The command then reads its arguments as if it had been started directly.
+// Removes the command's name, so that the command reads its arguments as if it had been started directly.
 process.argv = [node, main, ...rest];
 try {
   await import(main);
 } catch (error) {
-  // If a module cannot be loaded, the logger may be unavailable too. This line has the format of log lines.
+  // If a module cannot be loaded, the logger may be unavailable too. This line imitates the format of its log lines.
   const { name: type, message, code } = error as NodeJS.ErrnoException;
   const time = systemClock().toISOString();
   const line = { level: 'fatal', time, name, err: { type, message, code }, msg: 'cannot start' };

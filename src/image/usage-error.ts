@@ -1,6 +1,6 @@
-// Reads the arguments of the image's commands.
+// Parses the arguments of the image's commands, and reports invalid arguments.
 
-/** The arguments are invalid. The message is printed in one line, without a stack, and the exit code is 2. */
+/** Thrown if the arguments are invalid. The message is printed in one line, without a stack; the exit code is 2. */
 export class UsageError extends Error {}
 
 /** Parses the arguments of this process. Prints a UsageError in one line, and exits with 2. */

@@ -1,4 +1,4 @@
-// Defines the token handler's configuration, which is read from the environment. One error reports all problems.
+// Defines the token handler's configuration, which is read from the environment. A single error reports all problems.
 import { z } from 'zod';
 import { directoryCheck, platformVariables } from '../platform/directory-variables.ts';
 import { platformFields } from '../platform/platform-fields.ts';
@@ -47,7 +47,7 @@ const clientFields = {
   ),
 };
 
-// Sign-in and sessions
+// Settings of sign-in and sessions.
 const sessionFields = {
   ...redisFields,
   SESSION_STORE: z
@@ -93,7 +93,7 @@ const sessionFields = {
     ),
 };
 
-// Targets
+// Settings of targets.
 const targetFields = {
   UPSTREAM_ALLOWED_DOMAINS: z
     .string()
@@ -200,8 +200,8 @@ const sessionStoreRules: SettingsRule[] = [
 ];
 
 /**
- * Browsers drop cookies with the prefixes __Host- and __Secure- if the request was not sent over https. This process
- * then does not set them.
+ * Browsers drop cookies with the prefixes __Host- and __Secure- if the request was not sent over https. People could
+ * therefore not sign in to a console whose CONSOLE_URL is http.
  */
 const cookieRule: SettingsRule = {
   names: ['SESSION_COOKIE', 'CONSOLE_URL'],

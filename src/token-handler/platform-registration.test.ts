@@ -1,4 +1,4 @@
-// Tests that the platform's services would accept the registered schema, role and event.
+// Tests that the platform's services would accept the schema, role and event that the token handler registers.
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { registered } from './platform-registration.ts';

@@ -39,8 +39,8 @@ const fields = {
 } as const;
 
 /**
- * Returns a pattern that matches misspellings of the name: one letter is missing, wrong or superfluous. It does not
- * match the name itself.
+ * Returns a pattern that matches misspellings of `name`: one letter is missing, wrong or superfluous. The pattern does
+ * not match `name` itself.
  */
 function misspelt(name: string): string {
   const letters = [...name, ''];
@@ -52,9 +52,9 @@ function misspelt(name: string): string {
 }
 
 /**
- * Schema of a client (draft-07). It sets no defaults, because the configuration service would write them into the
- * tenant's document. It allows unknown fields, because clients of the older platform have more fields. It rejects only
- * unknown fields that look like a misspelled known name.
+ * JSON Schema (draft-07) of a client's configuration entry. Sets no defaults, because the configuration service would
+ * write them into the tenant's document. Allows unknown fields, because clients of the older platform have more fields.
+ * Rejects only unknown fields that look like a misspelled known name.
  */
 const clientSchema = {
   type: 'object',

@@ -16,7 +16,7 @@ beforeAll(async () => {
   const client = {
     targets: ['directory-service', { id: 'configuration', upstream: 'urn:ads:platform:configuration-service:v2' }],
   };
-  // The only allowed host does not exist. Requests can therefore reach only upstreams of the platform.
+  // The only allowed upstream host does not exist. Requests can therefore reach only upstreams of the platform.
   world = await startSessionWorld({ platform, client, env: { UPSTREAM_ALLOWED_DOMAINS: 'nobody.example' } });
 });
 afterAll(async () => {

@@ -14,17 +14,17 @@ export interface ProviderAddresses {
   /** Returns the realm whose issuer is exactly `issuer`, or undefined if no realm has it. */
   realmOf(issuer: string): string | undefined;
   /**
-   * Returns the URL of the same resource at the address that this process calls. Compares only paths, because an
-   * identity provider may copy the host of a request into its URLs. A mapped identity provider is called at the host of
-   * its issuer. Throws TypeError for a URL that belongs to no identity provider.
+   * Translates `url`, which an identity provider has returned, to the address that this process calls. Compares only
+   * paths, because an identity provider may copy the host of a request into its URLs. A mapped identity provider is
+   * called at the host of its issuer. Throws TypeError for a URL that belongs to no identity provider.
    */
   rebase(url: string): URL;
   /**
-   * The `fetch` function for OpenID libraries. It rebases the URL, which comes from discovery, and follows no
+   * The `fetch` function for OpenID libraries. Rebases `url`, which comes from a discovery document, and follows no
    * redirects.
    */
   fetch(url: string, request: CustomFetchOptions, operation: ProviderOperation): Promise<Response>;
-  /** True if one of the addresses uses http, as is common on a single machine or inside a cluster. */
+  /** True if an address of an identity provider uses http, as is common on a single machine or inside a cluster. */
   readonly insecure: boolean;
 }
 
@@ -85,7 +85,7 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
   };
 }
 
-/** Returns the path without trailing slashes; empty for the root of the host. */
+/** Returns the path of `url` without trailing slashes. The path is empty for the root of the host. */
 function rootOf(url: URL): string {
   return url.pathname.replace(/\/+$/, '');
 }

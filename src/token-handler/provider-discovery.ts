@@ -9,11 +9,11 @@ import type { ProviderAddresses } from './provider-addresses.ts';
 export interface ProviderDiscoveryOptions {
   addresses: ProviderAddresses;
   log: Logger;
-  /** Timeout of a call, in milliseconds. */
+  /** Timeout of a call to the identity provider, in milliseconds. */
   timeout: number;
 }
 
-/** Throws errors of openid-client, and IssuerMismatch. */
+/** Returns the metadata of the realm's identity provider. Throws errors of openid-client, and IssuerMismatch. */
 export type DiscoverProvider = (realm: string) => Promise<oidc.ServerMetadata>;
 
 /** The discovery document's issuer is not the one in TENANT_ISSUERS (OpenID Connect Discovery 1.0, section 4.3). */

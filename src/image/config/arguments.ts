@@ -12,7 +12,7 @@ export type Dependency = (typeof dependencies)[number];
 export interface CheckCommand {
   processes: ProcessName[];
   skipped: Dependency[];
-  /** Milliseconds in which each dependency must respond. */
+  /** Milliseconds within which each dependency must respond. */
   timeLimit: number;
   json: boolean;
 }
@@ -34,7 +34,7 @@ Usage: npm run config -- --check [--process NAME]… [--skip DEPENDENCY]… [--t
 Exit codes: 0 no problem, though there may be warnings; 1 a setting is wrong; 2 invalid arguments; 3 the settings are valid as
 far as they could be checked, but a dependency could not be reached. No output contains the value of a setting.`;
 
-/** Returns undefined if help is requested. Throws UsageError. */
+/** Returns undefined if help is requested. Throws UsageError if the arguments are invalid. */
 export function parseCheckArguments(args: string[]): CheckCommand | undefined {
   const { check, help, process = [...processNames], skip = [], json = false, ...values } = parse(args);
   if (help || args.length === 0) return undefined;

@@ -1,4 +1,4 @@
-// Checks processes: first their settings, and then those dependencies whose settings are valid.
+// Checks the configuration of processes: first their settings, and then those dependencies whose settings are valid.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspectSettings, type ProcessSettings } from '../../service/operations/config.ts';
 import { doubtfulVariables } from '../../service/operations/variable-warnings.ts';
@@ -31,8 +31,8 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
 }
 
 /**
- * Repeats a check until no finding is `unreachable`, or until the time is over. A wrong setting is reported
- * immediately.
+ * Repeats the check of one dependency while a finding is `unreachable`, until `timeLimit` has passed. Other findings,
+ * such as a wrong setting, do not cause a repetition.
  */
 async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
   const deadline = performance.now() + timeLimit;
@@ -45,7 +45,7 @@ async function persist(check: DependencyCheck, values: object, { env, timeLimit 
   }
 }
 
-/** Milliseconds between two attempts. */
+/** Milliseconds between two attempts of a check. */
 const pause = 1_000;
 
 function late({ dependency, names: [name = dependency] }: DependencyCheck): Finding[] {

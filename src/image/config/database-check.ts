@@ -15,7 +15,7 @@ export interface DatabaseCheckOptions {
   connections: number;
   /** Further checks of the database's content. They run only if the schema exists. */
   inspect?: ((client: pg.Client) => Promise<Finding[]>) | undefined;
-  /** Timeout in milliseconds. */
+  /** Timeout of the connection attempt and of each query, in milliseconds. */
   timeLimit: number;
 }
 
@@ -28,7 +28,7 @@ export async function checkDatabase(options: DatabaseCheckOptions): Promise<Find
     connectionTimeoutMillis: timeLimit,
     query_timeout: timeLimit,
   });
-  // Without a listener, a connection that breaks would end the process.
+  // Without a listener for `error`, a connection that breaks would end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -39,7 +39,7 @@ export async function checkDatabase(options: DatabaseCheckOptions): Promise<Find
       { severity, name: 'DATABASE_URL', problem: `the database cannot be used: ${explainDatabaseFailure(error)}` },
     ];
   } finally {
-    // Not awaited, because Postgres may never confirm the end.
+    // Not awaited, because Postgres may never confirm the end of the connection.
     client.end().catch(() => undefined);
   }
 }

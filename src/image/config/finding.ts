@@ -11,7 +11,7 @@ export type Severity = 'error' | 'unreachable' | 'warning';
 
 export interface Finding {
   severity: Severity;
-  /** A setting, such as `LOCK_AFTER`. */
+  /** Name of the setting to check or correct, such as `LOCK_AFTER`. */
   name: string;
   problem: string;
 }

@@ -9,7 +9,7 @@ if (command) {
   const reports = await checkConfiguration({ ...command, env: process.env });
   process.exitCode = exitCodeOf(reports);
   const text = command.json ? printJson(reports) : printText(reports);
-  // Connections that do not close in time must not delay the result.
+  // Exits explicitly, because open connections to dependencies would keep the process alive.
   process.stdout.write(`${text}\n`, () => process.exit());
 } else {
   process.stdout.write(`${help}\n`);

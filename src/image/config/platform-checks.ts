@@ -17,7 +17,10 @@ export function checkProvider(config: IdentityProviderConfig): Promise<Finding[]
   return explained('ACCESS_SERVICE_URL', () => checkIssuer(config));
 }
 
-/** Checks that the identity provider accepts an account. `secretName` is the setting with the account's secret. */
+/**
+ * Checks that the identity provider accepts the credentials of the process's account. `secretName` is the name of the
+ * setting with the account's secret.
+ */
 export function checkAccount(
   platform: Platform,
   secretName: string,
@@ -48,7 +51,7 @@ export async function checkDirectory(
   return findings;
 }
 
-/** Creates clients that do not log, because the findings report what failed. */
+/** Creates the clients of the platform services. They do not log failures, because the findings report them. */
 export function openPlatform(config: AccountConfig, service: string, env: NodeJS.ProcessEnv): Platform {
   const log = createLogger({ name: 'config', level: 'silent' });
   const urns = createUrns(config.URN_PREFIX);

@@ -129,7 +129,7 @@ function accountCheck(service: string): DependencyCheck {
   return { dependency: 'identity-provider', names: ['CLIENT_SECRET', ...platform], run };
 }
 
-/** Checks the account of the intake application, if one is configured. */
+/** Checks the account of the intake application, if APPLY_CLIENT_ID and APPLY_CLIENT_SECRET are set. */
 function intakeCheck(): DependencyCheck {
   return {
     dependency: 'identity-provider',

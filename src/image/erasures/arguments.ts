@@ -17,7 +17,7 @@ Usage: npm run erasures -- export [--since TIME] > erasures.jsonl
 
 Exit code 0; 1 if the database cannot be used or a line is invalid; 2 for invalid arguments.`;
 
-/** Throws UsageError. */
+/** Throws UsageError if the arguments are invalid. */
 export function parseErasuresArguments(args: string[]): ErasuresCommand {
   const { values, positionals } = parse(args);
   const [action, ...rest] = positionals;

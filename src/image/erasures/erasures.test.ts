@@ -1,4 +1,4 @@
-// Tests the command `erasures` on a real database. The form service's own statements delete the forms.
+// Tests the command `erasures` on a real database. The tests delete forms with the form service's own SQL statements.
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
@@ -71,7 +71,7 @@ describe('export', () => {
 
 describe('apply', () => {
   it('deletes the forms again that a restored database has, and gives the event its number', async () => {
-    // The restored database still has the form. It has already assigned a sequence number to one other event.
+    // The restored database still has the deleted form, and has already given a sequence number to another event.
     const restored = await openDatabase();
     await restored.query(
       `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before) VALUES ($1, $2, 'form-created', now(), now())`,
@@ -91,12 +91,12 @@ describe('apply', () => {
     await pool.query("SELECT setval('outbox_sequence_seq', 41)");
     await remove(ids[0]);
     const [numbered = ''] = (await run(pool, ['export'])).lines;
-    // The event's row is purged after a week.
+    // Deletes the event's row, as the form service does after a week.
     await pool.query('DELETE FROM outbox');
     const [without = ''] = (await run(pool, ['export'])).lines;
     expect(JSON.parse(without)).toMatchObject({ formId: ids[0], sequence: null });
     const restored = await openDatabase();
-    // The list has more lines than one transaction deletes.
+    // The list has 601 lines. One transaction applies at most 500 deletions.
     const repeated = Array.from({ length: 600 }, () => without);
     const applied = await run(
       restored,

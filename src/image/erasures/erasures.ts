@@ -23,7 +23,7 @@ export async function runErasures(
     for await (const erasure of listErasures(pool, command.since)) print(JSON.stringify(erasure));
     return 0;
   }
-  // Reads all lines before anything changes. An invalid line may mean that the list was cut off.
+  // Reads all lines before it changes the database, because an invalid line may mean that the list was cut off.
   const list: Erasure[] = [];
   let number = 0;
   for await (const line of lines) {

@@ -1,6 +1,6 @@
-// A client for the part of Keycloak's admin REST API that the setup needs.
+// A client for the part of Keycloak's admin REST API that the command `keycloak-setup` needs.
 
-/** Explains to an operator why Keycloak could not be set up. It is printed in one line, without a stack. */
+/** Says why Keycloak could not be set up. The message is printed for the operator in one line, without a stack. */
 export class SetupError extends Error {}
 
 export interface AdminApi {
@@ -16,10 +16,10 @@ export interface Administrator {
   password: string;
 }
 
-/** A token is used for this many milliseconds. Tokens of the realm master expire after a minute. */
+/** Milliseconds for which an access token is reused. Access tokens of the realm `master` expire after a minute. */
 const tokenAge = 30_000;
 
-/** Each call throws SetupError. */
+/** The methods throw SetupError if Keycloak cannot be reached or responds with an error. */
 export function createAdminApi(administrator: Administrator): AdminApi {
   let token: { value: string; at: number } | undefined;
 
@@ -50,7 +50,7 @@ async function signIn({ url, user, password }: Administrator): Promise<string> {
     method: 'POST',
     body: new URLSearchParams(form),
   });
-  // RFC 6749 section 5.2: a wrong password gets `invalid_grant` with 400. Keycloak has also responded with 401.
+  // The status for a wrong password is 400 (RFC 6749 section 5.2). Some responses of Keycloak had the status 401.
   if ([400, 401].includes(response.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
   const { access_token: token } = await parse<{ access_token: string }>(response, 'signing in');
   return token;

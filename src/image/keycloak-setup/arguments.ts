@@ -5,10 +5,10 @@ import { UsageError } from '../usage-error.ts';
 export interface SetupCommand {
   /** Keycloak's base URL, without `/realms` and without a final slash. */
   url: string;
-  /** An administrator of the realm master. */
+  /** User name of an administrator of the realm `master`. */
   user: string;
   urnPrefix: string;
-  /** Realms of the tenants. */
+  /** Names of the tenants' realms. */
   tenants: string[];
   /**
    * Email of a person who gets all administrator roles in each tenant's realm. If undefined, the person is not created.
@@ -27,7 +27,7 @@ export interface SetupCommand {
   tester: string | undefined;
   /** Number of clients that the initial access token of each tenant's realm can register. If 0, no token is created. */
   registrations: number;
-  /** File to which the secrets are written. */
+  /** Path of the file to which the command writes the client secrets, passwords and tokens. */
   output: string;
 }
 
@@ -52,7 +52,7 @@ Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --t
 
 Exit code 0; 1 if Keycloak refuses or cannot be reached; 2 for invalid arguments.`;
 
-/** Throws UsageError. Returns undefined if help is requested. */
+/** Returns undefined if help is requested. Throws UsageError if the arguments are invalid. */
 export function parseSetupArguments(args: string[]): SetupCommand | undefined {
   const values = parse(args);
   if (values.help || args.length === 0) return undefined;

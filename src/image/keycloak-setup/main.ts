@@ -1,4 +1,5 @@
-// The command `keycloak-setup`. It creates what Formgate needs in Keycloak, and writes the secrets to a file.
+// The command `keycloak-setup`. It creates the realms, clients and roles that Formgate needs in Keycloak, and writes
+// the clients' secrets, the passwords and the registration tokens to a file.
 import { existsSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, parseConfig, secret } from '../../service/operations/config.ts';

@@ -2,7 +2,7 @@
 // with one exception: a client may be made confidential and get a service account.
 import type { AdminApi } from './admin-api.ts';
 
-/** Roles by client id. */
+/** Names of roles, keyed by the id of the client that defines the roles. */
 export type ClientRoles = Readonly<Record<string, readonly string[]>>;
 
 interface Client {
@@ -22,7 +22,7 @@ interface Person {
   isTemporary: boolean;
 }
 
-/** A realm that Formgate uses. */
+/** A realm in Keycloak that Formgate uses. */
 export class Realm {
   readonly #api: AdminApi;
   readonly #name: string;
@@ -37,13 +37,14 @@ export class Realm {
 
   async ensure(): Promise<void> {
     if (await this.#api.read(this.#path)) return;
-    // Keycloak then refuses the second use of a refresh token, which is a sign of theft (RFC 9700 section 4.14.2).
+    // With these settings, Keycloak refuses the second use of a refresh token, which is a sign of theft (RFC 9700
+    // section 4.14.2).
     const settings = { revokeRefreshToken: true, refreshTokenMaxReuse: 0 };
     await this.#api.write('POST', '', { realm: this.#name, enabled: true, ...settings });
     this.#created('the realm');
   }
 
-  /** Creates clients that only define roles. */
+  /** Ensures that the clients and roles in `defined` exist. These clients only define roles, and cannot sign in. */
   async roleClients(defined: ClientRoles): Promise<void> {
     for (const [clientId, names] of Object.entries(defined)) await this.#roles(await this.#client(clientId, {}), names);
   }
@@ -65,8 +66,8 @@ export class Realm {
   }
 
   /**
-   * Creates a person. A temporary password must be changed at the first sign-in. Returns false if the person already
-   * exists.
+   * Creates a person, and grants the roles. A temporary password must be changed at the first sign-in. Returns false if
+   * the person already exists.
    */
   async person({ email, password, isTemporary }: Person, granted: ClientRoles): Promise<boolean> {
     const query = { username: email, exact: 'true' };
@@ -85,7 +86,7 @@ export class Realm {
   }
 
   /**
-   * Puts the services into the audience of every person's token, even if the person has no role there
+   * Puts the services into the audience of every person's token, even if the person has no role in these services
    * (docs/keycloak.md).
    */
   async audiences(scope: string, services: readonly string[]): Promise<void> {
@@ -102,7 +103,7 @@ export class Realm {
     this.#created(`the default client scope ${scope}`);
   }
 
-  /** Returns a token that can register `count` clients within a day. */
+  /** Returns an initial access token that can register `count` clients within a day. */
   async registrationToken(count: number): Promise<string> {
     const body = { count, expiration: 86_400 };
     return (await this.#api.write<{ token: string }>('POST', `${this.#path}/clients-initial-access`, body)).token;
@@ -124,7 +125,7 @@ export class Realm {
     return (await this.#find<Client>('clients', { clientId })) as Client;
   }
 
-  /** Returns the roles with these names, and creates those that are missing. */
+  /** Returns the client's roles with these names, and creates those that are missing. */
   async #roles({ id, clientId }: Client, names: readonly string[]): Promise<Named[]> {
     const path = `${this.#path}/clients/${id}/roles`;
     const all = async () => (await this.#api.read<Named[]>(path)) ?? [];

@@ -1,4 +1,4 @@
-// Creates what Formgate needs in Keycloak, as docs/keycloak.md describes.
+// Creates the realms, clients and roles that Formgate needs in Keycloak, as docs/keycloak.md describes.
 import { randomBytes } from 'node:crypto';
 import { createUrns, type Urns } from '../../service/urn.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -10,10 +10,10 @@ export type SetupOptions = Pick<
   'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
 >;
 
-/** The secret values by their keys in the Kubernetes Secret. */
+/** Client secrets, passwords and tokens. Each key becomes a key of the Kubernetes Secret that the command writes. */
 export type SetupSecrets = Record<string, string>;
 
-/** `progress` gets a line for each realm and for each object that was missing. Throws SetupError. */
+/** `progress` receives a line for each object that was missing and has been created. Throws SetupError. */
 export async function setUpKeycloak(
   api: AdminApi,
   options: SetupOptions,

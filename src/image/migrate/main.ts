@@ -1,5 +1,5 @@
-// The command `migrate`. It migrates the database of one process before the pods of that process start. If it is not
-// run, the pods migrate the database when they start.
+// The command `migrate`. It migrates the database of one process before the pods of that process start. If the command
+// is not run, the pods migrate the database when they start.
 import { parseConfig } from '../../service/operations/config.ts';
 import { createLogger } from '../../service/operations/log.ts';
 import { runMain } from '../../service/operations/run-main.ts';

@@ -1,4 +1,4 @@
-// Runs the migrations of one process. For the platform server, these include the tables of its jobs.
+// Runs the database migrations of one process. For the platform server, it also creates the tables of its job queue.
 import { z } from 'zod';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { migrateJobs } from '../../platform-server/worker.ts';

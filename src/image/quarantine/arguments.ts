@@ -23,7 +23,7 @@ Usage: npm run quarantine -- list [--kind KIND] [--json]
 
 Exit code 0; 1 if the database cannot be read or the item does not exist; 2 for invalid arguments.`;
 
-/** Throws UsageError. */
+/** Throws UsageError if the arguments are invalid. */
 export function parseQuarantineArguments(args: string[]): QuarantineCommand {
   const { values, positionals } = parse(args);
   const [action, ...ids] = positionals;

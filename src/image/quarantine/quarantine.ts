@@ -10,7 +10,7 @@ import type { QuarantinePosition, QuarantineStore } from '../../service/quaranti
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
-/** The quarantine of each service. Each key is a table that only the database of this service has. */
+/** Opens the quarantine of each service. Each key is the name of a table that only that service's database has. */
 const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
   outbox: (pool) => createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock }),
   client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),
@@ -19,7 +19,7 @@ const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
 
 const tablesSql = 'SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NOT NULL';
 
-/** Throws an Error if the database has no quarantine. */
+/** Throws an Error if the database has no table `quarantine`, or belongs to no known service. */
 async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
   const names = ['quarantine', ...Object.keys(services)];
   const { rows } = await pool.query<{ name: string }>(tablesSql, [names]);

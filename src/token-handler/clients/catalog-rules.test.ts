@@ -13,9 +13,9 @@ const place = ({ core, tenantId }: Owner) => (core ? 'core' : tenantId);
 
 let stored: Map<string, Revision>;
 let cached: Map<string, Revision>;
-/** Number of calls of the configuration service that return a promise. */
+/** Number of calls of `configuration.latest`, which returns a promise. */
 let waits: number;
-/** Documents that were read because the cache did not have them. */
+/** Owners (`core` or a tenant's id) of the documents that no usable cached copy existed for. */
 let reads: string[];
 let asked: unknown[];
 let log: CapturedLog;

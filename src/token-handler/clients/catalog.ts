@@ -17,8 +17,8 @@ export interface ClientCatalog {
   /** Lists core and tenant clients, sorted by id. Throws PlatformError if the configuration service fails. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Returns undefined if the tenant has no such client. Documents are cached for at most 5 minutes, because the targets
-   * of a client grant permissions. Throws PlatformError.
+   * Returns undefined if the tenant has no client with this id. Configuration documents are cached for at most
+   * 5 minutes, because the targets of a client grant permissions. Throws PlatformError.
    */
   find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
@@ -31,14 +31,14 @@ export interface CatalogOptions {
   metrics: Metrics;
 }
 
-/** The clients of one document by id. An invalid entry has the value undefined. */
+/** The clients of one configuration document, keyed by id. An invalid entry has the value undefined. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
 const none: Entries = new Map();
 const corePlace = { core: true } as const;
 const permission = { permission: true } as const;
 
-/** Throws Problem `not-found` if the tenant has no such client. */
+/** Returns the client. Throws Problem `not-found` if the tenant has no client with this id. */
 export async function requireClient(
   catalog: Pick<ClientCatalog, 'find'>,
   tenant: Tenant,
@@ -59,13 +59,13 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     configuration.latest(clientsNamespace, clientsName, place, read);
 
   /**
-   * Returns the document if it is cached. The result is not a promise, because every proxied request calls this
-   * function.
+   * Returns the configuration document of `place` if it is cached. The result is not a promise, because every proxied
+   * request calls this function.
    */
   const peek = (place: { core: true } | { tenantId: string }) =>
     configuration.peekLatest(clientsNamespace, clientsName, place, permission);
 
-  /** Reads a document again if the cached copy lacks the client, so that a new client works immediately. */
+  /** Returns a document. Reads it again if the cached copy lacks the client, so that a new client works immediately. */
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
       ...permission,

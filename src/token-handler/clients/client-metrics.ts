@@ -1,5 +1,5 @@
-// Defines the metrics of clients and their registrations. Each pod counts only the invalid entries that it finds
-// itself.
+// Defines the metrics of clients and their registrations. Each pod counts only the invalid configuration entries that
+// it reads itself.
 import prom from 'prom-client';
 
 export interface CatalogMetrics {
@@ -38,7 +38,7 @@ export function createRegistrationMetrics({ registry }: { registry: prom.Registr
 
 export interface LeftoverMetricsOptions {
   registry: prom.Registry;
-  /** Returns the numbers by kind. Kinds that could not be read are absent. */
+  /** Returns the numbers of leftovers, keyed by kind. Kinds whose number could not be read are absent. */
   read(): Promise<Record<string, number>>;
 }
 

@@ -2,8 +2,9 @@
 
 /**
  * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. It is
- * taken from the callbackUrl, because a proxy may serve the token handler at other paths. Returns undefined for the
- * deprecated `authCallbackUrl`, which may have any path.
+ * taken from `callbackUrl`, because a proxy may serve the token handler at other paths. Returns undefined if
+ * `callbackUrl` does not end in `/clients/{clientId}/callback`. This is possible only if it was derived from the
+ * client's deprecated setting `authCallbackUrl`, which may have any path.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);

@@ -5,10 +5,10 @@ import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules
 import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
 
-/** A name under which the client reaches an upstream. */
+/** An upstream that a client may call through the token handler. `id` is its name in the path of a request. */
 export interface Target {
   id: string;
-  /** URN of a service or an API */
+  /** URN of a service or an API. */
   upstream: string;
 }
 
@@ -19,13 +19,13 @@ export interface Client {
   redirectUris: string[];
   targets: Target[];
   keycloakLogout: boolean;
-  /** Deprecated. Only its path is used. */
+  /** Deprecated. Its path is used as the callback path if a sign-in request has no callbackUrl. */
   authCallbackUrl?: string | undefined;
   /** Scope names. The first is `openid`. */
   scope: string[];
   prompt?: string | undefined;
   idpHint?: string | undefined;
-  /** A path on the frontend's origin, or an http(s) URL. */
+  /** Where the browser goes after a sign-in: a path on the frontend's origin, or an http(s) URL. */
   successRedirectUrl?: string | undefined;
   failureRedirectUrl?: string | undefined;
   core: boolean;
@@ -37,7 +37,7 @@ export interface ClientRules {
   core: boolean;
 }
 
-/** `field` has few distinct values, so it can be a label of a metric. */
+/** A rule that a configuration entry breaks. `field` has few distinct values, so it can be a label of a metric. */
 export interface ClientProblem {
   field: string;
   detail: string;
@@ -56,7 +56,7 @@ const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
   .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
-  // The characters of scope names (RFC 6749 section 3.3).
+  // Accepts the characters that scope names may have (RFC 6749 section 3.3).
   .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
 const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));
@@ -99,7 +99,7 @@ export function parseClient(key: string, entry: unknown, rules: ClientRules): Pa
   return { client, unknownFields: [...unknownFields, ...unknownTargetFields(entry as RawEntry)], leftOut };
 }
 
-/** An entry that the schema accepts. */
+/** A client's configuration entry that `clientSchema` accepts. */
 interface RawEntry {
   targets?: object | null;
 }
@@ -130,8 +130,8 @@ function describe(issue: z.core.$ZodIssue): ClientProblem {
 }
 
 /**
- * Accepts an array of targets, or a map by id. A target may be a string that names the upstream. In an array, this
- * string is also the id of the target.
+ * Accepts an array of targets, or an object that is keyed by the ids of the targets. A target may be a string that
+ * names the upstream. In an array, this string is also the id of the target.
  */
 function targetsSchema(urnPrefix: string) {
   const upstream = z.string().transform((text, context) => {

@@ -35,7 +35,7 @@ type Pools = Pick<ClientsOptions, 'pool' | 'changePool' | 'metrics'> & {
   config: Pick<ClientsOptions['config'], 'DATABASE_POOL_SIZE'>;
 };
 
-/** Prevents one tenant from taking all connections (decision 0032). */
+/** Prevents one tenant from taking all connections of a pool (decision 0032). */
 export function sharePools({ config, pool, changePool, metrics }: Pools) {
   const busy = 'Too many requests of this tenant are running.';
   const locked = 'The registration is being changed by another request.';
@@ -78,7 +78,7 @@ export function startClients(options: ClientsOptions) {
     leftovers,
     registrar: { ...registrar, register: counted(registrar.register) },
     provided: { register: counted(provided.register) },
-    /** Ends the background work. */
+    /** Ends upkeep and the background tasks. */
     async close(): Promise<void> {
       await Promise.all([upkeep.stop(), background.close()]);
     },

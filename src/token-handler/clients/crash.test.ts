@@ -115,8 +115,8 @@ async function stored(): Promise<StoredRegistration> {
 }
 
 /**
- * Starts a replica whose clock is ten minutes ahead. The replica completes the work. Returns its warnings about
- * clients.
+ * Starts a replica whose clock is ten minutes ahead, and waits until it has completed the work that the killed process
+ * left. Returns the replica's warnings about clients.
  */
 async function recover(): Promise<string[]> {
   const log = captureLog();
@@ -130,7 +130,7 @@ async function recover(): Promise<string[]> {
   return log.lines().flatMap(({ level, client, msg }) => (level === 'warn' && client ? [String(msg)] : []));
 }
 
-/** Blocks writes to the registrations until the returned function is called. Reads are not blocked. */
+/** Blocks writes to `client_registrations` until the returned function is called. Reads are not blocked. */
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();

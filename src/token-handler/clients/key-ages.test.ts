@@ -1,4 +1,4 @@
-// Tests the age of the current key, and the count of secrets that are sealed with other keys, in Postgres.
+// Tests, in Postgres, the age of the key ring's current key, and the count of secrets that are sealed with other keys.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';

@@ -37,7 +37,7 @@ it('registrations are counted by outcome', async () => {
 
 it('secrets are counted as old until the pods with a new key have encrypted them again', async () => {
   const { env, metricsUrl } = handler;
-  // A count is cached for a minute.
+  // Each pod caches its count of old secrets for a minute.
   now += 2 * minute;
   await expect.poll(() => old(metricsUrl)).toBe(0);
   const other = await startPod(`other:${randomBytes(32).toString('base64')}`);

@@ -12,7 +12,7 @@ export interface KeyRingStoreOptions {
   clock: Clock;
 }
 
-/** Milliseconds for which the result of a read is cached. */
+/** Milliseconds for which the result of `read` is cached. */
 const freshFor = 60_000;
 
 export function createKeyRingStore({ pool, keys, clock }: KeyRingStoreOptions) {
@@ -24,12 +24,12 @@ export function createKeyRingStore({ pool, keys, clock }: KeyRingStoreOptions) {
   };
   const cached = createShortCache({ freshFor, most: 1, clock, read });
   return {
-    /** Records the current key. Does nothing if a pod has already recorded it. */
+    /** Records when the current key was first seen. Does nothing if a pod has already recorded this key. */
     async note(): Promise<void> {
       const sql = 'INSERT INTO key_ring_keys (name, first_seen) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING';
       await pool.query(sql, [currentKey, clock()]);
     },
-    /** Throws if the database cannot be read, or if the key was not recorded yet. */
+    /** Throws if the database cannot be read, or if `note` has not recorded the current key yet. */
     async read(): Promise<KeyRingReading> {
       const { firstSeen, oldSecrets } = await cached('');
       return { currentKeyAge: Math.max(0, (clock().getTime() - firstSeen.getTime()) / 1_000), oldSecrets };

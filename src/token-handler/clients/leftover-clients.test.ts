@@ -1,4 +1,4 @@
-// Tests the records of clients that may be left at the identity provider, in Postgres.
+// Tests, in Postgres, the records of clients that may be left at the identity provider.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';

@@ -6,12 +6,12 @@ import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
 /**
- * Why the client was left:
+ * Why a client may be left at the identity provider:
  * - `response-lost`: the response to a registration did not arrive
  * - `token-lost`: the registration access token of a replaced client was lost
  * - `token-refused`: the identity provider refused the token of a replaced client
  * - `no-token`: the identity provider issued no token for a replaced client
- * - `deletion-pending`: a replaced client will still be deleted
+ * - `deletion-pending`: the deletion of a replaced client is still scheduled
  */
 export const leftoverReasons = [
   'response-lost',
@@ -24,9 +24,9 @@ export const leftoverReasons = [
 export type LeftoverReason = (typeof leftoverReasons)[number];
 
 export interface LeftoverClient {
-  /** Name at the identity provider. */
+  /** Name of the client at the identity provider. */
   clientName: string;
-  /** Id at the identity provider. Null if the response that contained it was lost. */
+  /** Id of the client at the identity provider. Null if the response that contained this id was lost. */
   clientId: string | null;
   realm: string;
   reason: LeftoverReason;
@@ -40,7 +40,7 @@ export interface DeletableClient {
   registrationClientUri: string;
 }
 
-/** An attempt whose outcome is unknown. */
+/** An attempt to register a client. Its outcome is unknown, so the client may exist at the identity provider. */
 export interface LostAttempt {
   tenant: string;
   client: string;
@@ -49,7 +49,7 @@ export interface LostAttempt {
   started: Date;
 }
 
-/** A replaced client that could not be deleted. */
+/** A replaced client whose deletion the identity provider refused. */
 export type RefusedDeletion = Owner & {
   clientName: string | null;
   oidcClientId: string;
@@ -59,10 +59,10 @@ export type RefusedDeletion = Owner & {
 export type LeftoverClients = ReturnType<typeof createLeftoverClients>;
 
 const mostListed = 100;
-/** Maximum number of deletions that one registration tries. */
+/** Maximum number of leftovers that one registration tries to delete. */
 const mostDeleted = 10;
 
-/** The claim of statements that do not concern a single tenant. */
+/** The claim to a connection of the shared pool, for statements that do not concern a single tenant. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
@@ -73,8 +73,8 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       return (await pool.query<LeftoverClient>(claim, listSql, [tenantId, clientId, mostListed])).rows;
     },
     /**
-     * Turns failed attempts, and attempts that started before `before`, into leftovers. Each attempt is returned to
-     * only one pod.
+     * Turns failed registration attempts, and attempts that started before `before`, into leftovers. Each attempt is
+     * returned to only one pod.
      */
     async recordLostAttempts(before: Date): Promise<LostAttempt[]> {
       return (await pool.query<LostAttempt>(background, lostSql, [before])).rows;
@@ -86,7 +86,7 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       const values = [tenantId, clientId, realm, issuer, name, oidcClientId, registrationClientUri, now];
       await pool.query(background, refusedSql, values);
     },
-    /** Returns at most 10 leftovers that have a recorded URI and that are not the registered client. */
+    /** Returns at most 10 leftovers of a client that have a recorded URI and are not currently registered. */
     async deletable({ tenantId, clientId, realm, issuer }: Owner): Promise<DeletableClient[]> {
       const parameters = [tenantId, clientId, realm, issuer, mostDeleted];
       return (await pool.query<DeletableClient>({ tenant: tenantId, member: clientId }, deletableSql, parameters)).rows;
@@ -115,8 +115,8 @@ FROM client_deletions d WHERE tenant_id = $1 AND client_id = $2 AND registration
     WHERE r.tenant_id = d.tenant_id AND r.oidc_client_id = d.oidc_client_id)
 ORDER BY created DESC LIMIT $3`;
 
-// Older versions recorded attempts without a client name. Leftovers of such attempts get the client's id as their name,
-// so several leftovers of a client may have the same name.
+// Older versions of the token handler recorded attempts without a client name. Leftovers of such attempts get the
+// client's id as their name, so several leftovers of a client may have the same name.
 const lostSql = `
 WITH lost AS (DELETE FROM registration_attempts WHERE started < $1 OR failed RETURNING *),
 recorded AS (

@@ -1,4 +1,4 @@
-// Tests the queue of work that registrations leave behind, in Postgres: claims, retries, and the quarantine.
+// Tests, in Postgres, the queue of work that registrations leave behind: claims, retries, and the quarantine.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';

@@ -51,7 +51,7 @@ export interface PendingEvent extends Leftover {
 
 export interface Claim {
   now: Date;
-  /** The claimed rows may be claimed again at this time, unless they are done or postponed by then. */
+  /** Time from which the claimed rows can be claimed again, unless they are done or postponed by then. */
   until: Date;
   limit: number;
 }
@@ -75,7 +75,7 @@ const columns = {
   deletion: deletionColumns,
   event: 'id, tenant_id AS "tenantId", name, payload, created, attempts, refusals',
 };
-/** Conditions for claiming a row. A client that is still registered is never deleted. */
+/** Additional SQL conditions for claiming a row, by kind. A client that is still registered is never deleted. */
 const conditions = {
   deletion: `NOT EXISTS (SELECT FROM client_registrations r
     WHERE r.tenant_id = t.tenant_id AND r.oidc_client_id = t.oidc_client_id)`,
@@ -101,7 +101,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
-    /** Postpones the row. If the last attempt was refused, `refusals` already includes it. */
+    /** Postpones the row. If the last attempt was refused, `refusals` already counts this refusal. */
     async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
@@ -126,7 +126,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
     },
     /**
      * Seals secrets with the current key if they are sealed with another key, for at most 1,000 rows of each table.
-     * Counts rows whose key is not in the ring as `unreadable`.
+     * Counts rows whose sealing key is not in the key ring as `unreadable`.
      */
     reseal: () => reseal(pool, keys),
   };
@@ -144,7 +144,7 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
     current,
   );
   const work = [
-    // Skips a row that has changed since it was read, because that change sealed it with the current key.
+    // `saveRegistration` skips a row that has changed since it was read. That change sealed it with the current key.
     ...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),
     ...deletions.map((row) => async () => {
       const sealed = sealToken(keys, row, openToken(keys, row));
@@ -164,10 +164,10 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
   return result;
 }
 
-/** Greater than any limit of refusals. The first refusal after a release therefore quarantines the row again. */
+/** The count of refusals after a release. It exceeds any limit, so the next refusal quarantines the row again. */
 const spentRefusals = 1_000;
 
-/** Returns the quarantine of the token handler's database. A release makes the rows due immediately. */
+/** Returns the quarantine of the token handler's database. Released rows are due immediately. */
 export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),

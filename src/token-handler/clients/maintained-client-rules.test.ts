@@ -1,4 +1,4 @@
-// Tests when a core client that Formgate maintains is written. The configuration document is in memory.
+// Tests when Formgate writes a core client that it maintains. The configuration document is in memory.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { maintainedClients } from '../../service/clients/client-rules.ts';
@@ -8,7 +8,7 @@ import { writeMaintainedClient } from './maintained-client.ts';
 const [wanted] = maintainedClients({ BUILDER_APP_URL: 'https://builder.example.org' }, createUrns('urn:example'));
 if (!wanted) throw new Error('there is no client for the builder');
 
-/** Writes the client to a core document. Returns the calls to the configuration service and the log lines. */
+/** Writes the client if `document` lacks it. Returns the calls to the configuration service and the log lines. */
 async function write(document: unknown) {
   const { log, lines } = captureLog();
   const calls: unknown[] = [];

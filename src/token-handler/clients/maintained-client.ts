@@ -1,5 +1,5 @@
-// Writes a core client that Formgate itself maintains, such as builder-preview, to the core configuration. It changes
-// no other client.
+// Writes a core client that Formgate itself maintains, such as builder-preview, to the core configuration. Changes no
+// other client.
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
@@ -12,7 +12,7 @@ export interface MaintainedClientOptions {
   log: Logger;
 }
 
-/** Writes nothing if the client is up to date. Throws PlatformError. */
+/** Writes the client `wanted` unless the stored client is identical. Throws PlatformError. */
 export async function writeMaintainedClient(wanted: ClientEntry, options: MaintainedClientOptions): Promise<void> {
   const { configuration, log } = options;
   const { latest } = await configuration.read(clientsNamespace, clientsName, { core: true });

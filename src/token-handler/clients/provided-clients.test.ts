@@ -1,6 +1,6 @@
-// Tests clients that an administrator provides, at the platform's own identity provider and at a mapped one
-// (TENANT_ISSUERS). The mapped identity provider has no registration, no end-session endpoint and no back-channel
-// logout.
+// Tests clients that an administrator provides, at the platform's own identity provider and at a mapped identity
+// provider (TENANT_ISSUERS). The mapped identity provider has no dynamic registration, no end-session endpoint and no
+// back-channel logout.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PlainProvider, startPlainProvider } from '../../../test/support/plain-provider.ts';
 import { call } from '../../../test/support/platform.ts';

@@ -19,7 +19,7 @@ export interface ProvidedClients {
 export interface ProvideRequest {
   tenant: Tenant;
   client: Client;
-  /** Credentials at the identity provider. */
+  /** The credentials of the client at the identity provider: `clientId` and `clientSecret`. */
   clientId: string;
   clientSecret: string;
   by: Pick<Caller, 'subject' | 'name'>;
@@ -31,7 +31,7 @@ export interface ProvidedClientsOptions {
   discover: DiscoverProvider;
   metrics: Pick<Metrics, 'dependencyFailures'>;
   clock: Clock;
-  /** Timeout of one call, in milliseconds. */
+  /** Timeout of one call to the identity provider, in milliseconds. */
   timeout: number;
   /** Called after a commit that created a deletion or an event to process. */
   changed(): void;
@@ -70,7 +70,7 @@ async function verify(options: ProvidedClientsOptions, request: ProvideRequest):
   const metadata = await options.discover(request.tenant.realm).catch((cause: unknown) => {
     throw failed(cause);
   });
-  // RFC 8414 section 2: if the list is missing, the default is client_secret_basic.
+  // If the metadata lacks the list of methods, the default is client_secret_basic (RFC 8414 section 2).
   const offered = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   const methods = clientAuthentications.filter((method) => offered.includes(method));
   let code: string | undefined;
@@ -121,8 +121,8 @@ async function attempt(
   }
 }
 
-// For a wrong secret, Keycloak sends unauthorized_client, and Auth0 access_denied. An authenticated client can also get
-// unauthorized_client: it may not use authorization codes, so people could not sign in with it.
+// For a wrong secret, Keycloak sends unauthorized_client, and Auth0 sends access_denied. An authenticated client also
+// gets unauthorized_client if it may not use authorization codes. It is refused too: people could not sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

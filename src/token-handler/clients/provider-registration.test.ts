@@ -56,7 +56,7 @@ describe('a registration', () => {
     registration_access_token: 'the token',
     registration_client_uri: `${provider.url}/realms/demo/clients/oidc-1`,
   });
-  /** All members that a response must have. */
+  /** A response to a registration, with all members that such a response must have. */
   const complete = { client_id: 'oidc-1', client_secret: 'x', client_secret_expires_at: 0 };
   const register = () => registration.register('demo', metadata, 'initial');
   const replyWith = (reply: ProviderReply) => {

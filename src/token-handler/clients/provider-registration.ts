@@ -21,17 +21,15 @@ export type IssuedClient = Pick<
 /** `code` is the identity provider's error code, such as `invalid_redirect_uri`. */
 export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
-  /**
-   * The identity provider rejected the initial access token (`token-refused`), or the request otherwise (`refused`).
-   */
+  /** The identity provider rejected the initial access token (`token-refused`) or the rest of the request. */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
   /** The identity provider has no dynamic registration. */
   | { kind: 'unsupported' }
-  /** No response, an error, or an invalid response. If `mayExist` is true, a client may have been created. */
+  /** The identity provider failed, or sent an invalid response. If `mayExist` is true, it may have created a client. */
   | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
 export type ChangeOutcome =
-  /** `client` has the latest credentials that the identity provider issued. It is absent if they are unknown. */
+  /** `client` has the latest credentials that the identity provider issued. Absent if these credentials are unknown. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
   /** The identity provider no longer accepts the registration access token. */
@@ -57,7 +55,7 @@ export interface ProviderRegistrationOptions {
   log: Logger;
   agent: HttpAgent;
   metrics: Metrics;
-  /** Timeout of one call, in milliseconds. */
+  /** Timeout of one call to the identity provider, in milliseconds. */
   timeout: number;
 }
 
@@ -111,7 +109,7 @@ async function register(
     return response;
   };
   try {
-    // For a mapped issuer, `discover` requires that the issuer matches exactly. openid-client does not.
+    // For a mapped issuer, `discover` requires an exact match of the issuer. openid-client does not require it.
     if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,
@@ -162,7 +160,7 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
   return { kind: 'failed', mayExist: sent && !isClientError, cause };
 }
 
-/** Returns only the error code (RFC 7591 section 3.2.2, RFC 6750 section 3): the description may quote the request. */
+/** Returns only the error code, because the error description may quote the request (RFC 7591 section 3.2.2). */
 function errorCode(error: unknown): string | undefined {
   const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
   const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;
@@ -197,13 +195,13 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
   if (isGone(status)) return { kind: status === 401 ? 'lost' : 'gone' };
-  // The change may have happened, and may have replaced the token. Reading the client shows whether it did.
+  // The identity provider may have changed the client and replaced its token. Reading the client shows whether it did.
   const read = await attempt(manage, 'GET', client);
   if (isGone(read.status)) return { kind: read.status === 401 ? 'lost' : 'gone' };
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
-  // The read may have replaced the token too, because Keycloak's tokens can be used only once.
+  // The read may have replaced the token too, because Keycloak's registration access tokens can be used only once.
   if (!isChanged) return { kind: 'failed', client: present.client };
   return { kind: 'changed', client: { ...present.client, redirectUris } };
 }
@@ -233,7 +231,7 @@ const changedSchema = issuedSchema
   .partial()
   .extend({ client_id: text, redirect_uris: z.array(z.string()).default([]) });
 
-/** Returns the client with the credentials and redirect URIs of the response, or undefined if it has no client. */
+/** Returns the client and the redirect URIs from a response, or undefined if the response describes no client. */
 function readClient(client: StoredRegistration, status: number, body: unknown) {
   const { data } = changedSchema.safeParse(body);
   if (!isSuccess(status) || !data) return undefined;

@@ -29,13 +29,13 @@ const name = 'permits-web (registration 1)';
 
 /** The steps that ran, in order, with their arguments. */
 let steps: [string, ...unknown[]][];
-/** Steps that fail. */
+/** Names of the steps that fail. */
 let failing: Set<string>;
 let registered: RegisterOutcome;
 let changeOutcome: ChangeOutcome;
 let present: StoredRegistration | undefined;
 let deletable: DeletableClient[];
-/** Outcomes of deletions, by URI. Deletions of other URIs fail. */
+/** Outcomes of deletions at the identity provider, keyed by registration URI. Deletions with other URIs fail. */
 let removals: Record<string, 'removed' | 'refused'>;
 let tasks: (() => Promise<void>)[];
 let log: CapturedLog;

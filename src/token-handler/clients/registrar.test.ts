@@ -55,10 +55,10 @@ beforeEach(async () => {
   await settled();
   expect((await handler.register('permits-web')).status).toBe(200);
   await settled();
-  // In the meantime, the background work of the previous test may have recorded a leftover.
+  // Background work of the previous test may have recorded a leftover while this hook waited.
   await handler.rows('TRUNCATE client_leftovers');
   const { oidcClientId } = await stored();
-  // A test that failed may have left other clients.
+  // A test that failed may have left other clients at the identity provider.
   for (const id of access.registeredClients()) if (id !== oidcClientId) await removeAtAccess(id);
   await proxy.heal();
 });
@@ -89,8 +89,8 @@ async function stored() {
 }
 
 /**
- * Expects that the stored client works, that no other client is at the identity provider, and that the client can be
- * managed.
+ * Expects that the stored client works, that no other client is at the identity provider, and that the token handler
+ * can still change the client.
  */
 async function expectWhole(redirectUris: string[]) {
   const { oidcClientId, clientSecret } = await stored();
@@ -115,7 +115,7 @@ async function settled(): Promise<void> {
   await expect.poll(() => handler.rows(rest)).toEqual([]);
 }
 
-/** Makes all attempts so old that their requests must have ended. Upkeep then records the lost attempts. */
+/** Makes all registration attempts so old that their requests must have ended. Upkeep then records them as lost. */
 const loseAttempts = () => handler.rows("UPDATE registration_attempts SET started = started - interval '1 day'");
 
 const problems = (after: number) =>
@@ -342,7 +342,7 @@ describe('a leftover', () => {
     expect(await leftovers()).toMatchObject([{ clientId: oidcClientId, reason: 'token-lost' }]);
     const refused = `DELETE /auth/realms/demo/clients-registrations/openid-connect/${oidcClientId}`;
     expect(proxy.calls).toContain(refused);
-    // In Keycloak, an administrator's token may create and delete clients.
+    // From here on, the administrator's token may delete clients, as in Keycloak.
     tokenMayDelete = true;
     expect((await handler.register('permits-web')).status).toBe(200);
     await expect.poll(leftovers).toEqual([]);

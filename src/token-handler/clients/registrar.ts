@@ -13,7 +13,7 @@ import { type Management, type Registration, registeredEvent, type StoredRegistr
 import type { Owner, RegistrationStore } from './registration-store.ts';
 
 export interface Registrar {
-  /** Registers a client and replaces its earlier registration. Throws Problem. */
+  /** Registers a client at the identity provider, and replaces its earlier registration. Throws Problem. */
   register(request: RegisterRequest): Promise<void>;
   /** Replaces the redirect URIs of a client. Throws Problem `registration-required` if the client is not registered. */
   update(request: { tenant: Tenant; client: Client; redirectUris: string[] }): Promise<void>;
@@ -22,7 +22,7 @@ export interface Registrar {
 export interface RegisterRequest {
   tenant: Tenant;
   client: Client;
-  /** A token that may create clients in the tenant's realm. Not stored. */
+  /** A token that permits creating clients in the tenant's realm. It is never stored. */
   registrationToken: string;
   authCallbackUrl?: string | undefined;
   by: Pick<Caller, 'subject' | 'name'>;
@@ -91,8 +91,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
 }
 
 /**
- * Removes the attempt, or records that it failed. Ignores errors: the attempt then stays stored, and upkeep later
- * records it as a leftover, even if it created no client.
+ * Removes the stored attempt, or records that it failed if it may have created a client. Ignores errors: the attempt
+ * then stays stored, and upkeep later records it as a leftover, even if it created no client.
  */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
@@ -130,8 +130,8 @@ const unmanaged: Record<Exclude<Management, 'kept'>, string> = {
 };
 
 /**
- * Throws Problem `registration-required` if the client is not registered or its token is missing. Throws `conflict` for
- * a provided client, which can be changed only at the identity provider.
+ * Throws Problem `registration-required` if the client is not registered, or if its registration access token was lost
+ * or never issued. Throws `conflict` for a provided client, which can be changed only at the identity provider.
  */
 function requireManaged(present: StoredRegistration | undefined): StoredRegistration {
   if (!present) throw new Problem('registration-required', 'The client is not registered.');
@@ -151,7 +151,7 @@ async function keep(
   try {
     await store.replace(registration, attemptId, event);
   } catch (error) {
-    // The earlier registration remains in use. If only the result of the commit was lost, the new one is in use.
+    // The earlier registration remains in use, or the new registration if only the result of the commit was lost.
     background.untilDone(
       { task: 'discard unused client', client: clientId, tenant: tenantId, oidcClientId },
       async () => {

@@ -54,7 +54,7 @@ beforeEach(() =>
 
 const { log, lines } = captureLog();
 const metrics = createMetrics();
-/** The mapped issuers (TENANT_ISSUERS) by realm. */
+/** The mapped issuers (TENANT_ISSUERS), keyed by realm. */
 let issuers: Record<string, string> = {};
 const storeWith = (keys: string, pools = { pool: unsharedPool(pool), changePool: unsharedPool(pool) }) =>
   createRegistrationStore({

@@ -1,5 +1,5 @@
-// Stores registrations in Postgres. It caches nothing, so every pod uses the latest registration. One transaction
-// replaces a registration and schedules the work that follows.
+// Stores registrations in Postgres. Caches nothing, so every pod uses the latest registration. One transaction replaces
+// a registration, stores its event, and schedules the deletion of the replaced client.
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../service/http/problem.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -20,9 +20,9 @@ import {
 /** `find` and `change` throw Problem `unavailable` if the key that sealed the registration is not in the key ring. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
-  /** Returns the public fields of a tenant's registrations, by id of the configured client. */
+  /** Returns the public fields of a tenant's registrations, keyed by the id of the configured client. */
   summaries(tenantId: string): Promise<Map<string, RegistrationSummary>>;
-  /** Records the start of an attempt to register. */
+  /** Records the start of an attempt to register a client. */
   begin(attempt: Owner & { started: Date }): Promise<Attempt>;
   /** Removes an attempt that has created no client at the identity provider. */
   forget(attemptId: string, owner: ClientKey): Promise<void>;
@@ -51,7 +51,7 @@ type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
 
 export interface Attempt {
   id: string;
-  /** Name of the client at the identity provider. It contains the attempt's id, so each attempt has another name. */
+  /** Name of the client at the identity provider. It contains the attempt's id, so no two attempts share a name. */
   clientName: string;
 }
 
@@ -69,7 +69,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /** For changes, and for work that waits for them. A change holds its connection while it calls the provider. */
+  /** Connections for changes of registrations, which hold a connection while they call the identity provider. */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
@@ -80,7 +80,7 @@ export interface RegistrationStoreOptions {
 
 export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
   const { pool, changePool, keys, mappedIssuer } = options;
-  // Ignores a registration at another identity provider, because its secret must not be sent to the current one.
+  // Ignores registrations at another identity provider: their secrets must not be sent to the current provider.
   const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
     issuer === (mappedIssuer(realm) ?? null);
   const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);
@@ -120,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // Waits for the commit of `replace`, which holds this lock. The commit may end after its result was lost.
+        // Waits for the commit of `replace`, which holds this lock. The commit may end after the connection has broken.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);
@@ -143,7 +143,8 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
 
 /**
- * Stores a registration if its revision is still current, and adds `step` to the revision (0 if only the key changes).
+ * Stores a registration if its revision is still current. Adds `step` to the revision: 0 if only the sealing key
+ * changes.
  */
 export async function saveRegistration(
   client: Queryable,
@@ -197,7 +198,7 @@ WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_cli
 quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)
 DELETE FROM client_leftovers WHERE tenant_id = $1 AND oidc_client_id = $2`;
 
-/** `$1` is a sealed registration as JSON. */
+/** The registration in the parameter `$1`, which `asJson` returns, as a row. */
 const given = 'jsonb_populate_record(NULL::client_registrations, $1) AS given';
 
 /** Returns a sealed registration as JSON, with column names as keys. */
@@ -236,7 +237,7 @@ WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
 
-/** Raises the timeouts, because the request that holds the lock may be calling the identity provider. */
+/** Raises both timeouts, because another request that holds the lock may be calling the identity provider. */
 async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }

@@ -20,7 +20,7 @@ export const clientAuthentications = ['client_secret_basic', 'client_secret_post
 export type ClientAuthentication = (typeof clientAuthentications)[number];
 
 export interface Registration {
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
   /** Id of the configured client. */
   clientId: string;
@@ -28,8 +28,8 @@ export interface Registration {
   /** Id of the client at the identity provider. */
   oidcClientId: string;
   /**
-   * Name of the client at the identity provider. Null for provided clients, and for clients that an older version
-   * registered.
+   * Name of the client at the identity provider. Null for provided clients, and for clients that an older version of
+   * the token handler registered.
    */
   clientName: string | null;
   /** The issuer that the operator has mapped to the tenant. Null for a realm of the platform's identity provider. */
@@ -39,14 +39,14 @@ export interface Registration {
   clientSecret: string;
   /** Empty unless `management` is `kept` or `lost`. */
   registrationAccessToken: string;
-  /** The URI as the identity provider returned it, not rebased. Empty if it returned none. */
+  /** The URI as the identity provider returned it, not rebased. Empty unless `management` is `kept` or `lost`. */
   registrationClientUri: string;
   redirectUris: string[];
   registeredAt: Date;
 }
 
 export interface StoredRegistration extends Registration {
-  /** Number that each change of the row increases. */
+  /** Increased by each change of the registration, but not if its secrets are only sealed with another key. */
   revision: number;
 }
 
@@ -73,14 +73,14 @@ type Owner = Pick<Registration, 'tenantId' | 'oidcClientId'>;
 const secretContext = (owner: Owner) => `client secret of ${owner.oidcClientId} of ${owner.tenantId}`;
 const tokenContext = (owner: Owner) => `registration access token of ${owner.oidcClientId} of ${owner.tenantId}`;
 
-/** Opens the registration access token of a sealed row. Throws KeyRingError. */
+/** Opens the sealed registration access token of a row. Throws KeyRingError. */
 export function openToken(keys: KeyRing, row: Owner & Pick<Registration, 'registrationAccessToken'>): string {
   return keys.open(row.registrationAccessToken, tokenContext(row));
 }
 
 /**
- * Opens the secret and the token of a row. Throws KeyRingError, for example if the key that sealed them is not in the
- * ring.
+ * Opens the sealed secret and token of a row. Throws KeyRingError, for example if the key that sealed them is not in
+ * the key ring.
  */
 export function openRegistration<T extends Registration>(keys: KeyRing, row: T): T {
   const clientSecret = keys.open(row.clientSecret, secretContext(row));

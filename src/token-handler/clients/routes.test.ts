@@ -61,8 +61,8 @@ async function stored(clientId: string): Promise<StoredRegistration> {
 }
 
 /**
- * True if the client can authenticate. For an invalid refresh token, the identity provider then sends 400; for an
- * invalid client, it sends 401.
+ * True if the client can authenticate. The identity provider then sends 400, because the refresh token is invalid. If
+ * the client cannot authenticate, it sends 401.
  */
 async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
@@ -248,7 +248,7 @@ describe('POST /clients/{clientId}', () => {
     expect((await atProvider('permits-web')).metadata).toMatchObject({
       client_name: expect.stringMatching(/^permits-web \(registration [0-9a-f-]{36}\)$/),
       redirect_uris: [callback],
-      // Keycloak adds the response type `none`.
+      // Keycloak adds the response type `none` to `code`.
       response_types: expect.arrayContaining(['code']),
       grant_types: ['authorization_code', 'refresh_token'],
       token_endpoint_auth_method: 'client_secret_basic',
@@ -257,7 +257,7 @@ describe('POST /clients/{clientId}', () => {
 
   it('registers no address for logout if keycloakLogout is false', async () => {
     await handler.register('permits-web');
-    // Without registered logout URIs, Keycloak uses the redirect URIs.
+    // Without registered logout URIs, Keycloak returns the redirect URIs as logout URIs.
     const { post_logout_redirect_uris: uris = [] } = (await atProvider('permits-web')).metadata;
     expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
@@ -524,7 +524,7 @@ it('no log line and no row of the database contains a secret, a token or the reg
   }
 });
 
-/** Makes a trigger copy each event, because an event is deleted when it has been routed. */
+/** Creates a trigger that copies each event, because the platform server deletes an event when it has routed it. */
 async function keepEvents(): Promise<void> {
   await platformRows(`
     CREATE TABLE seen_events (LIKE events);

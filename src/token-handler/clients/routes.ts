@@ -21,7 +21,7 @@ import {
 } from './schema.ts';
 
 export interface ClientRouteOptions {
-  /** Requires a bearer token whose audience is this service. */
+  /** Guard that requires a bearer token whose audience is the token handler. */
   bearer: Guard;
   tenant: Guard;
   catalog: ClientCatalog;

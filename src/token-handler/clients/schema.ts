@@ -27,10 +27,10 @@ const identityProviderText = (longest: number) =>
     .string()
     .min(1, 'must not be empty')
     .max(longest, `must have at most ${longest} characters`)
-    // RFC 6749, appendices A.1 and A.2.
+    // The characters of client ids and client secrets (RFC 6749, appendices A.1 and A.2).
     .regex(/^[\x20-\x7e]*$/, 'must contain printable ASCII characters only');
 
-/** A request registers a new client with a token, or takes over an existing client with its credentials. */
+/** The request registers a new client with an initial access token, or stores the credentials of an existing client. */
 function registerBody(redirectUri: z.ZodType<string, string>) {
   return z
     .strictObject({

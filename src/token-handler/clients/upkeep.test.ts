@@ -1,4 +1,4 @@
-// Tests the background work of several replicas, and during outages of other services.
+// Tests upkeep on several replicas, and during outages of other services.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -71,7 +71,7 @@ describe('events', () => {
     await handler.register('permits-web');
     await expect.poll(pending('client_events')).toEqual([]);
     expect(eventCalls()).toBe(2);
-    // The reference implementation ignores the idempotency key.
+    // The event service of the reference implementation ignores the idempotency key.
     expect(await seen()).toBe(isReferenceRun ? 2 : 1);
   });
 });

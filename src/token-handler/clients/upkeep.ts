@@ -29,7 +29,7 @@ import {
 import type { ProviderRegistration } from './provider-registration.ts';
 import { openToken } from './registration.ts';
 
-/** Times in milliseconds. */
+/** How often upkeep works and retries. All times are in milliseconds. */
 export interface UpkeepPace {
   poll: number;
   /**
@@ -37,7 +37,7 @@ export interface UpkeepPace {
    */
   firstRetry: number;
   longestRetry: number;
-  /** A claimed row is claimed by no other pod for this time. It must be longer than a call takes. */
+  /** Time for which no other pod claims a claimed row. Must be longer than a call to another service takes. */
   lease: number;
   /** Age at which an unfinished attempt to register counts as interrupted. */
   attempt: number;
@@ -112,7 +112,7 @@ export function startUpkeep(options: UpkeepOptions) {
   };
 }
 
-/** Claims rows and processes them concurrently. Returns the number of rows. */
+/** Claims rows of one kind and processes them concurrently. Returns the number of claimed rows. */
 async function processBatch<Kind extends LeftoverKind>(
   context: Context,
   kind: Kind,
@@ -135,7 +135,7 @@ async function processBatch<Kind extends LeftoverKind>(
 }
 
 function causeOf(error: unknown): QuarantineCause | undefined {
-  // Operators may restore the key, so the row is quarantined, not deleted.
+  // Operators may add the missing key to the key ring, so the row is quarantined, not deleted.
   if (error instanceof KeyRingError) return { reason: 'key-missing', detail: '' };
   return serviceRefusal(error) ?? databaseRefusal(error);
 }
@@ -165,8 +165,8 @@ function describe(row: Deletion | PendingEvent): object {
 }
 
 async function removeClient({ provider, keys, leftovers, clock, log }: Context, deletion: Deletion): Promise<void> {
-  // A client without a URI was provided by an administrator, and must not be deleted. An older version may have
-  // scheduled its deletion by mistake.
+  // A client without a URI was provided by an administrator, and must not be deleted. An older version of the token
+  // handler may have scheduled its deletion by mistake.
   if (deletion.registrationClientUri === '') return;
   const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
   if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');
@@ -191,8 +191,8 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
 }
 
 /**
- * Logs clients whose registration response was lost, so that operators look for them: RFC 7591 has no call that lists
- * clients.
+ * Logs registration attempts whose response was lost, so that operators look for unused clients: RFC 7591 has no call
+ * that lists clients.
  */
 async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
   for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))
@@ -202,7 +202,7 @@ async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Pro
     );
 }
 
-/** Leftovers are listed for this many milliseconds: 90 days. */
+/** Milliseconds for which leftovers are kept: 90 days. */
 const leftoverAge = 90 * 86_400_000;
 /** Milliseconds between two runs of housekeeping. */
 const housekeepingInterval = 3_600_000;

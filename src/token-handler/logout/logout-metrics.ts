@@ -1,4 +1,4 @@
-// Defines the metric of logouts.
+// Defines the metric that counts the sessions that logouts have ended.
 import prom from 'prom-client';
 
 /**

@@ -13,8 +13,8 @@ import type { ProviderLogout } from './provider-logouts.ts';
 export type VerifyLogoutToken = (token: string, clientId: string) => Promise<ProviderLogout>;
 
 /**
- * The logout token is invalid. This is not a Problem, because the protocol defines the body of the response (section
- * 2.8).
+ * The logout token is invalid. This error is not a Problem, because Back-Channel Logout 1.0, section 2.8, defines the
+ * body of the response.
  */
 export class LogoutRefusal extends Error {
   override name = 'LogoutRefusal';
@@ -29,9 +29,9 @@ export interface LogoutTokenOptions {
 }
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-/** Tolerated difference between clocks, in seconds. */
+/** Tolerated difference between the clocks of the identity provider and of this process, in seconds. */
 const leeway = 5;
-/** Maximum age of a token in seconds, even if `exp` is later. A `jti` is remembered for longer than that. */
+/** Maximum age of a logout token in seconds, even if `exp` is later. A used `jti` is remembered for longer. */
 const oldest = 300;
 
 const claimsSchema = z
@@ -43,7 +43,7 @@ const claimsSchema = z
       const event = events[eventName];
       return typeof event === 'object' && event !== null && !Array.isArray(event);
     }),
-    // Section 2.4 forbids a nonce. An ID token therefore cannot be used as a logout token.
+    // Back-Channel Logout 1.0, section 2.4, forbids a nonce. An ID token therefore cannot be used as a logout token.
     nonce: z.undefined().optional(),
   })
   .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
@@ -100,10 +100,11 @@ async function checkSignature(token: string, { tenant, issuer, audience }: Expec
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,
-      // Section 2.4 requires these claims.
+      // Back-Channel Logout 1.0, section 2.4, requires these claims.
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
-    // Section 2.4 recommends the type logout+jwt, which Keycloak sends. Other identity providers send JWT or no type.
+    // The recommended type is logout+jwt (Back-Channel Logout 1.0, section 2.4), which Keycloak sends. Other identity
+    // providers send JWT or no type.
     const type = verified.protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
     if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
     return verified;

@@ -81,7 +81,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   it('with keycloakLogout ends the session of the identity provider also if the client was registered again', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     await world.handler.register('through');
-    // The former OAuth client is deleted in the background. Waits for that.
+    // Waits until the former OAuth client has been deleted in the background.
     await expect.poll(() => world.handler.rows('SELECT FROM client_deletions')).toEqual([]);
     const { location } = await browser.request(world.clientUrl('logout', {}, through));
     const done = await confirmLogout(browser, location);
@@ -98,7 +98,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
-    // The tests with the other session store have replaced the clients. Restores them.
+    // Starting `older` has replaced the configured clients. Restores them.
     await world.handler.configure(clients);
   });
 
@@ -142,7 +142,7 @@ it('a logout ends the session of the token handler even if the identity provider
   const client = { keycloakLogout: true };
   const world = await startSessionWorld({ store: 'redis', platform, accessUrl, client });
   onTestFinished(() => world.close());
-  // A new replica has not yet cached the discovery document.
+  // A new replica has not yet cached the identity provider's discovery document.
   const replica = await world.handler.startReplica();
   onTestFinished(() => replica.close());
   const { browser } = await world.signIn();

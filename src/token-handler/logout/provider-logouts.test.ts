@@ -13,7 +13,7 @@ beforeEach(() => {
   logouts = createProviderLogouts({ sessions: world.sessions, clock: () => new Date(world.now) });
 });
 
-/** Returns a logout with a new token. */
+/** Returns a logout whose token id (`jti`) has not been used before. */
 const logout = (changes: Partial<ProviderLogout>): ProviderLogout => {
   serial += 1;
   return { jti: `token ${serial}`, tenantId, clientId: 'web', algorithm: 'ES256', ...changes };
@@ -134,7 +134,7 @@ describe('a sign-in that is running', () => {
     expect(await logouts.hasEnded(session, began)).toBe(false);
     await logouts.end(logout(changes));
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);
-    // The code was redeemed after the logout, so the logout ended an earlier session.
+    // If the code was redeemed after the logout, the logout did not name this session but an earlier one.
     expect(await logouts.hasEnded(session, began + 1)).toBe(false);
     world.now += 600_000;
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);

@@ -1,6 +1,6 @@
 // Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Each logout is
-// remembered for ten minutes, so that a sign-in that is still in progress opens no session. This code does not verify
-// logout tokens.
+// remembered for ten minutes, so that a sign-in that is still in progress opens no session. This module does not verify
+// logout tokens; `logout-token.ts` does.
 import { hash } from 'node:crypto';
 import { signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -9,7 +9,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 
 export interface ProviderLogout {
   jti: string;
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
   clientId: string;
   /** Session id at the identity provider. If it is absent, all sessions of the person end. */
@@ -32,9 +32,10 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   const { sessions, clock } = options;
   const { marks } = sessions;
   /**
-   * True if the client's ID tokens are signed with the algorithm of this logout token, as section 2.4 requires. Also
-   * true if the algorithm of the client's ID tokens is not known yet. After a change of the algorithm at the identity
-   * provider, logouts are refused until the next sign-in. Even then, the sessions end at their next token refresh.
+   * True if the client's ID tokens are signed with the algorithm of this logout token, as Back-Channel Logout 1.0,
+   * section 2.4, requires. Also true if the algorithm of the client's ID tokens is not known yet. After a change of the
+   * algorithm at the identity provider, logouts are refused until the next sign-in. The sessions then end at their next
+   * token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
@@ -47,15 +48,15 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
      * before, and `other algorithm` if the identity provider signs this client's ID tokens with another algorithm.
      */
     async end(logout: ProviderLogout): Promise<number | 'used' | 'other algorithm'> {
-      // Section 2.6, step 9: a token with a recently used `jti` is rejected.
+      // Rejects a token whose `jti` was recently used (Back-Channel Logout 1.0, section 2.6, step 9).
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       if (!(await isUsual(logout))) return 'other algorithm';
-      // This mark is set before the search. A concurrent sign-in therefore either sees the mark, or has already stored
-      // a session that the search finds.
+      // This mark is set before `findSessions`. A concurrent sign-in therefore either sees the mark, or has already
+      // stored a session that `findSessions` finds.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
-      // This mark is set last, so that the identity provider can repeat a logout that has failed.
+      // The mark of the used token is set last, so that the identity provider can repeat a logout that has failed.
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
@@ -85,7 +86,7 @@ async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise
   return found.filter(({ session }) => session.clientId === clientId && (sub === undefined || session.user.id === sub));
 }
 
-/** A logout with a `sid` ends only the session with that `sid`, even if it also has a `sub` (section 2.4). */
+/** A logout with a `sid` ends only the session with that `sid`, even if the logout also has a `sub`. */
 function endMark({ tenantId, clientId, sid, sub = '' }: Omit<ProviderLogout, 'jti' | 'algorithm'>): string {
   return `ended:${digest(tenantId, clientId, ...(sid === undefined ? ['sub', sub] : ['sid', sid]))}`;
 }

@@ -30,7 +30,7 @@ export interface LogoutOptions {
   providerLogouts: ProviderLogouts;
   logouts: Logouts;
   verifyLogoutToken: VerifyLogoutToken;
-  /** Sets `request.session`. */
+  /** Guard that sets `request.session`. */
   browserSession: Guard;
   backchannelLimit: Guard;
   log: Logger;
@@ -83,8 +83,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
-    // After a new registration, the identity provider no longer knows the audience of the ID token. Without the ID
-    // token, it asks the person to confirm the logout.
+    // If the client was registered again, the identity provider no longer knows the audience of the ID token. Without
+    // the ID token, the identity provider asks the person to confirm the logout.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
     return (await options.relyingParty.endSessionUrl(registration, hint))?.href;
@@ -129,7 +129,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
         options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
-        // Section 2.8 of the protocol defines the form of this response.
+        // Back-Channel Logout 1.0, section 2.8, defines this body.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },

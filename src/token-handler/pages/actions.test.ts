@@ -1,4 +1,4 @@
-// Tests which link each page has.
+// Tests which link each failure page has.
 import { describe, expect, it } from 'vitest';
 import { actionFor } from './actions.ts';
 import { pageNames, type StartedSignIn } from './catalogue.ts';

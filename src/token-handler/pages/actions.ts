@@ -1,6 +1,6 @@
 // Chooses the link of a failure page. The link leads to a new sign-in, to the page's own address, or to the start page
-// of the site. It copies nothing from the address of the request: a new sign-in is built from the attempt that this
-// browser started.
+// of the site. The link contains nothing from the address of the request: the link to a new sign-in is built from the
+// stored attempt that this browser started.
 import { callbackUrlProblem } from '../sign-in/sign-in.ts';
 import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
 
@@ -13,9 +13,9 @@ export interface Action {
 export interface Failed {
   endpoint: Endpoint;
   page: PageName;
-  /** Status of the problem. */
+  /** HTTP status of the problem. */
   status: number;
-  /** The attempt that this browser started, if the request is its callback. */
+  /** The sign-in attempt that this browser started, if the request is the callback of this attempt. */
   attempt?: StartedSignIn | undefined;
 }
 

@@ -23,7 +23,7 @@ function statusesOf(endpoint: Endpoint): number[] {
   return [...Object.keys(found?.answers ?? {}).map(Number), 405, 500];
 }
 
-/** The slugs and statuses in docs/errors.md. */
+/** The slugs and statuses of the problem types that docs/errors.md lists. */
 const documented = [...read('docs/errors.md').matchAll(/^\| `([a-z-]+)` \| (\d{3}) \|/gm)].map(
   ([, slug = '', status]) => ({ slug: slug as ProblemSlug, status: Number(status) }),
 );

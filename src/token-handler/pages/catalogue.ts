@@ -2,7 +2,7 @@
 // the pages are in `texts.ts`.
 import type { ProblemSlug } from '../../service/http/problem-types.ts';
 
-/** The routes that a browser navigates to. */
+/** The routes of sign-in and logout to which a person navigates in a browser. */
 export type Endpoint = 'auth' | 'callback' | 'logout';
 
 /** The facts about a sign-in that have been checked so far. The request handler adds a fact after each check. */
@@ -19,7 +19,7 @@ export interface SignInFacts {
 
 /** The part of a stored attempt that is needed to start the sign-in again. */
 export interface StartedSignIn {
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
   clientId: string;
   callbackUrl: string;
@@ -51,7 +51,7 @@ export const pageNames = [
 
 export type PageName = (typeof pageNames)[number];
 
-/** The pages of problem types. A type that is not listed has the page `general`. */
+/** The page for each problem type. A problem type that is not listed has the page `general`. */
 const pages: Partial<Record<ProblemSlug, PageName>> = {
   'invalid-request': 'invalid-link',
   'method-not-allowed': 'invalid-link',
@@ -65,11 +65,11 @@ const pages: Partial<Record<ProblemSlug, PageName>> = {
 };
 
 export function pageFor(endpoint: Endpoint, slug: ProblemSlug, facts: SignInFacts): PageName {
-  // Whatever has failed, the person may still be signed in.
+  // One page for all problems: it says that the person may still be signed in.
   if (endpoint === 'logout') return 'sign-out-failed';
   if (endpoint === 'callback' && slug === 'invalid-request') return 'sign-in-expired';
   if (slug === 'not-found' && facts.tenant === undefined) return 'unknown-tenant';
-  // When the client is known, the sign-in calls no other service than the identity provider.
+  // Once the client is known, the identity provider is the only dependency that a sign-in still calls.
   if (slug.startsWith('dependency-') && facts.client !== undefined) return 'identity-provider-down';
   return pages[slug] ?? 'general';
 }

@@ -13,7 +13,7 @@ export interface FailurePage {
   requestId: string;
   /** Seconds until the next attempt may succeed. If undefined, the page does not mention a wait. */
   wait?: number | undefined;
-  /** Names of the client and the tenant, if they are known. */
+  /** Name of the client. Like `tenant`, undefined if the request failed before it was known. */
   client?: string | undefined;
   tenant?: string | undefined;
 }

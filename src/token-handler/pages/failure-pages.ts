@@ -1,5 +1,5 @@
-// Shows a failed sign-in or logout as a page to browsers that ask for HTML. The response keeps the status and the
-// headers of the problem. Other clients get problem+json. A page contains nothing from the request except the request
+// Responds to a failed sign-in or logout with a page if the browser asks for HTML, and otherwise with problem+json. The
+// response keeps the status and the headers of the problem. A page contains nothing from the request except the request
 // id.
 import type { Request, Response } from 'express';
 import type { Problem } from '../../service/http/problem.ts';
@@ -25,12 +25,13 @@ export const pageLanguage = {
   'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
 };
 
-/** Adds checked facts about a sign-in. They let a failure page name the client and link to a new sign-in. */
+/** Stores checked facts about a sign-in, so that a failure page can name the client and link to a new sign-in. */
 export function noteSignIn({ locals }: Response, facts: SignInFacts): void {
   locals.signInFacts = { ...locals.signInFacts, ...facts };
 }
 
-// Matches paths as the router does. It also matches a request that fails before its route is found.
+// Matches the paths of the three routes as the router does. Used instead of the matched route, because a request may
+// fail before its route is found.
 const pattern = /^\/token-handler(?:\/v1)?\/clients\/[^/]+\/(auth|callback|logout)\/?$/i;
 
 export function presentFailures(settings: PageSettings): PresentProblem {

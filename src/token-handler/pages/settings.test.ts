@@ -1,4 +1,4 @@
-// Tests the operator's settings of the pages, SIGN_IN_PAGES.
+// Tests the setting SIGN_IN_PAGES, with which operators adapt the failure pages.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

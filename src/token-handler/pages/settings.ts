@@ -1,4 +1,4 @@
-// Reads the operator's settings of the pages: texts, a name, a line about support, a logo and colors (SIGN_IN_PAGES).
+// Parses the setting SIGN_IN_PAGES of the failure pages: texts, a name, a line about support, a logo, and colors.
 // Reports all problems together, each with its path in the JSON, and never quotes a value.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
@@ -10,9 +10,9 @@ import { defaultTexts, type Language, languages, type PageTexts } from './texts.
 export interface PageSettings {
   texts: PageTexts;
   palettes: Record<Scheme, Palette>;
-  /** Shown above the message and in the title of the window. */
+  /** The operator's name, shown above the message and in the title of the window. */
   name?: Partial<Record<Language, string | undefined>> | undefined;
-  /** Where people get help; shown below the message. */
+  /** Says where people get help. Shown below the message. */
   support?: Partial<Record<Language, string | undefined>> | undefined;
   logo?: Logo | undefined;
 }
@@ -26,7 +26,7 @@ export interface Logo {
   alt: Record<Language, string>;
 }
 
-/** Maximum size of the setting in bytes. Linux limits an environment variable to 128 KiB. */
+/** Maximum size of SIGN_IN_PAGES in bytes. Linux limits an environment variable to 128 KiB. */
 const largest = 65_536;
 
 const text = (most: number) =>
@@ -84,7 +84,7 @@ type Given = z.output<typeof pageSettingsSchema>;
 // An SVG image in <img> runs no scripts and loads nothing (HTML standard, section 4.8.4.4).
 const dataImage =
   /^data:image\/(?:png|jpeg|gif|webp|svg\+xml);base64,(?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
-/** Excludes the characters that separate sources in a Content-Security-Policy. */
+/** Excludes URLs with the characters that separate sources in a Content-Security-Policy. */
 const httpsImage = /^https:\/\/[a-z\d.-]+(?::\d{1,5})?\/[\w./~%+=@-]*$/i;
 
 function isImage(source: string): boolean {
@@ -92,7 +92,8 @@ function isImage(source: string): boolean {
 }
 
 /**
- * Returns the settings in a JSON text, or the problems of the text. If there is no text, returns the default settings.
+ * Returns the settings that a JSON text contains, or the problems of this text. Returns the default settings if `json`
+ * is undefined.
  */
 export function parsePageSettings(json: string | undefined): { settings: PageSettings } | { problems: string[] } {
   if (json === undefined) return { settings: settingsOf({}) };

@@ -1,5 +1,5 @@
-// The stylesheet of the pages with the operator's colors, and the Content-Security-Policy, which allows only this
-// stylesheet and the logo.
+// Builds the stylesheet of the failure pages with the operator's colors, and their Content-Security-Policy, which
+// allows only this stylesheet and the logo.
 import { pagePolicy } from '../../service/openapi/page-stylesheet.ts';
 import { labelOn, type Palette } from './colours.ts';
 import type { Logo, PageSettings } from './settings.ts';
@@ -68,7 +68,7 @@ function variables({ background, surface, text, accent }: Palette): string {
     .join(' ');
 }
 
-/** Returns the Content-Security-Policy of the pages: one stylesheet, the logo, and nothing else. */
+/** Returns the Content-Security-Policy of the pages. It allows this stylesheet, the logo, and nothing else. */
 export function policyOf(stylesheet: string, logo: Logo | undefined): string {
   const sources = [logo?.src, logo?.darkSrc].filter((source) => source?.startsWith('https:'));
   return pagePolicy(stylesheet, ['data:', ...new Set(sources)].join(' '));

@@ -8,9 +8,9 @@ export type Language = (typeof languages)[number];
 
 export interface PageText {
   title: string;
-  /** What happened. */
+  /** Says what happened. */
   happened: string;
-  /** What the person can do. */
+  /** Says what the person can do. */
   advice: string;
 }
 
@@ -152,7 +152,7 @@ export interface SharedWords {
   site: string;
   organization: string;
   reference: string;
-  /** Says when the next attempt may succeed. */
+  /** Returns the sentence that says when the next attempt may succeed. */
   wait(minutes: number): string;
 }
 

@@ -25,7 +25,7 @@ afterAll(() => new Promise((done) => server.close(done)));
 const epoch = 'Expires=Thu, 01 Jan 1970 00:00:00 GMT';
 const token = 'XSRF-TOKEN=A6y2RidTqsJo3xtrlA0m6m8HbmsGYZTURKuRXnl4qYM';
 it.each([
-  // Scripts of the site must be able to read this cookie, so it is not HttpOnly.
+  // The CSRF cookie XSRF-TOKEN is not HttpOnly, because scripts of the site must be able to read it.
   ['issue/https', `${token}; Path=/; Secure; SameSite=Strict`],
   ['issue/http', `${token}; Path=/; SameSite=Strict`],
   ['clear/https', `XSRF-TOKEN=; Path=/; ${epoch}; Secure; SameSite=Strict`],

@@ -1,5 +1,6 @@
-// Tests how cookies are read. Compares the values that are found in generated Cookie headers with the pairs of those
-// headers. Also tests which session cookie counts if other hosts of the domain have set cookies of the same name.
+// Tests how cookies are read. Generates Cookie headers from names and values, and compares the values that are read
+// with the generated values. Also tests which session cookie counts if other hosts of the domain have set cookies of
+// the same name.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import fc from 'fast-check';

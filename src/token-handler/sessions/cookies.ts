@@ -15,7 +15,7 @@ import type { Session } from './session.ts';
 
 export interface SessionCookie {
   name: string;
-  /** Secrets for express-session. It signs with the first, and accepts signatures of all. */
+  /** Secrets for express-session, which signs with the first secret and accepts signatures of all secrets. */
   secrets: string[];
   /**
    * Returns the value of the session cookie in a Cookie header. Returns undefined if no value has a valid signature, or
@@ -33,8 +33,8 @@ interface VerifiedCookie {
 }
 
 /**
- * Maximum number of values of one cookie name. Another host of the domain can set any number of values. A header with
- * more than this maximum counts as a header without a session.
+ * Maximum number of session cookies in a Cookie header. Another host of the domain can set any number of cookies of
+ * this name. A header with more session cookies counts as a header without a session.
  */
 const mostValues = 4;
 

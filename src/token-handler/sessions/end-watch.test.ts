@@ -9,7 +9,7 @@ import type { FoundSession } from './session.ts';
 const found = {} as FoundSession;
 let store: { isTracked: boolean; trackedUntil: number };
 let cached: Set<string>;
-/** The result of reading a session from the store: the session, undefined if it has ended, or an error. */
+/** Reads a session from the store. Tests make it return the session, return undefined (ended), or throw. */
 let read: (handle: string) => Promise<FoundSession | undefined>;
 let reads: string[];
 let watch: EndWatch;
@@ -43,7 +43,7 @@ async function pass(milliseconds: number): Promise<void> {
     await turn();
   }
 }
-/** From now on, the store no longer confirms sessions, although it still claims to track changes. */
+/** Makes the store stop confirming sessions, although it still claims to track changes. */
 const silence = () => {
   store.trackedUntil = performance.now();
 };

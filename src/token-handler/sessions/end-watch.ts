@@ -17,7 +17,7 @@ interface Watched {
   isReading: boolean;
 }
 
-/** Milliseconds between checks. */
+/** Milliseconds between two checks of all watched sessions. */
 const interval = 500;
 /** Milliseconds between reads of a session while the store does not track changes. */
 const readInterval = 1_000;

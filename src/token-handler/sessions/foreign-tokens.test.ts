@@ -52,8 +52,8 @@ beforeEach(async () => {
 });
 
 /**
- * Sends a request that causes a refresh. The response to the refresh contains the given tokens. Returns the forwarded
- * access token.
+ * Sends a request that causes a refresh. The identity provider's response to the refresh contains the given tokens.
+ * Returns the access token that the upstream receives, or `refused`.
  */
 function refreshWith(tokens: Record<string, unknown>): Promise<string> {
   door.set({ edit: (members) => ({ ...members, ...tokens }) });
@@ -108,7 +108,7 @@ async function expectEnd(received: string, check: string): Promise<void> {
   const object = { type: 'session', id: handle };
   const audit = { action: 'session.foreign-tokens', tenant, object, outcome: 'succeeded' };
   expect(line).toMatchObject({ outcome: 'foreign', check, client: 'web', tenant, audit });
-  // The handle is left out, because it is random and may contain any three letters.
+  // The session handle is left out of the search, because it is random and may contain `eyJ`, `Bob` or `Ada`.
   expect(JSON.stringify(line).replaceAll(handle, '')).not.toMatch(/eyJ|example\.com|Alice|Bob|Ada/);
   expect(replica.outcomes).toEqual(['foreign']);
 }

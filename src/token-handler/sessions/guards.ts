@@ -75,8 +75,8 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
 }
 
 /**
- * Throws Problem `forbidden` for a request that the session's site did not send. Works only after `liveSession` or
- * `seenSession`.
+ * Checks the request with `checkCsrf`, for the session that `liveSession` or `seenSession` has stored. Works only after
+ * one of these guards.
  */
 export const csrf: SyncGuard = {
   name: 'csrf',

@@ -5,7 +5,7 @@ import type { Clock } from '../../service/clock.ts';
 import { expiryOf, recordKey, type SessionLimits } from './session.ts';
 import type { Marks, RecordClient, SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** Values with individual expiry times. Timers remove expired values even if nothing reads them. */
+/** A cache whose values have individual expiry times. Timers remove expired values even if nothing reads them. */
 class Expiring<T extends NonNullable<unknown>> extends LRUCache<string, T> {
   constructor(now: () => number) {
     super({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });
@@ -76,7 +76,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       write(handle, { ...tokens, intent });
       return 'claimed';
     },
-    // The intent is lost together with the process that wrote it, so heartbeats are not needed.
+    // A refresh intent is lost together with the process that wrote it, so heartbeats are not needed.
     showLife: async () => undefined,
     abandon: async () => false,
     async conclude(handle, intentId, _now, next) {

@@ -69,7 +69,7 @@ async function raceMany(all: SessionReplica[], count: number): Promise<void> {
     await Promise.all(batch.map((opened) => race(all, opened)));
     sessions.push(...batch);
   }
-  // Waits for running refreshes.
+  // Waits until running refreshes have ended.
   await delay(300);
   for (const replica of all)
     for (const {

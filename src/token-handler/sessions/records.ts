@@ -1,6 +1,5 @@
 // The store of express-session: connect-redis with a client that encrypts records. The key of a record contains only a
-// digest of the id in the cookie. With a copy of the store alone, nobody can use a session. A record contains no
-// tokens.
+// digest of the id in the cookie, so a copy of the store is not enough to use a session. A record contains no tokens.
 import { RedisStore } from 'connect-redis';
 import type { Store } from 'express-session';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
@@ -33,7 +32,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
       try {
         return sealed && keys.open(sealed, recordContext(handle));
       } catch {
-        // A session has ended if the key that encrypted its record was removed from the ring.
+        // A session counts as ended if the key that encrypted its record was removed from the key ring.
         return null;
       }
     },
@@ -47,7 +46,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
     client: encrypted,
     prefix: '',
     ttl: Math.ceil(maxAge / 1_000),
-    // Only the token store extends sessions.
+    // express-session must not extend sessions. Only the token store does.
     disableTouch: true,
   });
 }

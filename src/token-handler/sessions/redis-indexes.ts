@@ -21,15 +21,16 @@ export function createIndex(redis: Redis): SessionIndex {
 }
 
 /**
- * The parts of the index of all sessions. In a Cluster, they are on different nodes, so that no single node gets all
- * writes.
+ * Keys of the parts of the index of all sessions. In a Redis Cluster, the parts are on different nodes, so that no
+ * single node gets all writes.
  */
 const openIndexes = Array.from({ length: 16 }, (_, part) => `{sessions:open:${part}}`);
 const openIndexOf = (handle: string) => openIndexes[handle.charCodeAt(0) % openIndexes.length] as string;
 
 /**
- * Counts the sessions. Entries are written after the session's own keys, and a write may be lost: a sign-in must
- * neither wait for it nor fail. The next recorded request of the session writes the entry again.
+ * Counts the sessions with the index of all sessions. The index entry is written after the session's own keys, and this
+ * write may be lost: a sign-in neither waits for it nor fails with it. The next recorded request of the session writes
+ * the entry again.
  */
 export function createOpenSessions(redis: Redis) {
   return {
@@ -49,7 +50,7 @@ export function createOpenSessions(redis: Redis) {
   };
 }
 
-/** KEYS: index. ARGV: handle, until, now */
+/** Adds a session to an index, and removes expired entries. KEYS: index. ARGV: handle, until, now. */
 const enterScript = defineScript(`
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[3])
@@ -57,19 +58,19 @@ local left = math.ceil(ARGV[2] - ARGV[3])
 if left > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], left) end
 return 1`);
 
-/** KEYS: index. ARGV: now. Returns the number of entries that have not expired. */
+/** Returns the number of entries of an index that have not expired. KEYS: index. ARGV: now. */
 const countScript = defineScript(`
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 return redis.call('ZCARD', KEYS[1])`);
 
-/** KEYS: index. ARGV: top, last handle of the previous page or '' */
+/** Returns one page of an index. KEYS: index. ARGV: size of the page, last handle of the previous page or ''. */
 const entriesScript = defineScript(`
 local rank = -1
 if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
 if not rank then return {} end
 return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
 
-/** KEYS: index. ARGV: handle, until. Removes an entry, unless it expires after `until`. */
+/** Removes an entry of an index, unless it expires after `until`. KEYS: index. ARGV: handle, until. */
 const removeScript = defineScript(`
 local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end

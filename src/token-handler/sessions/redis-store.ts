@@ -36,7 +36,7 @@ const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}
 
 /** Milliseconds for which a heartbeat is kept. */
 const lifeTime = 5_000;
-/** For this many milliseconds after a lost connection, heartbeats of other replicas may still be missing. */
+/** For this many milliseconds after a lost connection to Redis, heartbeats of other replicas may be missing. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -117,8 +117,9 @@ local function time()
 end
 `;
 
-// Sets the expiry of both keys, and returns it. Returns 0 if the session has ended. If the pod's clock is ahead of
-// Redis, uses the time of Redis. Such a pod could otherwise end a session early while another pod refreshes it.
+// Sets the expiry of the tokens and of the record, and returns it. Returns 0 if the session has ended. If the pod's
+// clock is ahead of Redis, uses the time of Redis. Such a pod could otherwise end a session early while another pod
+// refreshes it.
 const expire = `${time}
 local function expire(asked, idle)
   local now = math.min(asked, time())
@@ -131,16 +132,16 @@ local function expire(asked, idle)
 end
 `;
 
-/** ARGV: sealed, limit, now, idle */
+/** Starts a session. ARGV: sealed, limit, now, idle. Returns the expiry. */
 const startScript = defineScript(`${expire}
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'version', 1, 'sealed', ARGV[1], 'limit', ARGV[2], 'touched', ARGV[3])
 return expire(ARGV[3], ARGV[4])`);
 
-/** Result of the touch script if the previous request was recorded less than an interval ago. */
+/** Result of `touchScript` if the previous request was recorded less than `interval` ago. */
 const recently = 1;
 
-/** ARGV: now, idle, interval. Returns the expiry, `recently`, or 0 if the session has ended. */
+/** Records a request. ARGV: now, idle, interval. Returns the expiry, `recently`, or 0 if the session has ended. */
 const touchScript = defineScript(`${expire}
 local touched = redis.call('HGET', KEYS[1], 'touched')
 if not touched then return 0 end
@@ -148,7 +149,7 @@ if ARGV[1] - touched < tonumber(ARGV[3]) then return ${recently} end
 redis.call('HSET', KEYS[1], 'touched', ARGV[1])
 return expire(ARGV[1], ARGV[2])`);
 
-/** ARGV: version, intent, milliseconds for which a heartbeat is kept */
+/** Claims a refresh of the session. ARGV: version, intent, milliseconds for which a heartbeat is kept. */
 const claimScript = defineScript(`${time}
 local version, intent = unpack(redis.call('HMGET', KEYS[1], 'version', 'intent'))
 if not version then return 'gone' end
@@ -158,14 +159,14 @@ redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', time())
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
 return 'claimed'`);
 
-/** ARGV: intent, milliseconds for which a heartbeat is kept */
+/** Writes the heartbeat of a refresh. ARGV: intent, milliseconds for which a heartbeat is kept. */
 const showLifeScript = defineScript(`
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
 return 1`);
 
-// Replicas of version 0.2 write no heartbeats. An attempt whose intent is recent therefore counts as running.
-/** ARGV: intent, milliseconds for which a heartbeat is kept. Ends the session and returns 1 if the attempt has died. */
+// Replicas of version 0.2 write no heartbeats. A refresh whose intent is recent therefore counts as running.
+/** Ends the session and returns 1 if the refresh has died. ARGV: intent, milliseconds for which a heartbeat is kept. */
 const abandonScript = defineScript(`${time}
 local intent, since = unpack(redis.call('HMGET', KEYS[1], 'intent', 'since'))
 if intent ~= ARGV[1] or redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
@@ -174,8 +175,8 @@ redis.call('DEL', KEYS[1], KEYS[2])
 return 1`);
 
 /**
- * ARGV: intent, sealed or '', limit, now, idle. Returns the expiry, or 0 if the session has ended or has another
- * intent.
+ * Ends a refresh, and stores its tokens. ARGV: intent, sealed or '', limit, now, idle. Returns the expiry, or 0 if the
+ * session has ended or has another intent.
  */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
