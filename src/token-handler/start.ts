@@ -1,5 +1,5 @@
 // Starts a token handler from its configuration: builds its modules and serves requests. When the token handler is
-// closed, it first drains running requests.
+// closed, it first waits until running requests have ended.
 import { HttpAgent } from '../platform/http-agent.ts';
 import { createPlatform } from '../platform/platform.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
@@ -37,16 +37,16 @@ export const migrationsDirectory = programFile('src/token-handler/migrations');
 export interface StartOptions {
   config: TokenHandlerConfig;
   log: Logger;
-  /** The environment, which may contain `DIR_…` overrides of the directory. */
+  /** The environment. Its `DIR_…` variables override addresses that the directory service returns. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
-  /** Overrides the intervals of the background work for clients. */
+  /** Overrides the intervals and limits of upkeep, the background work for clients. */
   pace?: Partial<UpkeepPace>;
   /** Overrides the intervals of the checks before the service is first ready. */
   startup?: Partial<StartupPace>;
 }
 
-/** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` override. */
+/** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` variable. */
 async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
   const { config, log, env, pace, clock = systemClock } = options;
   const metrics = createMetrics('token-handler');
@@ -102,7 +102,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   };
 }
 
-/** Throws ConfigError for an invalid `DIR_…` override. */
+/** Throws ConfigError for an invalid `DIR_…` variable. */
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
   const { config, log, env, startup: pace } = options;
   const tokenHandler = await assembleTokenHandler(options);

@@ -188,18 +188,18 @@ if ARGV[2] ~= '' then
 end
 return expire(ARGV[4], ARGV[5])`);
 
-/** Returns 0 if the session had already ended. */
+/** Ends a session. Returns 0 if it had already ended. */
 const endScript = defineScript(`
 local live = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return live`);
 
-/** KEYS: mark. ARGV: value, milliseconds */
+/** Stores a value as a mark unless its value is equal or greater. KEYS: mark. ARGV: value, lifetime in ms. */
 const raiseScript = defineScript(`
 local value = redis.call('GET', KEYS[1])
 if not value or tonumber(value) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return 1`);
 
-/** KEYS: mark. ARGV: milliseconds. Returns 0 if the mark exists. */
+/** Creates a mark. Returns 0 if the mark already exists. KEYS: mark. ARGV: lifetime in milliseconds. */
 const markScript = defineScript(`
 return redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') and 1 or 0`);

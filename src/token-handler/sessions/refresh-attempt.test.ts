@@ -13,7 +13,7 @@ let world: MemorySessions;
 let queue: FairQueue;
 let attempts: RefreshAttempts;
 let counted: string[];
-/** Makes the identity provider respond. */
+/** Makes the simulated identity provider respond to the running token request. */
 let respond: (outcome: RefreshOutcome) => void;
 
 beforeEach(() => {
@@ -62,14 +62,14 @@ const stored = ({ session }: FoundSession) => world.sessions.read(session.handle
 
 interface Disturbance {
   times: number;
-  /** True if the store does its work before the call fails. */
+  /** True if the store completes the change, and the call fails only afterwards. */
   isDone: boolean;
   error?: Error;
 }
 
 /**
- * Makes a function of the token store fail for some calls, before or after its work. Returns a function that counts the
- * calls.
+ * Makes the function `name` of the token store fail for some calls, before or after it has changed the store. Returns a
+ * function that returns the number of calls.
  */
 function disturb(name: 'claim' | 'conclude' | 'showLife', options: Disturbance): () => number {
   const { tokens } = world.store;

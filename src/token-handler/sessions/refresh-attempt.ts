@@ -1,7 +1,7 @@
-// Runs one attempt to refresh the tokens of a session: waits for a slot, writes the intent, sends the refresh token
-// once, and stores the outcome. If the process dies, the intent stays, so no replica sends the token again. Each write
-// names its intent. If a process was paused and another attempt has begun in the meantime, late writes of the paused
-// process therefore change nothing.
+// Runs one attempt to refresh the tokens of a session: waits for a slot, writes the intent to the store, sends the
+// refresh token once, and stores the outcome. If the process dies, the intent stays, so no replica sends the token
+// again. Each write names its intent. If a process was paused and another attempt has begun in the meantime, late
+// writes of the paused process therefore change nothing.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -47,7 +47,8 @@ export class RefreshAttempts {
   readonly #options: AttemptOptions;
   readonly #stop = new AbortController();
   /**
-   * Sessions for which this replica wrote an intent that the store did not confirm. Their refresh tokens were not sent.
+   * Handles of the sessions for which this replica tried to write an intent that the store did not confirm. The refresh
+   * tokens of these sessions were not sent.
    */
   readonly #unconfirmed = new Set<string>();
 
@@ -55,7 +56,7 @@ export class RefreshAttempts {
     this.#options = options;
   }
 
-  /** True while this replica withdraws an intent because it does not know whether the store has written the intent. */
+  /** True while this replica withdraws an intent that the store may have written without confirming it. */
   isWithdrawing(handle: string): boolean {
     return this.#unconfirmed.has(handle);
   }
@@ -65,9 +66,9 @@ export class RefreshAttempts {
   }
 
   /**
-   * Returns the outcome after it was stored. Returns undefined if another attempt has begun or the session has ended.
-   * Throws Problem `busy` if too many refreshes wait. Throws `unavailable` if the store cannot be reached before the
-   * refresh token is sent.
+   * Refreshes the tokens, stores the outcome, and returns it. Returns undefined if another attempt has begun or the
+   * session has ended. Throws Problem `busy` if too many refreshes wait. Throws `unavailable` if the store cannot be
+   * reached before the refresh token is sent.
    */
   async run(found: FoundSession): Promise<RefreshOutcome | undefined> {
     const { session, tokens, state } = found;
@@ -96,7 +97,7 @@ export class RefreshAttempts {
     this.#stop.abort(new Problem('unavailable', 'The service is stopping.', { headers: { 'Retry-After': '1' } }));
   }
 
-  /** Returns the id of the intent, or undefined if another attempt has begun or the session has ended. */
+  /** Writes an intent, and returns its id. Returns undefined if another attempt has begun or the session has ended. */
   async #claim(handle: string, { version, limit }: FoundSession['state']): Promise<string | undefined> {
     const id = randomUUID();
     try {
@@ -119,7 +120,7 @@ export class RefreshAttempts {
 
   /** Writes heartbeats until the returned function is called. */
   #showLife(handle: string, id: string): () => void {
-    // A failed heartbeat is not retried, because the next one follows after a second.
+    // A failed heartbeat is not retried, because the next heartbeat follows after a second.
     const show = () => void this.#options.tokens.showLife(handle, id).catch(() => undefined);
     const timer = setInterval(show, signInterval);
     timer.unref();
@@ -127,7 +128,8 @@ export class RefreshAttempts {
   }
 
   /**
-   * Sends the token, except if the client was registered again. A new registration cannot use tokens of the old one.
+   * Sends the refresh token to the identity provider, except if the client was registered again. A new registration
+   * cannot use tokens of the old registration.
    */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
@@ -171,8 +173,8 @@ export class RefreshAttempts {
   }
 
   /**
-   * Retries a write while the store is unavailable, until the time `until` at most. The session ends at that time
-   * anyway.
+   * Writes to the store, and retries while the store is unavailable, until the time `until` at most. The session ends
+   * at that time anyway.
    */
   async #write(until: number, work: () => Promise<unknown>): Promise<void> {
     const onFailure = (error: unknown) => {

@@ -2,8 +2,8 @@
 import prom from 'prom-client';
 
 /**
- * The kinds of RefreshOutcome, and two more. `abandoned`: the replica died during the attempt. `late`: the outcome was
- * not stored, because the session had already ended or had other tokens.
+ * The outcomes of refreshes that are counted: the kinds of RefreshOutcome, and two more. `abandoned`: the replica died
+ * during the attempt. `late`: the outcome was not stored, because the session had already ended or had other tokens.
  */
 export const refreshOutcomes = [
   ...(['refreshed', 'refused', 'unused', 'client-refused', 'unknown', 'foreign'] as const),
@@ -18,7 +18,7 @@ export interface RefreshMetrics {
 
 export interface RefreshMetricsOptions {
   registry: prom.Registry;
-  /** Read at each scrape. */
+  /** Returns the numbers of running and waiting refreshes. Called at each scrape of the metrics. */
   queue(): { running: number; waiting: number };
 }
 

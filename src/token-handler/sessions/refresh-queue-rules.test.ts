@@ -1,4 +1,4 @@
-// Tests how many token requests of a realm and a person may run and wait, and what happens to further requests.
+// Tests how many token requests of a realm and of a person may run and wait, and what happens to further requests.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimOf, createRefreshQueue } from './refresh-queue.ts';
 

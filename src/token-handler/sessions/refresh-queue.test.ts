@@ -21,10 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => access.close());
 
-/** Running token requests: the person, and a function that ends the request. */
+/** The token requests so far: for each, the person whose session is refreshed, and a function that ends the request. */
 type Running = { person: string; end(): void }[];
 
-/** Starts a replica. The test ends its token requests with `end`. */
+/** Starts a replica. The test ends a token request of the replica with the function `end` of its entry in `running`. */
 async function startReplica(): Promise<{ replica: SessionReplica; running: Running }> {
   const running: Running = [];
   let count = 0;
@@ -127,7 +127,7 @@ describe('the refreshes of a realm', () => {
     await expect.poll(() => running.some(({ person }) => person === 'another person')).toBe(true);
     running.find(({ person }) => person === 'another person')?.end();
     expect(await sent).toMatch(/^new/);
-    // The replica stops without waiting for the queued refreshes.
+    // The replica stops when the running refreshes have ended, without waiting for the queued refreshes.
     for (const { end } of running) end();
     await replica.close();
     expect(running.length).toBeLessThan(20);

@@ -12,7 +12,8 @@ const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
 const longestWait = 15_000;
 
 /**
- * `concurrency` is the maximum number of concurrent token requests to one realm. One person has at most half of them.
+ * `concurrency` is the maximum number of concurrent token requests to one realm. At most half of them are for sessions
+ * of the same person.
  */
 export function createRefreshQueue(concurrency: number, { refusals }: Pick<RefreshMetrics, 'refusals'>): FairQueue {
   return createFairQueue({

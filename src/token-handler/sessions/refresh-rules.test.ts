@@ -1,6 +1,6 @@
 // Tests when refreshes begin, how long requests wait for them, and which responses requests get while there is no new
-// access token. The store is in memory, and a script replaces the identity provider. Tests that would have to wait use
-// a fake clock.
+// access token. The store is in memory, and the test supplies the identity provider's responses. Tests that would have
+// to wait use a fake clock.
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -11,7 +11,7 @@ import type { FoundSession, RefreshOutcome, TokenSet } from './session.ts';
 let world: MemorySessions;
 let metrics: Metrics;
 let refresher: Refresher;
-/** Makes the identity provider respond to the oldest request. */
+/** Makes the simulated identity provider respond to the oldest token request. */
 let respond: (outcome?: RefreshOutcome) => void;
 
 beforeEach(() => {
@@ -413,7 +413,7 @@ describe('the end of the process', () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const closing = refresher.close();
-    // The timer that limits the wait does not keep the process alive.
+    // The timer that limits the wait of `close` does not keep the process alive, so Node does not list it.
     expect(timers()).toBe(before);
     await closing;
     expect(performance.now() - began).toBeLessThan(3_500);

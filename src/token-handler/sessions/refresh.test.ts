@@ -205,7 +205,7 @@ describe('on several replicas', () => {
     for (let round = 0; round < 20; round += 1) expect(await other.call(cookie)).toBe(tokens.accessToken);
     pass(20);
     expect(await other.call(cookie)).toBe(tokens.accessToken);
-    // In this process, the attempt never ends, but its heartbeats no longer arrive.
+    // Simulates the death of the replica `dying`: its attempt never ends, and its heartbeats no longer reach Redis.
     dying.redis?.close();
     pass(10);
     await until(async () => (await other.see(cookie)) === undefined);

@@ -1,6 +1,6 @@
 // Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterward. Across
-// all replicas, only one attempt presents a given refresh token. A token that may have been used is never presented
-// again, because the identity provider may treat its reuse as a theft (RFC 9700 section 4.14.2).
+// all replicas, only one attempt presents a given refresh token. A refresh token that may have been used is never
+// presented again, because the identity provider may treat its reuse as a theft (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Problem } from '../../service/http/problem.ts';
@@ -23,16 +23,17 @@ export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'que
 
 interface Pause {
   reason: 'unused' | 'client-refused';
-  /** Milliseconds since 1970. */
+  /** End of the pause, in milliseconds since 1970. */
   until: number;
 }
 
 /** Milliseconds that a request waits for a new access token. */
 const longestWait = 5_000;
-/** Milliseconds between reads of a session that another replica refreshes. */
+/** Milliseconds between two reads of a session that another replica refreshes. */
 const pollInterval = 200;
 /**
- * Milliseconds before the next attempt if the refresh token was not used. A Retry-After header may lengthen the wait.
+ * Milliseconds before the next attempt to refresh a session if the identity provider did not use the refresh token. Its
+ * header Retry-After may lengthen the wait.
  */
 const pauseTime = 5_000;
 const most = 10_000;
@@ -43,7 +44,7 @@ export class Refresher {
   readonly #attempts: RefreshAttempts;
   readonly #running = new Map<string, Promise<void>>();
   readonly #waits = new Map<string, Promise<string>>();
-  /** Sessions for which no attempt may start for now, by handle. */
+  /** Pauses after failed attempts, keyed by session handle. No attempt starts for a session before its pause ends. */
   readonly #pauses = new LRUCache<string, Pause>({ max: most });
 
   constructor(options: RefresherOptions) {
@@ -61,7 +62,7 @@ export class Refresher {
     if (found.tokens.refreshToken === undefined || found.state.intent !== undefined) return;
     if (this.#running.has(handle) || this.#attempts.isWithdrawing(handle) || this.#pauseOf(handle)) return;
     this.#run(found).catch((error: unknown) => {
-      // The queue has already counted the refusal. The next request of the session tries again.
+      // The queue has already counted the refusal. The next request of the session begins a refresh again.
       if (error instanceof Problem && error.slug === 'busy') return;
       this.#pause(handle, 'unused');
       this.#options.log.warn({ err: error, session: handle }, 'token refresh could not start');
@@ -69,8 +70,8 @@ export class Refresher {
   }
 
   /**
-   * Waits at most 5 s for a new access token, once the old one has expired. Throws Problem `unauthenticated` if the
-   * session has ended, and `unavailable` or `busy` if there is no new token yet.
+   * Returns a valid access token. Waits at most 5 s for a new access token if the old token has expired. Throws Problem
+   * `unauthenticated` if the session has ended, and `unavailable` or `busy` if there is no new token yet.
    */
   accessToken({ session: { handle } }: FoundSession): Promise<string> {
     return shared(this.#waits, handle, () => this.#settle(handle));
@@ -93,12 +94,12 @@ export class Refresher {
       { session: handle, audit },
       'session ended: the replica that refreshed its tokens has died',
     );
-    // Removes the index entries too, which `abandon` leaves.
+    // Removes the index entries of the session too, which `abandon` leaves.
     await this.#options.sessions.end(session);
     return true;
   }
 
-  /** Waits for running attempts, for 4 s at most. */
+  /** Prevents new attempts, and waits until the running attempts have ended, for 4 s at most. */
   async close(): Promise<void> {
     this.#attempts.close();
     await Promise.race([Promise.allSettled(this.#running.values()), delay(4_000, undefined, { ref: false })]);
@@ -132,7 +133,7 @@ export class Refresher {
     }
   }
 
-  /** `milliseconds` is the pause that the identity provider asked for. */
+  /** Prevents attempts for a while. `milliseconds` is the wait that the identity provider asked for. */
   #pause(handle: string, reason: Pause['reason'], milliseconds = 0): void {
     this.#pauses.set(handle, { reason, until: this.#now() + Math.max(pauseTime, milliseconds) });
   }
@@ -143,8 +144,8 @@ export class Refresher {
   }
 
   /**
-   * Returns the problem to report while refreshes are paused. Does not end the session. The session works again when
-   * the identity provider responds again, or when an administrator has corrected the client.
+   * Returns the problem to report while refreshes of the session are paused. The session does not end: it works again
+   * when the identity provider responds again, or when an administrator has registered the client again.
    */
   #noNewToken({ reason, until }: Pause): Problem {
     const detail =
@@ -155,7 +156,7 @@ export class Refresher {
   }
 }
 
-/** Returns the work that is already running for this key, or starts it. */
+/** Returns the promise of the work that is already running for `key`, or starts `work`. */
 function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
   const present = running.get(key);
   if (present) return present;
@@ -164,7 +165,7 @@ function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Pr
   return started;
 }
 
-/** Throws Problem `unavailable` if the attempt takes longer than `milliseconds`. */
+/** Waits until the attempt has ended. Throws Problem `unavailable` if this takes longer than `milliseconds`. */
 async function untilOver(attempt: Promise<void>, milliseconds: number): Promise<void> {
   if ((await within(attempt, milliseconds, 'late')) === 'late') throw slow();
 }

@@ -1,4 +1,4 @@
-// Tests how requests use sessions in a real Redis: round trips, the cache and its invalidation, and end listeners.
+// Tests how requests use sessions in a real Redis: round trips, the cache, its invalidation, and `onEnd` listeners.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
@@ -50,7 +50,7 @@ async function commands(): Promise<number> {
     .reduce((sum, [, , calls]) => sum + Number(calls), 0);
 }
 const until = (holds: () => boolean | Promise<boolean>) => untilTrue(`${holds}`, holds, { interval: 10 });
-/** Waits until the condition is met, and expects that this takes less than `most` milliseconds. */
+/** Waits until `holds` returns true, and expects that this takes less than `most` milliseconds. */
 async function untilWithin(most: number, holds: () => boolean): Promise<void> {
   const stopwatch = startStopwatch();
   await until(holds);

@@ -1,4 +1,4 @@
-// Tests the session endpoints, for people and administrators, and the isolation of tenants.
+// Tests the session endpoints for people and for administrators, and that tenants are isolated from each other.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';

@@ -60,7 +60,7 @@ const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
   seenSession: PlainGuard;
-  /** Requires a bearer token whose audience is this service. */
+  /** Guard that requires a bearer token whose audience is the token handler. */
   bearer: Guard;
   tenant: Guard;
   tenants: Pick<Tenants, 'byId'>;
@@ -80,7 +80,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     method: 'get',
     path: '/token-handler/v1/sessions',
     audit: { unaudited: 'It only sets the CSRF cookie again.' },
-    // A read of the list sets the CSRF cookie again.
+    // Reading the list sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:

@@ -9,7 +9,7 @@ export const userIndex = (tenantId: string, userId: string) => `user:${digest(te
 export const providerIndex = (tenantId: string, clientId: string, sid: string) =>
   `sid:${digest(tenantId, clientId, sid)}`;
 
-/** Returns the indexes that list a session. */
+/** Returns the names of the indexes that list a session. */
 export function indexesOf({ tenantId, clientId, user, sid }: Session): string[] {
   const indexes = [tenantIndex(tenantId), userIndex(tenantId, user.id)];
   return sid === undefined ? indexes : [...indexes, providerIndex(tenantId, clientId, sid)];

@@ -7,7 +7,8 @@ import { tenantIndex, userIndex } from './session-indexes.ts';
 const handlesOf = (found: { session: { handle: string } }[]) => found.map(({ session }) => session.handle);
 
 /**
- * Opens sessions at intervals of one second, so that the last one expires last. Returns their handles, latest first.
+ * Opens sessions at intervals of one second, so that the session that was opened last expires last. Returns their
+ * handles, latest first.
  */
 async function openMany(world: MemorySessions, count: number, changes: Parameters<MemorySessions['open']>[0] = {}) {
   const handles: string[] = [];

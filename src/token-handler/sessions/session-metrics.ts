@@ -1,4 +1,4 @@
-// Defines the gauge of open sessions.
+// Defines the metric for the number of open sessions.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import { createShortCache } from '../../service/short-cache.ts';
@@ -10,12 +10,12 @@ export interface SessionMetricsOptions {
   count(): Promise<number>;
 }
 
-/** Milliseconds for which a count is cached. */
+/** Milliseconds for which the number of sessions is cached. */
 const freshFor = 15_000;
 
 /**
- * Every pod exports the same number, so queries must aggregate it with max. The gauge is absent while the store is
- * down.
+ * Every pod exports the same number of sessions, so queries must aggregate it with max. The gauge is absent while the
+ * session store is down.
  */
 export function createSessionMetrics({ registry, clock, count }: SessionMetricsOptions): void {
   const cached = createShortCache({ freshFor, most: 1, clock, read: count });

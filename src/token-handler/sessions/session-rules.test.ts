@@ -33,7 +33,7 @@ describe('a session ends', () => {
     expect(hardLimit(session, set({ refreshToken: 'r', refreshExpiry: now + 1_000_001 }))).toBe(now + 1_000_000);
     expect(hardLimit(session, set({ refreshToken: 'r' }))).toBe(now + 1_000_000);
     expect(hardLimit(session, set())).toBe(now + 300_000);
-    // Without a refresh token, the expiry of the refresh token does not count.
+    // The set has no refresh token, so its `refreshExpiry` does not count.
     expect(hardLimit(session, set({ refreshExpiry: now + 900_000 }))).toBe(now + 300_000);
     expect(hardLimit(session, set({ accessExpiry: now + 2_000_000 }))).toBe(now + 1_000_000);
   });
@@ -149,8 +149,8 @@ describe('the claims of a token', () => {
 });
 
 /**
- * The factor of a session as documented: a number from 0.5 to 1, computed from the first bytes of a digest of the
- * handle.
+ * The factor by which a session shortens the threshold of `isRefreshDue`: a number from 0.5 to 1, computed from the
+ * first bytes of a digest of the handle.
  */
 const factorOf = (handle: string) => 1 - hash('sha256', handle, 'buffer').readUInt32BE() / 2 ** 32 / 2;
 

@@ -3,11 +3,11 @@ import { hash } from 'node:crypto';
 import { isObject } from '../../service/json-value.ts';
 
 export interface SessionUser {
-  /** Subject of the tokens. */
+  /** The person's subject (`sub`) in the tokens. */
   id: string;
   name: string;
   email?: string;
-  /** The roles at the last refresh: realm roles by name, client roles as `<client>:<role>`. */
+  /** The roles at the last refresh: names of realm roles, and client roles in the form `<client>:<role>`. */
   roles: string[];
   /** The external identity provider that authenticated the person, if the tokens name it. */
   authenticatedBy?: string;
@@ -16,14 +16,14 @@ export interface SessionUser {
 export interface Session {
   /** Identifies the session in lists, logs, limits and the store. Not secret: a digest of the id in the cookie. */
   handle: string;
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
   tenantName: string;
   realm: string;
   clientId: string;
   /** True if the client comes from the core configuration. */
   core: boolean;
-  /** Id of the OAuth client to which the tokens were issued. Only that client can refresh them. */
+  /** Id of the OAuth client to which the tokens were issued. Only that client can refresh the tokens. */
   oidcClientId: string;
   user: SessionUser;
   /** Origin of the callbackUrl: the site on which the person signed in. */
@@ -32,7 +32,7 @@ export interface Session {
   /** Milliseconds since 1970, like every time in this file. */
   created: number;
   absoluteExpiry: number;
-  /** Key of the HMAC that is the CSRF token. */
+  /** Key for the HMAC that serves as the CSRF token. */
   csrfSecret: string;
   /** Session id at the identity provider (OpenID Connect Back-Channel Logout 1.0, section 2.1). */
   sid?: string;
@@ -43,12 +43,12 @@ export interface TokenSet {
   /** Time at which the access token was received. */
   accessIssued: number;
   accessExpiry: number;
-  /** Absent if no refresh token was issued, or if the last one may have been used and must not be sent again. */
+  /** Absent if no refresh token was issued, or if the last token may have been used and must not be sent again. */
   refreshToken?: string;
   /** Absent if the refresh token does not expire. */
   refreshExpiry?: number;
   idToken?: string;
-  /** The nonce of the first ID token. Refreshed ID tokens are compared with it. */
+  /** The nonce of the first ID token. The nonces of refreshed ID tokens are compared with it. */
   nonce?: string;
   /** The roles that the access token contains. */
   roles: string[];
@@ -56,17 +56,17 @@ export interface TokenSet {
 
 /** The unencrypted fields of a session in the store. */
 export interface SessionState {
-  /** The number that each change of the token set increases. */
+  /** Version of the token set, which each change of the set increases. */
   version: number;
   /** Time at which the session ends even if requests continue. A refresh may postpone it. */
   limit: number;
   /** Time of the last recorded request. */
   touched: number;
-  /** Id of the only attempt that may send the refresh token. The attempt is running, or its replica has died. */
+  /** Id of the only attempt that may send the refresh token. This attempt is running, or its replica has died. */
   intent?: string;
 }
 
-/** Durations in milliseconds. */
+/** Limits on the lifetime of sessions. Durations are in milliseconds. */
 export interface SessionLimits {
   /** Longest time from the sign-in to the end of the session, regardless of requests. */
   maxAge: number;
@@ -80,7 +80,7 @@ export interface SessionLimits {
 export interface LiveSession {
   readonly session: Session;
   /**
-   * Returns a valid access token. If the old one has expired, refreshes it first. Throws Problem `unauthenticated` if
+   * Returns a valid access token. If the old token has expired, refreshes it first. Throws Problem `unauthenticated` if
    * the session has ended, and `unavailable` if a refresh is currently impossible.
    */
   accessToken(): Promise<string>;
@@ -100,10 +100,10 @@ export interface FoundSession extends LiveSession {
 /** The members of a token response that Formgate uses (RFC 6749 section 5.1). Keycloak adds `refresh_expires_in`. */
 export interface TokenResponse {
   access_token: string;
-  /** Seconds */
+  /** Lifetime of the access token in seconds. */
   expires_in?: number | undefined;
   refresh_token?: string | undefined;
-  /** Seconds. 0 if the refresh token does not expire. */
+  /** Lifetime of the refresh token in seconds. 0 if the refresh token does not expire. */
   refresh_expires_in?: unknown;
   id_token?: string | undefined;
 }
@@ -111,11 +111,11 @@ export interface TokenResponse {
 /**
  * How an attempt to refresh ended:
  * - `refused`: the identity provider no longer accepts the refresh token
- * - `unused`: the identity provider has certainly not processed the request. `retryAfter` is the wait that it asked
- *   for, in milliseconds
- * - `client-refused`: the token was not used, because the identity provider rejected the client's credentials
+ * - `unused`: the identity provider has certainly not processed the request. `retryAfter` is the wait that the identity
+ *   provider asked for, in milliseconds
+ * - `client-refused`: the refresh token was not used, because the identity provider rejected the client's credentials
  * - `foreign`: the response contains tokens of another person or client. `check` is the name of the check that failed
- * - `unknown`: the token may have been used
+ * - `unknown`: the refresh token may have been used
  */
 export type RefreshOutcome =
   | { kind: 'refreshed'; response: TokenResponse }
@@ -123,9 +123,9 @@ export type RefreshOutcome =
   | { kind: 'foreign'; check: string }
   | { kind: 'refused' | 'client-refused' | 'unknown' };
 
-/** What refreshed tokens are compared with (OpenID Connect Core 1.0, section 12.2): the session's earlier tokens. */
+/** The session's tokens before a refresh, for the comparison with the new tokens (OIDC Core 1.0, section 12.2). */
 export interface OriginalTokens {
-  /** Subject of the session. */
+  /** The person's subject (`sub`) in the session. */
   subject: string;
   tokens: Pick<TokenSet, 'accessToken' | 'idToken' | 'nonce'>;
 }
@@ -150,7 +150,8 @@ export function expiryOf({ limit, touched }: Pick<SessionState, 'limit' | 'touch
 const assumedLifetime = 60_000;
 
 /**
- * `previous` is the token set before the refresh. Its refresh and ID token are kept if the response has no new ones.
+ * Builds a token set from a token response. `previous` is the token set before the refresh. Its refresh token and ID
+ * token are kept if the response has no new tokens of these kinds.
  */
 export function tokenSetOf(response: TokenResponse, now: number, previous?: TokenSet): TokenSet {
   const refreshToken = response.refresh_token ?? previous?.refreshToken;
@@ -169,7 +170,7 @@ export function tokenSetOf(response: TokenResponse, now: number, previous?: Toke
   };
 }
 
-/** Returns the nonce of the sign-in. Older versions stored it only within the ID token. */
+/** Returns the nonce of the sign-in. Older versions of the token handler stored it only within the ID token. */
 export function nonceOf({ nonce, idToken }: { nonce?: string; idToken?: string | undefined }): string | undefined {
   const claimed = nonce ?? claimsOf(idToken ?? '').nonce;
   return typeof claimed === 'string' ? claimed : undefined;
@@ -183,7 +184,7 @@ function refreshExpiryOf(response: TokenResponse, now: number, previous?: TokenS
   return isSame ? previous?.refreshExpiry : undefined;
 }
 
-/** Returns the set without its refresh token. Such a set expires with its access token. */
+/** Returns the token set without its refresh token. Such a set expires with its access token. */
 export function withoutRefreshToken(set: TokenSet): TokenSet {
   const { refreshToken: _token, refreshExpiry: _expiry, ...rest } = set;
   return rest;
@@ -197,7 +198,7 @@ export function withoutRefreshToken(set: TokenSet): TokenSet {
 export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: string, now: number): boolean {
   const longest = Math.min(60_000, (accessExpiry - accessIssued) / 4);
   const left = accessExpiry - now;
-  // Most calls return here, without computing a digest.
+  // Most calls return here, without computing the digest of the handle.
   if (left >= longest) return false;
   return left < longest / 2 || left < longest * (1 - fractionOf(handle) / 2);
 }
@@ -207,7 +208,7 @@ function fractionOf(text: string): number {
   return hash('sha256', text, 'buffer').readUInt32BE() / 2 ** 32;
 }
 
-/** True if the access token remains valid long enough to be sent. */
+/** True if the access token remains valid long enough to be sent to an upstream. */
 export function isUsable({ accessIssued, accessExpiry }: TokenSet, now: number): boolean {
   return accessExpiry - now > Math.min(1_000, (accessExpiry - accessIssued) / 10);
 }
@@ -225,7 +226,7 @@ export function claimsOf(token: string): Record<string, unknown> {
   }
 }
 
-/** Returns realm roles by name, and client roles as `<client>:<role>`. */
+/** Returns the names of the realm roles, and the client roles in the form `<client>:<role>`. */
 function rolesOf(claims: Record<string, unknown>): string[] {
   const roles = namesIn(claims.realm_access);
   const clients = isObject(claims.resource_access) ? Object.entries(claims.resource_access) : [];

@@ -1,6 +1,6 @@
 // Starts, finds, lists and ends sessions. Other folders use sessions only through this class. A session is found if the
-// store has its record and its tokens, if neither has expired, and if a key of the ring decrypts both. Sessions stay in
-// a cache until the store reports a change, so most requests need no round trip.
+// store has its record and its tokens, if neither has expired, and if keys of the key ring decrypt both. Sessions stay
+// in a cache until the store reports a change, so most requests need no round trip.
 import type { IncomingMessage } from 'node:http';
 import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
@@ -33,9 +33,9 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
   cookieName: string;
 }
 
-/** Size of the cache in bytes, which is enough for about 8,000 sessions. */
+/** Maximum size of the session cache in bytes, which is enough for about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** Maximum number of sessions in the list of a person, and maximum number of sessions that are read concurrently. */
+/** Maximum number of sessions in the list of one person, and of sessions that a list reads concurrently. */
 const mostOfUser = 100;
 const all = Number.MAX_SAFE_INTEGER;
 /** Milliseconds that a sign-in may take between writing the index entries and starting the session. */
@@ -54,10 +54,10 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /** The latest read of each session. If the store reports a change during the read, its result is not cached. */
+  /** The latest running read of each session. A reported change removes the entry, so the result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions for which a request was recorded. The store then reports a change, which drops them. */
+  /** Cached sessions with a recorded request. The store reports this change, which drops them from the cache. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -70,7 +70,7 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
-    // A touch makes all replicas drop the session from their caches, so it happens only once in this interval.
+    // Recording a request makes all replicas drop the session from their caches, so only one is recorded per interval.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
@@ -108,7 +108,7 @@ export class Sessions {
     return found && !(await this.#refresher.endIfAbandoned(found)) ? found : undefined;
   }
 
-  /** Returns a live session from the cache. The store has reported no change of it since it was read. */
+  /** Returns a live session from the cache. The store has reported no change of this session since it was read. */
   cached(handle: string): FoundSession | undefined {
     const found = this.#cache.get(handle);
     return found && this.#isAlive(found) ? found : undefined;
@@ -128,7 +128,7 @@ export class Sessions {
     }
   }
 
-  /** Makes a session live. Its record must be stored already. */
+  /** Makes a session live by storing its tokens. Its record must be stored already. */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
     // The index entries are written first, because a live session that is in no index could not be revoked.
@@ -150,7 +150,7 @@ export class Sessions {
     return expiryOf(state, this.limits.idle);
   }
 
-  /** Returns the sessions of a person, latest first; at most 100 unless `most` is `all`. */
+  /** Returns the sessions of a person, latest first: at most 100 sessions, or all if `most` is `all`. */
   async ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]> {
     return this.#list(userIndex(tenantId, userId), most === 'all' ? all : mostOfUser);
   }
@@ -187,7 +187,7 @@ export class Sessions {
       record = JSON.parse(this.#keys.open(stored.record, recordContext(handle)));
       tokens = JSON.parse(this.#keys.open(sealed, tokensContext(handle)));
     } catch {
-      // A session has ended if the key that encrypted its tokens was removed from the ring.
+      // A session counts as ended if the key that encrypted its tokens or its record was removed from the key ring.
       return undefined;
     }
     const { signedIn } = record;
@@ -211,7 +211,7 @@ export class Sessions {
       const some = handles.slice(start, start + mostOfUser);
       const found = await Promise.all(some.map((handle) => this.#load(handle)));
       const gone = some.filter((_, position) => !found[position]);
-      // Recent entries are kept: their sign-in may be incomplete, and a session without an entry cannot be revoked.
+      // Keeps recent entries, because their sign-in may be incomplete. A session without an entry cannot be revoked.
       const until = this.#now() + this.limits.maxAge - longestStart;
       await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
       alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));
@@ -222,7 +222,7 @@ export class Sessions {
   #touch(found: FoundSession, now: number): void {
     if (this.#touched.has(found)) return;
     this.#touched.add(found);
-    // If the write fails, the next request touches the session again.
+    // If recording the request fails, the next request of the session is recorded.
     this.#store.tokens.touch(found.session.handle, now, this.#touchInterval).catch(() => this.#touched.delete(found));
   }
 

@@ -10,7 +10,7 @@ import type { SessionState } from './session.ts';
 
 export interface SealedTokens {
   sealed: string;
-  /** See SessionState. In milliseconds since 1970, like every time in this file. */
+  /** The `limit` of SessionState, in milliseconds since 1970, like every time in this file. */
   limit: number;
 }
 
@@ -39,20 +39,21 @@ export interface TokenStore {
   /** Calls the listener with the handle of each changed session, or with null if any session may have changed. */
   onChange(listener: (handle: string | null) => void): void;
   /**
-   * Records a request. Does nothing if one was recorded less than `interval` ago. Returns false if the session has
-   * ended.
+   * Records a request of the session. Does nothing if a request was recorded less than `interval` ago. Returns false if
+   * the session has ended.
    */
   touch(handle: string, now: number, interval: number): Promise<boolean>;
   /**
-   * Writes the intent to refresh this version of the token set. A repetition of a successful claim succeeds too.
+   * Writes the intent to refresh this version of the token set. Repeating a successful claim with the same `intentId`
+   * succeeds too. Otherwise the result is:
    * - `held`: another attempt has already written its intent
    * - `changed`: the token set has another version
    * - `gone`: the session has ended
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
   /**
-   * Writes a heartbeat, which shows that the attempt is running. The store keeps it for 5 s. `claim` writes the first
-   * heartbeat. Does nothing if the session does not have this intent.
+   * Writes a heartbeat, which shows that the refresh attempt is running. The store keeps a heartbeat for 5 s. `claim`
+   * writes the first heartbeat. Does nothing if the session does not have this intent.
    */
   showLife(handle: string, intentId: string): Promise<void>;
   /**
@@ -68,26 +69,26 @@ export interface TokenStore {
   conclude(handle: string, intentId: string, now: number, tokens?: SealedTokens): Promise<boolean>;
   /** Removes the record and the tokens. Returns false if the session had already ended. */
   end(handle: string): Promise<boolean>;
-  /** Returns the number of sessions. It may be slightly out of date. */
+  /** Returns the number of live sessions. The number may be slightly out of date. */
   count(now: number): Promise<number>;
 }
 
 /** Lists the sessions of a person, of a tenant, or of a session at the identity provider. */
 export interface SessionIndex {
-  /** Adds an entry. It may be dropped after `until`. */
+  /** Adds the session to indexes. The entries may be dropped after `until`. */
   enter(indexes: string[], handle: string, until: number, now: number): Promise<void>;
   /** Returns at most `top` handles, latest first. `after` is the last handle of the previous page. */
   entries(index: string, top: number, after?: string): Promise<string[]>;
-  /** Removes an entry. If `until` is given, keeps an entry that expires later. */
+  /** Removes the session from indexes. If `until` is given, keeps entries that expire later. */
   remove(indexes: string[], handle: string, until?: number): Promise<void>;
 }
 
 /** Named numbers that are stored for a limited time. */
 export interface Marks {
-  /** Stores the value. Does nothing if an equal or greater value is stored. */
+  /** Stores the value for this time. Does nothing if an equal or greater value is already stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
-  /** Stores a value if there is none. Returns true if this call has stored it. */
+  /** Creates the mark if it does not exist. Returns true if this call has created it. */
   claim(name: string, milliseconds: number): Promise<boolean>;
 }
 
@@ -98,7 +99,7 @@ export interface SessionStore {
   marks: Marks;
 }
 
-/** Returns undefined if sessions are kept in memory. */
+/** Creates the Redis client, or returns undefined if sessions are kept in memory. */
 export function connectRedis(config: TokenHandlerConfig, log: Logger, metrics: Metrics): Redis | undefined {
   const settings = redisSettings(config);
   if (settings) return createRedis({ settings, log, metrics });
@@ -106,7 +107,7 @@ export function connectRedis(config: TokenHandlerConfig, log: Logger, metrics: M
   return undefined;
 }
 
-/** Returns undefined if Redis is reachable, or if sessions are kept in memory. */
+/** Says why Redis is unusable. Returns undefined if Redis is reachable, or if sessions are kept in memory. */
 export async function redisProblem(redis: Redis | undefined): Promise<string | undefined> {
   return (await redis?.isReachable()) === false ? 'Redis does not respond' : undefined;
 }

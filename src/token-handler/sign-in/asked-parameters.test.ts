@@ -38,7 +38,8 @@ const asked = async (query: Record<string, string>, clientId = 'web') => {
   return Object.fromEntries(location?.searchParams ?? []);
 };
 /**
- * Completes a sign-in that needs no input from the person. Returns the page on which the browser lands, or a status.
+ * Completes a sign-in that needs no input from the person. Returns the page to which the callback redirects, or the
+ * status of the callback if it does not redirect.
  */
 const land = async (query: Record<string, string>, clientId = 'web') => {
   const begun = await browser.request(world.authUrl(query, { clientId }));
@@ -120,7 +121,7 @@ describe('a sign-in', () => {
     expect((await world.sessions(browser)).status).toBe(200);
     const other = createSiteBrowser();
     const { location } = await other.request(world.authUrl({ max_age: '100' }));
-    // The person removes the parameter from the address, so that the identity provider does not check it.
+    // A person could remove `max_age` from the identity provider's address, so that the identity provider ignores it.
     location?.searchParams.delete('max_age');
     const callback = await world.toCallback(other, location?.href);
     expect((await other.request(callback)).status).toBe(400);

@@ -14,21 +14,21 @@ import {
   type SignInRequest,
 } from './attempts.ts';
 
-/** Maximum number of open attempts in one browser. */
+/** Maximum number of open attempts to sign in for one browser. */
 const mostOpen = 20;
 /**
  * Maximum number of characters of all attempt cookies in a Cookie header. Common proxies accept 8 KB in a header line,
  * and the line must also have room for all other cookies.
  */
 const mostCharacters = 7_000;
-/** Maximum number of values of one cookie name to decrypt. Another host of the domain can set any number of values. */
+/** Maximum number of cookies of one name to decrypt. Another host of the domain can set any number of them. */
 const mostValues = 4;
 
 export type AttemptCookies = ReturnType<typeof createAttemptCookies>;
 
 /**
  * `sessionCookie` is the name of the session cookie. The name of an attempt's cookie consists of this name and the
- * attempt's id. It therefore has the same prefix, such as `__Host-`.
+ * attempt's id. Both names therefore have the same prefix, such as `__Host-`.
  */
 export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attempts, 'open'>) {
   const nameOf = (id: string) => `${sessionCookie}.${id}`;
@@ -39,16 +39,16 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
   });
 
   /**
-   * Returns the attempts in a Cookie header, latest first. Also returns the names of cookies that look like attempts
-   * but cannot be decrypted.
+   * Returns the attempts in a Cookie header, latest first, and the names of cookies that look like attempts but cannot
+   * be decrypted.
    */
   function read(header = '') {
     const found = new Map<string, { attempt: Attempt; size: number }>();
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
       const id = name.slice(sessionCookie.length + 1);
-      // Skips other names. Another host of the domain may have set a cookie whose name this service could not write in
-      // a Set-Cookie header, so it could not remove that cookie.
+      // Skips cookies with other names. Another host of the domain may have set a cookie whose name the token handler
+      // could not write in a Set-Cookie header. It could not remove such a cookie.
       if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
       const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });
@@ -72,8 +72,8 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
       response.cookie(nameOf(id), sealed, { ...attributes(request, signIn), maxAge: memory });
     },
     /**
-     * Returns the attempt with this state. Returns undefined if this browser did not start it, or started it over an
-     * hour ago.
+     * Returns the attempt whose authorization request had this `state`. Returns undefined if this browser did not start
+     * it, or started it over an hour ago.
      */
     find({ headers }: Request, state: string): Attempt | undefined {
       const id = attemptId(state);
@@ -91,7 +91,7 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
 
 const sizeOf = (name: string, value: string) => name.length + value.length + '=; '.length;
 
-/** Returns the narrowest path for which the browser sends the cookie both to the callback and to `auth`. */
+/** Returns the narrowest path with which the browser sends an attempt's cookie to both routes: callback and `auth`. */
 function attemptPath(signIn: SignInRequest): string {
   const path = clientPath(signIn);
   // A semicolon would end the attribute `Path` of the cookie.

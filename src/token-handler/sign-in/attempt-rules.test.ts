@@ -119,7 +119,7 @@ describe('an attempt to sign in', () => {
     };
     let length = 2_700;
     while (fits(length + 1) !== undefined) length += 1;
-    // Base64 text grows by one or two characters per byte, so the limit may not be reached exactly.
+    // Each byte of an attempt lengthens its cookie by one or two characters, so the limit may not be reached exactly.
     expect(fits(length)).toBeGreaterThanOrEqual(3_999);
     expect(fits(length)).toBeLessThanOrEqual(4_000);
     const pointerOf = (changes: Partial<SignInRequest>) => {
@@ -140,7 +140,7 @@ describe('an attempt to sign in', () => {
   });
 });
 
-/** Returns a response that records the cookies that it sets. For a removed cookie, it records the value undefined. */
+/** Creates a response that records the cookies that are set. For a removed cookie, records the value undefined. */
 function createResponse() {
   const set: [string, string | undefined, object][] = [];
   const response = {
@@ -248,7 +248,7 @@ describe('a browser', () => {
     const begun = attempts.begin(signIn);
     const names = ['A', 'B'].map((letter) => `session.${letter.repeat(16)}`);
     const small = begun.sealed.length + 3 * `session.${begun.id}=; `.length;
-    // Accepts every value as an attempt, so that the test can choose the sizes.
+    // Accepts every cookie value as an attempt, so that the test can choose the sizes of the values.
     const opened = { open: (id: string) => ({ id, signIn, begun: 0 }) as Attempt };
     for (const excess of [0, 1]) {
       const values = ['x'.repeat(100), 'x'.repeat(7_000 - small - 100 + excess)];

@@ -28,7 +28,7 @@ const begin = (returnTo: string) => browser.request(world.authUrl({ returnTo }))
 const callbackUrl = () => world.clientUrl('callback');
 /** Returns the cookies of open attempts that the browser sends to the callback. */
 const open = () => browser.cookies(callbackUrl()).filter(({ name }) => name.startsWith(`${cookieName}.`));
-/** Completes an attempt with an error of the identity provider. The person need not sign in there. */
+/** Completes an attempt with the error `access_denied`, for which no sign-in at the identity provider is needed. */
 const deny = (state: string) => {
   const iss = platform.access.issuer('demo');
   return browser.request(world.clientUrl('callback', { state, error: 'access_denied', iss }));
@@ -132,7 +132,7 @@ describe('an attempt to sign in', () => {
     const keys = async () => (await world.redis?.command('DBSIZE')) as number;
     const before = await keys();
     for (let nth = 0; nth < 5; nth += 1) await createSiteBrowser().request(world.authUrl());
-    // One more key is allowed, because a new window of the rate limit may have begun.
+    // Allows one new key in Redis, because a new window of the rate limit may have begun.
     expect((await keys()) - before).toBeLessThanOrEqual(1);
   });
 

@@ -1,4 +1,4 @@
-// Begins attempts to sign in, and reads them again. Each attempt has its own encrypted cookie, which contains
+// Begins attempts to sign in, and reads them from cookies. Each attempt has its own encrypted cookie, which contains
 // everything that the callback needs. The session store therefore keeps nothing about a browser that has not signed in,
 // except for marks of used attempts.
 import { hash } from 'node:crypto';
@@ -10,13 +10,13 @@ import type { Marks } from '../sessions/store.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
 const lifetime = 600_000;
-/** Milliseconds for which an attempt is remembered. If it is completed after `lifetime`, the sign-in starts again. */
+/** Milliseconds for which an attempt's cookie is accepted. After `lifetime`, its callback starts the sign-in again. */
 export const memory = 3_600_000;
 /** Maximum difference between the clocks of two replicas, in milliseconds. */
 const clockSkew = 60_000;
 /**
- * Maximum number of characters in a cookie's value. Browsers refuse a cookie if its name and value together have more
- * than 4,096 characters (RFC 6265bis section 5.6).
+ * Maximum number of characters in the value of an attempt's cookie. Browsers refuse a cookie if its name and value
+ * together have more than 4,096 characters (RFC 6265bis section 5.6).
  */
 const mostOfCookie = 4_000;
 
@@ -31,7 +31,7 @@ export interface AskedParameters {
 
 /** The request that started the sign-in. */
 export interface SignInRequest {
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
   clientId: string;
   callbackUrl: string;
@@ -53,9 +53,9 @@ export interface Attempt extends AttemptSecrets {
    */
   id: string;
   signIn: SignInRequest;
-  /** Milliseconds since 1970 */
+  /** Start of the attempt, in milliseconds since 1970. */
   begun: number;
-  /** True if the attempt took longer than ten minutes. Its nonce and its verifier are then not used. */
+  /** True if the attempt began more than ten minutes ago. Its nonce and its PKCE verifier are then not used. */
   isLate: boolean;
 }
 
@@ -76,8 +76,8 @@ export interface AttemptsOptions {
 }
 
 /**
- * The content of a cookie. It must be short, because a browser may send 20 such cookies. So it is an array, and
- * `callback` omits the usual ending of callbackUrls.
+ * The content of an attempt's cookie. It must be short, because a browser may send 20 such cookies. It is therefore an
+ * array, and `callback` omits the usual ending of callbackUrls.
  */
 type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
 
@@ -85,7 +85,7 @@ type Rest = Pick<SignInRequest, 'restarted' | 'asked'>;
 
 export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
   return {
-    /** Throws Problem `invalid-request` if the request does not fit into a cookie. */
+    /** Begins an attempt. Throws Problem `invalid-request` if the sign-in request does not fit into a cookie. */
     begin(signIn: SignInRequest): Begun {
       const state = oidc.randomState();
       const id = attemptId(state);
@@ -99,8 +99,8 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
       return { state, id, signIn, sealed, ...secretsOf(sealed) };
     },
     /**
-     * Returns the attempt in the value of a cookie. Returns undefined if the value was changed, if it belongs to
-     * another id, or if the attempt is older than an hour.
+     * Returns the attempt that is encrypted in the value of a cookie. Returns undefined if the value was changed, if it
+     * belongs to another id, or if the attempt is older than an hour.
      */
     open(id: string, sealed: string): Attempt | undefined {
       const content = openContent(keys, id, sealed);
@@ -122,7 +122,7 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
         ...secretsOf(sealed),
       };
     },
-    /** Returns true only for the first call. The mark of the attempt is kept until the attempt is late. */
+    /** Returns true only for the first call for an attempt. Its mark in the store is kept until the attempt is late. */
     claim({ id, begun }: Attempt): Promise<boolean> {
       return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
     },
@@ -130,7 +130,8 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
 }
 
 /**
- * Returns the id of the attempt with this state. The id is 96 bits of a digest, so a cookie does not reveal the state.
+ * Returns the id of the attempt with this state. The id is 96 bits of a digest of the state, so the attempt's cookie
+ * does not reveal the state.
  */
 export function attemptId(state: string): string {
   return hash('sha256', `formgate state ${state}`, 'base64url').slice(0, 16);
@@ -140,7 +141,7 @@ export const attemptIdPattern = /^[\w-]{16}$/;
 
 const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
 
-/** Replaces the usual ending with a backslash. No callbackUrl contains a backslash. */
+/** Replaces the usual ending of a callbackUrl with a backslash. No callbackUrl contains a backslash. */
 function shorten(callbackUrl: string, clientId: string): string {
   const ending = endingOf(clientId);
   return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;
@@ -161,9 +162,9 @@ function openContent(keys: KeyRing, id: string, sealed: string): Content | undef
 }
 
 /**
- * Derives the nonce and the code verifier from the cookie's value, which only this browser has. The value contains 28
- * random bytes. If the cookie stored both secrets, it would be longer, and a browser may send 20 such cookies in one
- * header.
+ * Derives the nonce and the code verifier from the value of the attempt's cookie, which only this browser has. The
+ * value contains 28 random bytes. If the cookie stored both secrets, it would be longer, and a browser may send 20 such
+ * cookies in one header.
  */
 function secretsOf(sealed: string): AttemptSecrets {
   const digest = (use: string) => hash('sha256', `formgate ${use} of ${sealed}`, 'base64url');

@@ -1,5 +1,5 @@
-// Applies express-session to the callback and to logout: it handles the cookie and its record, and assigns a new id at
-// sign-in. If the store is unavailable, the browser keeps its cookie.
+// Applies express-session to the callback and to logout. express-session handles the session cookie and its record, and
+// assigns a new id at sign-in. If the session store is unavailable, the browser keeps its cookie.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
@@ -8,7 +8,7 @@ import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { checkCookieScheme, clearSessionCookie, type SessionCookie } from '../sessions/cookies.ts';
 
-/** Sets `request.session`. Throws Problem `unavailable` if the store cannot be reached. */
+/** A guard that sets `request.session`. It throws Problem `unavailable` if the session store cannot be reached. */
 export function browserSession(cookie: SessionCookie, records: Store): Guard {
   const { name, secrets } = cookie;
   const middleware = session({
@@ -43,7 +43,7 @@ function keepOwnCookie({ headers }: Request, sessionCookie: SessionCookie): void
     .join('; ');
 }
 
-/** Deletes the record and assigns a new random id, which prevents session fixation. */
+/** Deletes the session's record and assigns a new random session id, which prevents session fixation. */
 export function renewSession(request: Request): Promise<void> {
   return completion((done) => request.session.regenerate(done));
 }
@@ -62,13 +62,13 @@ export async function saveSession(request: Request): Promise<void> {
   }
 }
 
-/** Deletes the record and the browser's cookie. */
+/** Deletes the session's record and the browser's session cookie. */
 export async function endBrowserSession(request: Request, response: Response, name: string): Promise<void> {
   await completion((done) => request.session.destroy(done));
   clearSessionCookie(response, name, request.secure);
 }
 
-/** Converts a callback to a promise. Rejects with an Error even if the callback gets something else. */
+/** Converts a callback to a promise. Rejects with an Error even if the callback receives an error of another type. */
 function completion(start: (done: (error?: unknown) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => {

@@ -1,4 +1,4 @@
-// Tests how the end of a sign-in is counted: by outcome, by the page that the person gets, and for the client.
+// Tests how the end of a sign-in is counted: by outcome, by the page that the person sees, and for the client.
 import prom from 'prom-client';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -16,7 +16,7 @@ beforeEach(() => {
   outcomes = createSignInOutcomes({ metrics: { registry }, clock: () => new Date(0), log: captured.log });
 });
 
-/** Returns the counts that are not 0, by outcome and reason. */
+/** Returns the counts of sign-ins that are not 0, keyed by outcome and reason. */
 async function counts(): Promise<Record<string, number>> {
   const { values = [] } = (await registry.getSingleMetric('formgate_sign_ins_total')?.get()) ?? {};
   const some = values.filter(({ value }) => value > 0);
@@ -25,7 +25,7 @@ async function counts(): Promise<Record<string, number>> {
 const failing = async () =>
   (await registry.getSingleMetric('formgate_sign_in_failing_clients')?.get())?.values[0]?.value;
 
-/** Makes the route fail, and expects that the error is passed on. */
+/** Calls an observed route whose handler rejects with `error`. Expects that the route rejects with the same error. */
 async function failWith(endpoint: 'auth' | 'callback', error: unknown, signInFacts?: object): Promise<void> {
   const handle = () => Promise.reject(error);
   const observed = outcomes.observe(endpoint, { path: '/x', handle } as unknown as Route);

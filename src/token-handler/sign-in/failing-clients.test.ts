@@ -1,4 +1,4 @@
-// Tests when a client counts as failing, with a faked clock.
+// Tests, with a simulated clock, when the sign-ins of a client count as failing.
 import { beforeEach, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { createFailingClients } from './failing-clients.ts';

@@ -5,18 +5,18 @@ import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 
 export interface SignInClient {
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
   clientId: string;
 }
 
-/** A client counts as failing after this many failures within `period` milliseconds without a success. */
+/** A client counts as failing after this many failed sign-ins within `period` ms without a successful sign-in. */
 const failures = 5;
 const period = 15 * 60_000;
 const mostClients = 1_000;
 
 interface Record {
-  /** Times of the last failures, in milliseconds since 1970, oldest first. */
+  /** Times of the last failed sign-ins, in milliseconds since 1970, oldest first. */
   times: number[];
   isReported: boolean;
 }
@@ -29,7 +29,7 @@ export function createFailingClients({ clock, log }: { clock: Clock; log: Logger
     return times.length === failures && oldest !== undefined && clock().getTime() - oldest <= period;
   };
   return {
-    /** `reason` is the label of the metric. Logs one line when the client begins to fail. */
+    /** Records a failed sign-in. Logs one line, with `reason`, when the client begins to count as failing. */
     failed(client: SignInClient, reason: string): void {
       const { times = [], isReported = false } = records.get(keyOf(client)) ?? {};
       const record = { times: [...times, clock().getTime()].slice(-failures), isReported };

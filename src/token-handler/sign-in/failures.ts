@@ -6,7 +6,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { IdTokenFault } from './id-token.ts';
 
-/** Errors caused by the person or by the requested prompt (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
+/** Error codes for which the person or the requested prompt is the cause (RFC 6749 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([
   'access_denied',
   'login_required',
@@ -15,16 +15,16 @@ const refusals = new Set([
   'account_selection_required',
 ]);
 
-/** Errors after which a new attempt may succeed. Keycloak sends them if a sign-in form was open for too long. */
+/** Error codes after which a new attempt may succeed. Keycloak sends them if a sign-in form was open for too long. */
 const passing = new Set(['temporarily_unavailable', 'authentication_expired']);
 
-/** Classifies an error of the authorization response. */
+/** Classifies an error code of the authorization response. */
 export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
   if (refusals.has(error)) return 'refused';
   return passing.has(error) ? 'passing' : 'failed';
 }
 
-/** Returns the error that the identity provider sent instead of a code, or undefined for any other failure. */
+/** Returns the error code that the identity provider sent to the callback, or undefined for any other failure. */
 export function authorizationError(failure: unknown): string | undefined {
   return failure instanceof oidc.AuthorizationResponseError ? failure.error : undefined;
 }

@@ -5,7 +5,7 @@ import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose';
 import { z } from 'zod';
 import { idTokenAlgorithms, isTokenFault } from '../../service/auth/signing-keys.ts';
 
-/** The identity provider sent an ID token that must not be used. */
+/** Thrown if the identity provider sent an ID token that must not be used. */
 export class IdTokenFault extends Error {
   override name = 'IdTokenFault';
   /** The claim or header parameter that breaks a rule, or an error code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
@@ -22,9 +22,9 @@ export interface ExpectedIdToken {
   /** Id of the OAuth client that requested the token. */
   clientId: string;
   now: Date;
-  /** The access token of the same response. It is compared with `at_hash`. */
+  /** The access token of the same response. Its hash must equal `at_hash`, if the ID token has this claim. */
   accessToken: string;
-  /** The redeemed code. It is compared with `c_hash`. */
+  /** The redeemed code. Its hash must equal `c_hash`, if the ID token has this claim. */
   code?: string | undefined;
   /** Only after a refresh: the subject of the person who signed in. */
   sub?: string | undefined;
@@ -32,20 +32,21 @@ export interface ExpectedIdToken {
 
 export type IdTokenClaims = JWTPayload & { sub: string };
 
-/** Verifies a signature with the keys of the expected issuer, and checks the claims that `options` names. */
+/** Verifies the signature of a JWT with the keys of the expected issuer, and checks the claims that `options` names. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
 /** Tolerated clock difference for `exp` and `nbf`, in seconds. */
 const leeway = 5;
 /**
- * Maximum age in seconds. A token is issued for the request that has just ended, but it may be backdated by minutes.
+ * Maximum age of an ID token in seconds. The token was issued for the token request that has just ended, but its `iat`
+ * may be backdated by minutes.
  */
 const oldest = 600;
 /** Seconds by which the clock of the identity provider may be ahead. */
 const ahead = 60;
 
 const claimsSchema = z.looseObject({
-  // Section 2 limits the length.
+  // OpenID Connect Core 1.0, section 2, limits the length.
   sub: z.string().min(1).max(255),
   iat: z.number(),
   azp: z.string().optional(),
@@ -96,13 +97,13 @@ type Claims = z.infer<typeof claimsSchema>;
 function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
   const now = expected.now.getTime() / 1_000;
   if (iat < now - oldest || iat > now + ahead) return 'iat';
-  // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` names the one to which the token was issued.
+  // OpenID Connect Core 1.0, section 3.1.3.7, rules 4 and 5: `azp` names the audience to which the token was issued.
   if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
-  // Section 12.2: a refreshed token must have the same subject as the session.
+  // OpenID Connect Core 1.0, section 12.2: a refreshed ID token must have the same subject as the session.
   return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;
 }
 
-/** Sections 3.1.3.6 and 3.3.2.11: these hashes bind the ID token to the access token and the code. */
+/** Checks the hashes that bind the ID token to the access token and the code (OIDC Core 1.0, 3.1.3.6 and 3.3.2.11). */
 function hashProblem(claims: Claims, alg: string, { accessToken, code }: ExpectedIdToken): string | undefined {
   const { at_hash: accessHash, c_hash: codeHash } = claims;
   if (accessHash !== undefined && accessHash !== leftHalf(accessToken, alg)) return 'at_hash';

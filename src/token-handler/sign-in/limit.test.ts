@@ -1,4 +1,4 @@
-// Tests the rate limit of sign-ins by client address, counted in Redis and in memory.
+// Tests the rate limit of sign-ins per IP address of the browser, with counters in Redis and in memory.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';

@@ -1,5 +1,5 @@
 // Tests sign-ins and sessions of a client that an administrator has deleted or changed in the identity provider's
-// console. The token handler notices the change at its next request with the client's credentials.
+// console. The token handler notices the change when it next sends the client's credentials to the identity provider.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';

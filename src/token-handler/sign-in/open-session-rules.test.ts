@@ -18,7 +18,7 @@ let world: MemorySessions;
 let logouts: ProviderLogouts;
 let signedIn: SignedIn;
 let app: ListeningApp;
-/** The facts that the route adds to the log line and the audit event. */
+/** The facts that the route for opening a session adds to its log line and its audit event. */
 let noted: { signedIn?: unknown; objectId?: unknown };
 
 const get = (path: string, handle: Parameters<typeof route>[0]['handle'], name = 'formgate_session') =>
@@ -83,7 +83,7 @@ beforeEach(async () => {
 interface Visit {
   status: number;
   body: Record<string, unknown>;
-  /** Set-Cookie lines by cookie name. */
+  /** Set-Cookie lines, keyed by cookie name. */
   cookies: Record<string, string>;
 }
 async function visit(path: string, cookie?: string, scheme = 'http'): Promise<Visit> {

@@ -32,7 +32,7 @@ export interface SignedIn {
   redeemed: Redeemed;
   /** Time at which the token handler began to redeem the code, in milliseconds since 1970. */
   begun: number;
-  /** The page to which the callback will redirect. */
+  /** The attempt, and the page to which its callback will redirect. */
   landing: Landing;
 }
 
@@ -59,7 +59,7 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // The former session has already ended, because its record was deleted. This call removes its tokens.
+      // The former session has already ended, because `renewSession` deleted its record. This call removes its tokens.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     noteSession(response, session);
@@ -97,9 +97,9 @@ function describeSession(
 type Claims = Record<string, unknown>;
 
 /**
- * Returns the person who has signed in. Claims of the verified ID token take precedence over those of the access token.
- * `identity_provider` is a claim of Keycloak. The roles stay empty here: the token set contains them, because each
- * refresh may change them.
+ * Returns the person who has signed in. Claims of the verified ID token take precedence over claims of the access
+ * token. `identity_provider` is a claim of Keycloak. The roles stay empty here: the token set contains them, because
+ * each refresh may change them.
  */
 export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
   const email = textOf(idToken.email) ?? textOf(accessToken.email);

@@ -11,7 +11,7 @@ const mostRealms = 5_000;
 export interface ProviderCacheOptions {
   addresses: ProviderAddresses;
   discover: DiscoverProvider;
-  /** Timeout of one call, in milliseconds. */
+  /** Timeout of one call to the identity provider, in milliseconds. */
   timeout: number;
 }
 
@@ -26,13 +26,13 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     noDeleteOnFetchRejection: true,
     fetchMethod: discover,
   });
-  // Allows an outdated result only if there is one. If it were always allowed, the cache would replace a discovery
-  // error with an error that does not say what failed.
+  // If discovery fails, an outdated cached document is used. The option is set only if a document is cached: otherwise
+  // the cache would replace the discovery error with an error that does not say what failed.
   const metadataOf = (realm: string) =>
     providers.forceFetch(realm, { allowStaleOnFetchRejection: providers.peek(realm) !== undefined });
 
   return {
-    /** Returns a configuration of openid-client for one call on behalf of a client. */
+    /** Returns an openid-client configuration for one call to the identity provider on behalf of a client. */
     async configuration(realm: string, clientId: string, authentication: oidc.ClientAuth) {
       const metadata = await metadataOf(realm);
       const configuration = new oidc.Configuration(metadata, clientId, { [oidc.clockTolerance]: 5 }, authentication);

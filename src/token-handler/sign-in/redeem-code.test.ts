@@ -27,11 +27,11 @@ const verify: VerifyJwt = (token, options) => jwtVerify(token, keys.publicKey, o
 
 interface Given {
   query?: Record<string, string>;
-  /** Claims of the ID token that differ from valid ones. */
+  /** Claims that replace the valid claims of the ID token. */
   claims?: Record<string, unknown>;
   /** Replaces the response of the token endpoint. */
   respond?: () => Response | Promise<Response>;
-  /** Members of the token response that differ from valid ones. */
+  /** Members that replace the valid members of the token response. */
   answer?: Record<string, unknown>;
   checks?: Partial<RedeemChecks>;
   verify?: VerifyJwt;

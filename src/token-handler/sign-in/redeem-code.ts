@@ -8,27 +8,27 @@ import { failureKind } from './failures.ts';
 import { type IdTokenClaims, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
 export interface RedeemOptions {
-  /** A configuration for the client to which the code was issued. */
+  /** The openid-client configuration of the client to which the code was issued. */
   configuration: oidc.Configuration;
   verify: VerifyJwt;
   metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
-/** The values that were chosen when the sign-in started. */
+/** The values of this sign-in with which the response of the identity provider is compared. */
 export interface RedeemChecks {
   state: string;
   nonce: string;
   codeVerifier: string;
   /**
-   * The requested `max_age`. At most this many seconds may have passed since the person signed in at the identity
-   * provider.
+   * The `max_age` of the authorization request. At most this many seconds may have passed since the person signed in at
+   * the identity provider.
    */
   maxAge?: number | undefined;
 }
 
 /**
  * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client,
- * IdTokenFault, and a network error if the keys cannot be fetched.
+ * IdTokenFault, and a network error if the identity provider's keys cannot be fetched.
  */
 export async function redeemCode(
   { configuration, verify, metrics }: RedeemOptions,
@@ -43,11 +43,11 @@ export async function redeemCode(
       // section 3.1.3.7, rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
-    // Because of `idTokenExpected`, the response always has an ID token.
+    // Because of `idTokenExpected`, openid-client has rejected a response without an ID token.
     const claims = await verifyIdToken(tokens.id_token as string, verify, {
       issuer: configuration.serverMetadata().issuer,
       clientId: configuration.clientMetadata().client_id,
-      // openid-client uses the system clock too.
+      // Uses the system clock, as openid-client does for its own checks.
       now: systemClock(),
       accessToken: tokens.access_token,
       code: callback.searchParams.get('code') ?? undefined,

@@ -1,4 +1,4 @@
-// Tests which refreshed tokens belong to the session (OpenID Connect Core 1.0, section 12.2), and which tokens end it.
+// Tests which refreshed tokens belong to the session (OpenID Connect Core 1.0, section 12.2), and which do not.
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OriginalTokens, TokenResponse } from '../sessions/session.ts';
@@ -21,9 +21,9 @@ const sign = (claims: Claims) =>
     .sign(keys.privateKey);
 
 interface Given {
-  /** Claims of the tokens of the sign-in. */
+  /** Claims of the tokens that the sign-in returned. A text is an opaque token. */
   before?: { access?: Claims | string; id?: Claims; nonce?: string };
-  /** Claims of the refreshed tokens. */
+  /** Claims of the refreshed access token. Like `before.access`, a text is an opaque token. */
   access?: Claims | string;
   id?: Claims;
   verify?: VerifyJwt;

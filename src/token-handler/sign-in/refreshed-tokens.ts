@@ -1,4 +1,4 @@
-// Checks that refreshed tokens belong to the person and the client of the session. It checks the ID token as OpenID
+// Checks that refreshed tokens belong to the person and the client of the session. Checks the ID token as OpenID
 // Connect Core 1.0 section 12.2 requires, and the subject of a JWT access token. Section 12.2 allows a response without
 // an ID token; then only the access token is checked. `auth_time` is not compared, because Keycloak changes it when the
 // person signs in again in another tab.
@@ -7,7 +7,7 @@ import { type IdTokenClaims, IdTokenFault, type VerifyJwt, verifyIdToken } from 
 
 export interface ExpectedTokens {
   issuer: string;
-  /** Id of the OAuth client. */
+  /** Id of the session's OAuth client. */
   clientId: string;
   now: Date;
   original: OriginalTokens;
@@ -22,15 +22,16 @@ export async function findForeignToken(response: TokenResponse, expected: Expect
   const { subject, tokens } = expected.original;
   const before = claimsOf(tokens.accessToken).sub;
   const { sub } = claimsOf(response.access_token);
-  // Some identity providers use a different identifier for the person in access tokens. If the previous access token
-  // has a subject, the new subject is therefore compared with that one.
+  // In access tokens, some identity providers use a different identifier for the person than in ID tokens. If the
+  // previous access token has a subject, the new access token must therefore have the same subject.
   if (sub !== undefined && sub !== (before ?? subject)) return 'access-token-sub';
   return response.id_token === undefined ? undefined : checkIdToken(response.id_token, response.access_token, expected);
 }
 
 /**
- * Fetches the key of the session's ID token, if it is not cached. Call it before the refresh token is sent: a response
- * that cannot be checked would end the session. Throws if the identity provider's keys cannot be fetched.
+ * Fetches the key that verifies the session's ID token, if this key is not cached. Call this before the refresh token
+ * is sent: a response that cannot be checked would end the session. Throws if the identity provider's keys cannot be
+ * fetched.
  */
 export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   const { idToken, accessToken } = expected.original.tokens;
@@ -38,8 +39,8 @@ export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   try {
     await verifyIdToken(idToken, expected.verify, { ...expected, accessToken });
   } catch (error) {
-    // The old ID token may have expired, and the identity provider may have replaced its key. The refreshed ID token
-    // names the new key.
+    // Ignores that the session's ID token is invalid: it may have expired, and the identity provider may have replaced
+    // its key. The refreshed ID token names the new key.
     if (!(error instanceof IdTokenFault)) throw error;
   }
 }
@@ -55,7 +56,7 @@ async function checkIdToken(idToken: string, accessToken: string, expected: Expe
   }
 }
 
-/** Section 12.2 compares these claims with those of the sign-in. */
+/** Compares claims of a refreshed ID token with the sign-in's ID token (OpenID Connect Core 1.0, section 12.2). */
 function compareIdToken({ aud, azp, nonce }: IdTokenClaims, { tokens }: OriginalTokens): string | undefined {
   const before = tokens.idToken === undefined ? undefined : claimsOf(tokens.idToken);
   if (before && !isSameAudience(aud, before.aud)) return 'aud';

@@ -1,5 +1,6 @@
-// Tests the addresses to which browsers are sent, and which metadata, keys and credentials the calls use. openid-client
-// is real. A server on the loopback interface replaces the token endpoint, and a script replaces discovery.
+// Tests the addresses to which browsers are sent, and which metadata, keys and credentials the calls to the identity
+// provider use. openid-client is real. A server on the loopback interface replaces the token endpoint, and the test
+// supplies the discovery documents.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +19,7 @@ let inner: string;
 const outer = 'https://id.example.org/auth';
 const mapped = 'https://town.example.org/oidc';
 let keys: Awaited<ReturnType<typeof generateKeyPair>>;
-/** The body of the last request to each path. */
+/** The body of the last request to the test server, keyed by path. */
 let received: Record<string, URLSearchParams>;
 let idTokenClaims: object;
 

@@ -1,5 +1,5 @@
 // The OpenID Connect relying party, built on openid-client, with PKCE (RFC 7636) and issuer identification (RFC 9207).
-// It stores no token, and never sends a code or a refresh token a second time.
+// The relying party stores no token, and never sends a code or a refresh token a second time.
 import * as jose from 'jose';
 import * as oidc from 'openid-client';
 import type { SigningKeys } from '../../service/auth/signing-keys.ts';
@@ -31,19 +31,19 @@ export interface AuthorizationRequest {
 }
 
 export interface RelyingParty {
-  /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
+  /** Returns the identity provider's address for the authorization request. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
   /**
-   * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`: at
-   * most this many seconds may have passed since the person signed in at the identity provider. Throws errors of
-   * openid-client.
+   * Redeems the code of an authorization response. `callback` is the callbackUrl with the query of this response.
+   * `maxAge` is the requested `max_age`: at most this many seconds may have passed since the person signed in at the
+   * identity provider. Throws errors of openid-client, and IdTokenFault.
    */
   redeem(
     client: OidcClient,
     callback: URL,
     checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'> & { maxAge?: number | undefined },
   ): Promise<Redeemed>;
-  /** Never throws. */
+  /** Sends the refresh token, and returns the outcome. Never throws. */
   refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome>;
   /** Returns the URL for RP-Initiated Logout 1.0, or undefined if the identity provider has no end-session endpoint. */
   endSessionUrl(
@@ -58,15 +58,15 @@ export interface RelyingPartyOptions {
   providers: ProviderCache;
   signingKeys: Pick<SigningKeys, 'ofRealm'>;
   metrics: Metrics;
-  /** Timeout of a refresh in seconds. It is long, because a refresh that is not completed ends the session. */
+  /** Timeout of a refresh in seconds. The timeout is long, because an incomplete refresh ends the session. */
   refreshTimeout?: number;
-  /** The clock for checking times in tokens. The default is the system clock, which openid-client uses too. */
+  /** The clock for checks of the times in tokens. The default is the system clock, which openid-client uses too. */
   clock?: Clock;
 }
 
 export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
   const { addresses, providers, signingKeys, metrics, refreshTimeout = 30, clock = systemClock } = options;
-  /** Verifies ID tokens from the token endpoint. */
+  /** Returns the function that verifies ID tokens with the realm's keys. */
   const verifier = (realm: string): VerifyJwt => {
     const keys = signingKeys.ofRealm(realm, 'provider');
     return (token, settings) => jose.jwtVerify(token, keys, settings);

@@ -24,7 +24,7 @@ import type { SignInOutcomes } from './sign-in-outcomes.ts';
 
 export interface SignInOptions {
   tenants: TenantLookup;
-  /** Name of the tenant header. */
+  /** Name of the header with which a proxy reserves a domain for one tenant. */
   tenantHeader: string;
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
@@ -34,10 +34,10 @@ export interface SignInOptions {
   sessions: Pick<Sessions, 'read'>;
   openSession: ReturnType<typeof createSessionOpener>;
   outcomes: SignInOutcomes;
-  /** Sets `request.session`. */
+  /** Guard that sets `request.session`. */
   browserSession: Guard;
   signInLimit: Guard;
-  /** Rejects requests over http if the cookies require https. */
+  /** Guard that rejects requests over http if the session cookie requires https. */
   cookieScheme: Guard;
   clock: Clock;
 }
@@ -76,10 +76,10 @@ export function authRoute(options: SignInOptions): Route {
   });
 }
 
-/** Omits an empty object, because it would lengthen the cookie. */
+/** Omits an empty object, because it would lengthen the attempt's cookie. */
 const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
-/** Deprecated. For a request without a callbackUrl, returns one if the client has an `authCallbackUrl`. */
+/** Deprecated. Derives the callbackUrl of a request that has none from the client's `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)
@@ -94,7 +94,7 @@ interface Beginning {
   registration: Registration;
 }
 
-/** Starts an attempt. Returns the address to which the browser is redirected. */
+/** Starts an attempt. Returns the identity provider's address, to which the browser is redirected. */
 async function begin(options: SignInOptions, beginning: Beginning, signIn: SignInRequest): Promise<string> {
   const { request, response, client, registration } = beginning;
   const begun = options.attempts.begin(signIn);
@@ -109,7 +109,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/** A request may override the client's prompt: a person could remove the prompt from the URL anyway. */
+/** A sign-in request may override the client's prompt: a person could remove the prompt from the URL anyway. */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
@@ -144,20 +144,20 @@ export function callbackRoute(options: SignInOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
-      // The attempt is claimed last, so that the callback can be loaded again after a failure of another service.
+      // Claims the attempt last, so that the browser can load the callback again after a failure of another service.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
       const callback = { attempt, tenant, client, registration, error, iss, request, response };
       const onward = await finish(options, callback);
-      // No session was opened: the identity provider refused, or the sign-in starts again.
+      // If no session was opened, the identity provider refused the sign-in, or the sign-in starts again.
       if (!response.locals.signedIn) noteAudit(response, { outcome: 'refused' });
       response.redirect(302, onward);
     },
   });
 }
 
-/** Returns the landing page if the browser has reloaded a callback that has already signed it in, else undefined. */
+/** Returns the landing page if the browser has already completed this callback and is signed in, else undefined. */
 async function landingAgain(options: SignInOptions, { session }: Request, attempt: string, clientId: string) {
   const { signedIn, landings = [] } = session;
   const landing = landings.find((one) => one.attempt === attempt);
@@ -169,11 +169,11 @@ interface Callback extends Beginning {
   attempt: Attempt;
   tenant: Tenant;
   error: string | undefined;
-  /** Issuer of the response. A wrong issuer is rejected. Some identity providers omit it from error responses. */
+  /** Issuer of the response. A wrong issuer is rejected. Some identity providers omit `iss` from error responses. */
   iss: string | undefined;
 }
 
-/** Completes the sign-in. Returns the address to which the browser is redirected. */
+/** Completes the sign-in, or starts it again. Returns the address to which the browser is redirected. */
 async function finish(options: SignInOptions, callback: Callback): Promise<string> {
   const { attempt, tenant, client, registration, error, iss, request, response } = callback;
   const { callbackUrl, returnTo, asked } = attempt.signIn;
@@ -186,7 +186,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // openid-client has already checked the issuer, also in an error response (RFC 9207 section 2.4).
+    // openid-client has already checked the issuer of the response, even if it is an error (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;
@@ -199,7 +199,10 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   return landing.url;
 }
 
-/** Handles an error of the identity provider. Returns the address of a page of the site, or of a new attempt. */
+/**
+ * Handles an error from the identity provider. Returns the address of a page of the site, or the identity provider's
+ * address for a new attempt.
+ */
 function handleError(options: SignInOptions, callback: Callback, error: string): Promise<string> | string {
   const { attempt, client } = callback;
   const { callbackUrl, returnTo } = attempt.signIn;
@@ -213,7 +216,7 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   return refusalUrl(new URL(callbackUrl).origin, asker ?? client.failureRedirectUrl, error);
 }
 
-/** Starts another attempt. Does so only once for each sign-in, to avoid a redirect loop. */
+/** Starts another attempt for the same sign-in. Throws at the second restart, to avoid a redirect loop. */
 function startAgain(options: SignInOptions, callback: Callback): Promise<string> {
   const { signIn } = callback.attempt;
   if (signIn.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');

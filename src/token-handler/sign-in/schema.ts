@@ -62,12 +62,13 @@ export const authQuery = z.object({
 
 const once = 'must be given once';
 
-/** Response parameters of other flows: implicit and hybrid (OpenID Connect Core, section 3), and JARM. */
+/** Parameters of authorization responses in other flows: implicit, hybrid (OpenID Connect Core, section 3), JARM. */
 const otherFlows = ['access_token', 'token', 'id_token', 'response'];
 
 /**
- * Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and of RFC 9207 section 2: either a code or an error. Parameters of
- * another flow are rejected. All other parameters are ignored, as section 4.1.2 requires.
+ * The query of the callback: the parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and of RFC 9207 section 2. Contains
+ * either a code or an error. Parameters of another flow are rejected. All other parameters are ignored, as RFC 6749
+ * section 4.1.2 requires.
  */
 export const callbackQuery = z
   .looseObject({
@@ -83,8 +84,8 @@ export const callbackQuery = z
     if (query.code !== undefined && query.error !== undefined) reject('error', 'must not be given beside a code');
   });
 /**
- * Documents a parameter as required, because OpenAPI cannot express the two exceptions: a tenant header, or a
- * deprecated field of the client, can replace the parameter.
+ * Documents a query parameter as required, because OpenAPI cannot express the two exceptions: the tenant header can
+ * replace `tenant`, and the client's deprecated `authCallbackUrl` can replace `callbackUrl`.
  */
 function documentedAsRequired(description: string, most: number) {
   return z
@@ -94,14 +95,14 @@ function documentedAsRequired(description: string, most: number) {
     .meta({ description, param: { required: true } });
 }
 
-/** Matches one or more words that are separated by single spaces. */
+/** Returns a pattern for one or more words that are separated by single spaces. `word` is the pattern of a word. */
 function spaced(word: string): RegExp {
   return new RegExp(`^${word}(?: ${word})*$`);
 }
 
 export const logoutQuery = z.object({ returnTo });
 
-/** The responses of sign-in and its callback. */
+/** The responses of the routes for sign-in and its callback. */
 export const signInAnswers = {
   302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
   400: { description: 'The request is not valid, or this browser did not start the sign-in' },

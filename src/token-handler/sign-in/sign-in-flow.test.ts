@@ -17,7 +17,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
   let platform: TestPlatform;
   let browser: SiteBrowser;
   beforeAll(async () => {
-    // The simulated clock is used only by the token handler. The platform uses the real time.
+    // Only the token handler uses the simulated clock. The platform uses the real time.
     platform = await startTestPlatform();
     world = await startSessionWorld({ store, clock, platform });
     const { handler } = world;
@@ -238,7 +238,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(await ask(value, value)).toBe(200);
     expect(await ask(value.slice(0, -2))).toBe(401);
     expect(await ask('%')).toBe(401);
-    // Another host of the domain may have set cookies of the same name, but it cannot sign them.
+    // Another host of the domain may have set cookies of the same name, but this host cannot sign them.
     expect(await ask(value, 's%3Atossed.x')).toBe(200);
     expect(await ask('s%3Atossed.x', '%', value)).toBe(200);
     expect(await ask('1', '2', '3', '4', value)).toBe(401);

@@ -1,4 +1,5 @@
-// Defines the metrics of sign-ins. The reasons are `none`, `cancelled`, and the names of the pages that people see.
+// Defines the metrics of sign-ins. Values of the label `reason` are `none`, `cancelled`, and the names of failure
+// pages.
 import prom from 'prom-client';
 
 export const signInOutcomes = ['succeeded', 'failed', 'abandoned'] as const;

@@ -107,7 +107,7 @@ it('the gauge of sessions counts those of all pods, and is absent while the stor
   const start = async () => {
     const replica = await world.handler.startReplica();
     onTestFinished(() => replica.close());
-    // The metric is absent until Redis is connected.
+    // The metric is absent until the replica has connected to Redis.
     await expect.poll(() => sessions(replica.metricsUrl)).toBeDefined();
     return replica.metricsUrl;
   };
@@ -117,7 +117,7 @@ it('the gauge of sessions counts those of all pods, and is absent while the stor
   const kept = await start();
   expect(await sessions(kept)).toBe(before + 2);
   await visit(world.clientUrl('logout'), browser);
-  // The count is cached for 15 s.
+  // The replica caches the number of sessions for 15 s.
   expect(await sessions(kept)).toBe(before + 2);
   const fresh = await start();
   expect(await sessions(fresh)).toBe(before + 1);

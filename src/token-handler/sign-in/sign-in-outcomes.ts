@@ -20,7 +20,7 @@ export interface SignInOutcomesOptions {
   log: Logger;
 }
 
-/** Pages that mean that the sign-in was abandoned: the person took too long, or returned in another browser. */
+/** Failure pages that mean an abandoned sign-in: the person took too long, or returned in another browser. */
 const abandoned: ReadonlySet<PageName> = new Set(['sign-in-expired']);
 
 export function createSignInOutcomes(options: SignInOutcomesOptions) {
@@ -41,11 +41,11 @@ export function createSignInOutcomes(options: SignInOutcomesOptions) {
       signIns.inc({ outcome: 'succeeded', reason: 'none' });
       clients.succeeded(client);
     },
-    /** Call it when the person declined, or when the identity provider declined without asking the person. */
+    /** Counts a sign-in that the person, or the identity provider without asking the person, has declined. */
     cancelled(): void {
       signIns.inc({ outcome: 'abandoned', reason: 'cancelled' });
     },
-    /** Returns the route with a handler that counts its failures. */
+    /** Returns the route with a handler that also counts failed sign-ins. */
     observe(endpoint: SignInEndpoint, route: Route): Route {
       const { handle } = route;
       if (!handle) return route;

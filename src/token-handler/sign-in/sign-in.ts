@@ -5,7 +5,7 @@
 // as slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Returns why an authorization code must not be sent to an address, or undefined if it may be sent there. */
+/** Returns why no authorization code may be sent to an address, or undefined if a code may be sent there. */
 export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
@@ -32,14 +32,15 @@ function pathOf(url: string): string {
   return absolutePattern.exec(url)?.[2] ?? '';
 }
 
-/** Returns the deprecated fallback: the path of the configured URL on the host of the request. Any path is allowed. */
+/** Returns the deprecated fallback: the path of `authCallbackUrl`, on the host of the request. Any path is allowed. */
 export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, host: string): string {
   return `${protocol}://${host}${new URL(authCallbackUrl).pathname}`;
 }
 
 /**
- * True if a text is a path on the same origin. Rejects `//host` and `/\host`, because browsers read them as another
- * host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the path once.
+ * True if a text is a path, so that it leads to the origin of the page. Rejects `//host` and `/\host`, because browsers
+ * read them as another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the
+ * path once.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;
@@ -49,15 +50,16 @@ export function isLocalPath(text: string): boolean {
 }
 
 /**
- * Returns the absolute URL of the page after a sign-in. `path` is a path on the site or a URL. The default is the root.
+ * Returns the absolute URL of the page after a sign-in. `path` is a path on the site or a URL. The default is the root
+ * of the site.
  */
 export function landingUrl(site: string, path: string | undefined): string {
   return new URL(path ?? '/', site).href;
 }
 
 /**
- * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL. The default is the root.
- * `error` is a code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
+ * Returns the URL of the page after a refused sign-in. `page` is a path on the site or a URL. The default is the root
+ * of the site. `error` is an error code of RFC 6749 section 4.1.2.1 or OpenID Connect Core 1.0 section 3.1.2.6.
  */
 export function refusalUrl(site: string, page: string | undefined, error: string): string {
   const url = new URL(page ?? '/', site);

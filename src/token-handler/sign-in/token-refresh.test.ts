@@ -57,7 +57,7 @@ interface Given {
   configure?: () => Promise<oidc.Configuration>;
   verify?: VerifyJwt;
   tokens?: Partial<OriginalTokens['tokens']>;
-  /** Timeout of the token request in seconds. It is long, because the machine may be busy. */
+  /** Timeout of the token request in seconds. The default is long, because the machine may be busy. */
   timeout?: number;
 }
 

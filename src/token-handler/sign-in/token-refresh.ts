@@ -1,5 +1,5 @@
-// Sends a refresh token once (RFC 6749 section 6), and classifies the outcome. The token counts as unused only in two
-// cases: the request never reached the identity provider, or a complete response says that the request was not
+// Sends a refresh token once (RFC 6749 section 6), and classifies the outcome. The refresh token counts as unused only
+// in two cases: the request never reached the identity provider, or a complete response says that the request was not
 // processed.
 import * as oidc from 'openid-client';
 import { type Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
@@ -19,7 +19,7 @@ export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSe
 export interface TokenRefreshOptions {
   addresses: ProviderAddresses;
   configure(client: OidcClient): Promise<oidc.Configuration>;
-  /** Verifies JWTs with the realm's keys. */
+  /** Returns a function that verifies JWTs with the realm's keys. */
   verifier(realm: string): VerifyJwt;
   metrics: Metrics;
   /** Timeout of a token request, in seconds. */
@@ -32,7 +32,8 @@ export interface TokenRefreshOptions {
 const longestPause = 60_000;
 
 /**
- * The outcome that the metric of calls records. A refusal counts as `ok`, because the identity provider did respond.
+ * The outcomes under which the metric of calls to the identity provider counts refreshes. A refusal counts as `ok`,
+ * because the identity provider did respond.
  */
 const callOutcomes: Record<RefreshOutcome['kind'], string> = {
   refreshed: 'ok',
@@ -49,7 +50,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
   const agent = createProviderAgent();
 
   return {
-    /** Never throws. */
+    /** Sends the refresh token, and returns the outcome. Never throws. */
     async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
       const exchange = createExchange(addresses, agent);
       const began = performance.now();
@@ -85,10 +86,10 @@ type ExchangeState = 'unsent' | 'sent' | { status: number; retryAfter: string | 
 interface StartingHandler extends Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController, context: object): void;
 }
-// undici's type definitions lack the methods of this class.
+// undici's type definitions lack the methods of DecoratorHandler.
 const ForwardingHandler = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => StartingHandler;
 
-/** Calls `onStart` when a connection exists, before the first byte is written. */
+/** Calls `onStart` when a connection exists, before the first byte of the request is written. */
 class StartHandler extends ForwardingHandler {
   readonly #onStart: () => void;
 
@@ -104,8 +105,8 @@ class StartHandler extends ForwardingHandler {
 }
 
 /**
- * Sends one request. Records whether it was sent, and whether a complete response arrived. Takes the ID token out of
- * the response, because openid-client cannot compare it with the session's ID token.
+ * Creates the `fetch` function of one refresh. Records whether the request was sent, and whether a complete response
+ * arrived. Takes the ID token out of the response, because openid-client cannot compare it with the session's ID token.
  */
 function createExchange(addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';
@@ -128,7 +129,7 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
       );
       const content = await response.text();
       const { rest, error, ...taken } = takeIdToken(content);
-      // The status is set only now, because the response is complete.
+      // The state gets a status only when the response is complete.
       state = { status: response.status, retryAfter: response.headers.get('retry-after'), error };
       idToken = taken.idToken;
       return new Response(rest, { status: response.status, headers: [...response.headers] });
@@ -156,11 +157,11 @@ function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshO
   // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return { kind: 'refused' };
   const { status, retryAfter } = state;
-  // The client is authenticated before the token is used (RFC 6749 sections 5.2 and 6), so the token was not used. A
-  // 401 from a gateway does not have these error codes.
+  // The identity provider authenticates the client before it uses the refresh token (RFC 6749 sections 5.2 and 6), so
+  // this token was not used. A 401 from a gateway does not have these error codes.
   if (status === 401 && refusedClient.has(state.error)) return { kind: 'client-refused' };
-  // These statuses mean that the request was not processed (RFC 6585 section 4, RFC 9110 section 15.6.4). Gateways send
-  // other error statuses even after they have forwarded the request.
+  // The status 429, or 503 with Retry-After, means that the request was not processed (RFC 6585 section 4, RFC 9110
+  // section 15.6.4). Gateways send other error statuses even after they have forwarded the request.
   if (status === 429 || (status === 503 && retryAfter !== null))
     return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
   return { kind: 'unknown' };

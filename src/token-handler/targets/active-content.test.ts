@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 beforeEach(() => world.upstream.forget());
 
-/** Header lines: names and values alternate. */
+/** Response header lines: names and values alternate. */
 type Lines = string[];
 
 const beacon = (xmlns = '') => `<script${xmlns}>fetch('/token-handler/v1/targets/api/ran').catch(() => 0)</script>`;
@@ -31,7 +31,7 @@ const svg = `<svg xmlns="http://www.w3.org/2000/svg">${beacon()}</svg>`;
 const parts = `--x\r\nContent-Type: text/html\r\n\r\n${html}\r\n--x--\r\n`;
 const type = (...values: string[]): Lines => values.flatMap((value) => ['Content-Type', value]);
 
-/** True if a script of the document ran. The script calls the upstream, which shows that it ran. */
+/** True if the script in the document runs. The script calls the upstream, so the upstream shows whether it ran. */
 async function runs(lines: Lines, body: string, origin = world.site): Promise<boolean> {
   world.upstream.forget();
   world.upstream.answer = ({ url = '' }, response) =>

@@ -1,6 +1,6 @@
-// Streams the bodies of a request and its response with back-pressure, and measures how many bytes the client has sent
-// or read. When a request body ends or fails, the client's connection stays open, because the response may still
-// follow.
+// Streams the bodies of a proxied request and its response with back-pressure, and measures how many bytes the client
+// has sent or read. When a request body ends or fails, the client's connection stays open, because the response may
+// still follow.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -22,7 +22,7 @@ export class RequestBody extends Readable implements PacedBody {
   #passed = 0;
   /** Number of bytes that the upstream had read at the previous call of `look`. */
   #takenBefore = -1;
-  /** Number of bytes taken from the read-ahead budget. */
+  /** Number of bytes that this body has taken from the read-ahead budget. */
   #extra = 0;
 
   constructor(source: IncomingMessage, { buffers, readAhead }: BodyBuffers) {
@@ -30,8 +30,8 @@ export class RequestBody extends Readable implements PacedBody {
     this.#source = source;
     this.#buffers = buffers;
     this.#readAhead = readAhead;
-    // An error without a listener ends the process. While the request waits for a connection, no other listener exists.
-    // Later, undici or the response reports errors to the request.
+    // An `error` event without a listener ends the process. While the request waits for a connection, this stream has
+    // no other listener. Later, undici or the response reports errors.
     this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
@@ -48,7 +48,7 @@ export class RequestBody extends Readable implements PacedBody {
     return isReady && !this.#isAtEnd && this.readableLength === 0;
   }
 
-  /** If the upstream reads nothing, reads ahead, to notice whether the client has closed the connection. */
+  /** If the upstream reads nothing, reads ahead from the client, to notice whether it has closed the connection. */
   look(): void {
     const taken = this.#passed - this.readableLength;
     const isStalled = this.#source.isPaused() && taken === this.#takenBefore;
@@ -102,7 +102,7 @@ export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Bu
   return request.readableLength === bytes ? readWhole(request) : new RequestBody(request, buffers);
 }
 
-/** Reads everything that is buffered. A single call of `read` may return less. */
+/** Reads everything that Node has buffered of the request body. A single call of `read` may return less. */
 function readWhole(request: IncomingMessage): Buffer {
   const first: Buffer = request.read();
   if (request.readableLength === 0) return first;
@@ -115,8 +115,9 @@ function readWhole(request: IncomingMessage): Buffer {
 const lingering = 5_000;
 
 /**
- * If the response has ended before the request body, reads and discards the rest of the body for a limited time. If the
- * connection were closed immediately, the client might be unable to read the response (RFC 9112 section 9.6).
+ * Call this when the response has ended before the request body. Reads and discards the rest of the body for a limited
+ * time. If the connection were closed immediately, the client might be unable to read the response (RFC 9112 section
+ * 9.6).
  */
 export function lingerOver(request: IncomingMessage): void {
   if (request.complete) return;
@@ -134,20 +135,20 @@ export class Download implements PacedBody {
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** For `look`: number of bytes in the pieces that were sent completely. */
+  /** At the previous call of `look`: number of bytes in the pieces that were sent completely. */
   #gone = 0;
-  /** For `look`: number of unsent bytes in the current piece. */
+  /** At the previous call of `look`: number of unsent bytes in the current piece. */
   #going = 0;
-  /** For `look`: number of bytes of the current piece that `passed` already includes. */
+  /** Number of bytes of the current piece that `passed` already includes. */
   #counted = 0;
 
-  /** `length` is the Content-Length of the response, or undefined if it is unknown. */
+  /** `length` is the Content-Length of the response, or undefined if the length is unknown. */
   constructor(response: ServerResponse, length: string | string[] | undefined) {
     this.#response = response;
     this.#remaining = length === undefined ? Number.NaN : Number(length);
   }
 
-  /** True if the body is incomplete. */
+  /** True if the upstream has not sent the whole body yet, or if its length is unknown. */
   get isOpen(): boolean {
     return this.#remaining !== 0;
   }
@@ -162,8 +163,8 @@ export class Download implements PacedBody {
 
   /**
    * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte. For a piece of 64
-   * KiB at 1 KiB/s, that takes a minute. So `look` also reads the length of libuv's queue, as the idle timeout of
-   * Node's sockets does.
+   * KiB at 1 KiB/s, this takes a minute. Therefore `look` also reads the length of libuv's queue, as the idle timeout
+   * of Node's sockets does.
    */
   look(): void {
     const gone = this.#written - this.#response.writableLength;
@@ -180,8 +181,8 @@ export class Download implements PacedBody {
   }
 
   /**
-   * Sends a piece to the client. If the client must read first, returns false and pauses the upstream until it has
-   * read.
+   * Sends a piece to the client. If the client must read first, returns false and pauses the upstream until the client
+   * has read.
    */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
     const response = this.#response;
@@ -197,12 +198,12 @@ export class Download implements PacedBody {
   }
 }
 
-/** Maximum size in bytes of a piece that is cheaper to copy than to write separately. */
+/** Maximum size in bytes of a piece of a body that is cheaper to copy than to write separately. */
 const small = 8_192;
 
 /**
- * Passes a small piece as a string, because Node then writes the head and the body together. The encoding Latin-1
- * preserves every byte.
+ * Ends the response with its last piece. Passes a small piece as a string, because Node then writes the response
+ * headers and the body together. The encoding Latin-1 preserves every byte.
  */
 function endWith(response: ServerResponse, chunk: Buffer): void {
   if (chunk.length <= small) response.end(chunk.toString('latin1'), 'latin1');

@@ -1,5 +1,5 @@
-// Limits the memory that all bodies in this process use together: data that is read ahead, and buffers that were
-// already forwarded.
+// Limits the memory that all request and response bodies in this process use together: data that is read ahead, and
+// buffers whose content was already forwarded.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -11,7 +11,7 @@ import { runInNewContext } from 'node:vm';
 export interface ReadAhead {
   /**
    * Returns the number of bytes that a body may read in addition to the `held` bytes that it has already taken. Returns
-   * 0 if the budget is used up. Give all of them back with `giveBack`.
+   * 0 if the budget, or the part of it that one body may take, is used up. Give all taken bytes back with `giveBack`.
    */
   take(held: number): number;
   giveBack(bytes: number): void;
@@ -37,16 +37,16 @@ export function createReadAhead(): ReadAhead {
 }
 
 /**
- * Makes V8 collect its young generation after a number of bytes. Sockets read into buffers outside V8's heap, and V8
- * takes these buffers into account late. At full speed, a body leaves about 70 MiB of buffers before V8 collects them
- * (decision 0041).
+ * Makes V8 collect its young generation after a number of forwarded bytes. Sockets read into buffers outside V8's heap,
+ * and V8 takes these buffers into account late. At full speed, a body leaves about 70 MiB of buffers before V8 collects
+ * them (decision 0041).
  */
 export interface PassingBuffers {
-  /** Call it for each piece that was read. */
+  /** Counts the bytes of a piece of a body. Call this for each piece that was read. */
   note(bytes: number): void;
 }
 
-/** Bytes between two collections. A collection takes about 2 ms, so 1 GiB costs about 0.1 s. */
+/** Bytes between two collections. A collection takes about 2 ms, so forwarding 1 GiB costs about 0.1 s for them. */
 const most = 16 * 1024 * 1024;
 
 export function createPassingBuffers(): PassingBuffers {
@@ -67,7 +67,7 @@ export function createPassingBuffers(): PassingBuffers {
 
 type Collect = (options: { type: 'minor' }) => void;
 
-/** Creates a new context, because Node defines `gc` only in contexts that are created after the flag was set. */
+/** Creates a new V8 context, because V8 defines `gc` only in contexts that are created after the flag was set. */
 function findCollect(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc');

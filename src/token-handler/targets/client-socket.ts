@@ -1,11 +1,11 @@
-// Controls the client's connection of a proxied request: keeps it open while a stream is idle, or resets it.
+// Controls the connection between the client and the proxy: keeps it open while a stream is idle, or resets it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { resetSocket } from '../../service/http/reset-socket.ts';
 
 /**
- * Removes the idle timeout, because a stream may be idle for a long time. TCP keep-alive detects a client that has
- * gone.
+ * Removes the idle timeout of the client's connection, because a stream may be idle for a long time. TCP keep-alive
+ * detects a client that has gone.
  */
 export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): void {
   socket.setTimeout(0);
@@ -13,7 +13,7 @@ export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): v
   response.locals.began = performance.now();
 }
 
-/** Aborts a response that has begun. Resets the connection, so that the kernel drops data that was not sent yet. */
+/** Aborts a response that has begun. Resets the connection, so that the kernel drops data that is not sent yet. */
 export function cut(response: HttpResponse): void {
   const { socket } = response;
   if (socket) resetSocket(socket);

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => void server.close());
 beforeEach(() => {
   sockets.length = 0;
-  // A tenant may hold ten of twenty connections, and a person eight.
+  // A tenant may hold ten of twenty connections, and a person eight, because every person may hold at least eight.
   connections = createConnections({ perUpstream: 20, personShare: 10, tenantShare: 50, onRefused: () => undefined });
 });
 afterEach(() => connections.close());
@@ -39,7 +39,7 @@ const unconcerned: Dispatcher.DispatchHandler = {
   onResponseError: nothing,
 };
 
-/** Returns a lease. Its request watch records each step. */
+/** Returns a lease for one request, and the list in which its request watch records each step. */
 function leasing({ user = 'ada', tenantId = 'town', isStream = false, isRefused = false }: Leasing = {}) {
   const steps: string[] = [];
   const watch = {

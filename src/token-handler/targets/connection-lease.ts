@@ -1,7 +1,7 @@
-// Leases the connection of one proxied request: waits for a connection, passes the request to undici, and releases the
-// connection when undici is done. If the client aborts, the connection counts as used until undici has aborted the
-// request, even during a TLS handshake. Otherwise, a pool could be full of aborted requests while its connections
-// counted as free.
+// Leases a connection to an upstream for one proxied request: waits for a connection, passes the request to undici, and
+// releases the connection when undici is done. If the client aborts, the connection counts as used until undici has
+// aborted the request, even during a TLS handshake. Otherwise, a pool could be full of aborted requests while its
+// connections counted as free.
 import type { Dispatcher } from 'undici';
 import type { Lease, Waiter } from './connections.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -22,7 +22,7 @@ export class ConnectionLease implements Waiter {
     this.#watch = watch;
   }
 
-  /** Throws Problem `busy` or `too-many-requests`. */
+  /** Waits for a connection. Throws Problem `busy` or `too-many-requests`. */
   async take(): Promise<void> {
     const { isStream, origin, session } = this.#outgoing;
     const { connections } = this.#options;
@@ -48,18 +48,18 @@ export class ConnectionLease implements Waiter {
     this.#lease?.dispatcher.dispatch(request, handler);
   }
 
-  /** Call it when the response takes long. */
+  /** Call this when the response takes long, so that later requests use new connections to this upstream. */
   suspect(): void {
     this.#lease?.suspect();
   }
 
-  /** Call it when undici reports that the request has completed or failed. */
+  /** Call this when undici reports that the request has completed or failed. */
   onDone(): void {
     this.#isDispatched = false;
     if (this.#isClosed) this.#lease?.release();
   }
 
-  /** Call it when the request is over for the client. */
+  /** Call this when the response to the client has ended, or when the client has left. */
   close(): void {
     this.#isClosed = true;
     this.#giveUp?.abort();

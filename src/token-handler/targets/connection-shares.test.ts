@@ -47,7 +47,7 @@ const unconcerned: Dispatcher.DispatchHandler = {
   ...{ onRequestStart: nothing, onResponseStart: nothing, onResponseData: nothing, onResponseEnd: nothing },
   onResponseError: nothing,
 };
-// These members are missing from undici's type of a dispatcher.
+// undici's type definition of a dispatcher lacks the members `closed` and `destroyed`.
 const isClosed = (lease: Lease | undefined) => (lease?.dispatcher as { closed?: boolean } | undefined)?.closed;
 const isDestroyed = ({ dispatcher }: Lease) => (dispatcher as { destroyed?: boolean }).destroyed;
 
@@ -140,7 +140,7 @@ describe('the connections of one upstream', () => {
     expect(connections.count().held).toBe(16);
     expect(await problemOf(take('grace', 'other town', at(16)))).toEqual(busy);
     expect(refusals).toEqual(['process']);
-    // The refused request has not kept a connection of its upstream.
+    // The refused request does not occupy a connection to its upstream.
     leases[0]?.release();
     expect(await problemOf(take('grace', 'other town', at(16)))).toBe('taken');
   });
@@ -162,7 +162,7 @@ describe('the pool of an upstream', () => {
     earlier.release();
     vi.advanceTimersByTime(1);
     lease.release();
-    // The timer runs every half minute.
+    // The timer that closes unused pools runs every half minute.
     vi.advanceTimersByTime(60_000);
     expect([isClosed(earlier), isClosed(lease)]).toEqual([true, false]);
     vi.advanceTimersByTime(29_999);
@@ -199,7 +199,7 @@ describe('connections to an upstream that responds late', () => {
     const other = await take();
     pools.push(other.dispatcher);
     expect(pools[1]).not.toBe(pools[0]);
-    // A request that is sent a second time also uses the new connections.
+    // A request that holds an earlier lease, and is sent a second time, also uses the new connections.
     expect(late.dispatcher).toBe(pools[1]);
     expect(pools.map((pool) => (pool as { closed?: boolean }).closed)).toEqual([true, false]);
     await connections.close();
@@ -230,7 +230,7 @@ it('all connections and the timer end with the process', async () => {
 
 describe('an upstream', () => {
   it('is offered HTTP/1.1 only, because upgrades and trailers are proxied as HTTP/1.1', async () => {
-    // With the fake clock, undici would keep a timer of that clock for later connections.
+    // Uses the real clock, because undici would otherwise keep a timer of the fake clock for later connections.
     vi.useRealTimers();
     const { connections, take } = start();
     const server = createServer().listen(0, '127.0.0.1');
@@ -241,7 +241,7 @@ describe('an upstream', () => {
       lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
       const [socket] = await once(server, 'connection');
       const [hello] = await once(socket, 'data');
-      // The ClientHello lists protocols (RFC 7301 section 3.1). In the list, each name follows its length.
+      // The TLS ClientHello lists protocols (RFC 7301 section 3.1). In the list, each name follows its length.
       expect(hello.includes('\x08http/1.1')).toBe(true);
       expect(hello.includes('\x02h2')).toBe(false);
       socket.destroy();

@@ -1,7 +1,7 @@
-// Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection.
-// Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a limited queue;
-// requests to a full pool are refused immediately. Closes the connections of unused pools, and idle connections that
-// the network may have dropped. Never retries a request.
+// Manages connections to upstreams. Requests share a pool of connections for each upstream; each stream has a separate
+// connection. Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a limited
+// queue; requests to a full pool are refused immediately. Closes the connections of unused pools, and idle connections
+// that the network may have dropped. Never retries a request.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
@@ -11,17 +11,17 @@ import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '.
 export interface Lease {
   readonly dispatcher: Dispatcher;
   /**
-   * Call it when the response takes long. If the network has silently dropped this connection, idle connections to the
-   * same upstream may be dead too. Later requests therefore use new connections.
+   * Call this when the response takes long. If the network has silently dropped this connection, idle connections to
+   * the same upstream may be dead too. Later requests therefore use new connections.
    */
   suspect(): void;
-  /** Call it when the request is over. Further calls do nothing. */
+  /** Call this when the request is over. Further calls do nothing. */
   release(): void;
 }
 
-/** The request that needs a lease. */
+/** A request that needs a lease. */
 export interface Waiter {
-  /** Called if the request has to wait. The returned signal aborts the wait. */
+  /** Called if the request has to wait for a connection. The returned signal aborts the wait. */
   beginWait(): AbortSignal;
 }
 
@@ -32,40 +32,44 @@ export interface Connections {
   share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
   /** Leases a new connection for one stream. */
   own(origin: string): Lease;
-  /** Returns the number of shared connections in use, and the number of requests that wait for one. */
+  /** Returns the number of shared connections in use, and the number of requests that wait for a connection. */
   count(): { held: number; waiting: number };
   close(): Promise<void>;
 }
 
-/** `process`: the limit for all upstreams together was reached. `pool`: the limit for this upstream was reached. */
+/**
+ * Why a request was refused. `process`: the limit for all upstreams together was reached. `pool`: all connections to
+ * the upstream were in use. `queue-full` and `queue-late`: too many requests waited, or the request waited for too
+ * long.
+ */
 export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
 
 export interface ConnectionLimits {
-  /** Number of shared connections to one upstream. */
+  /** Maximum number of shared connections to one upstream. */
   perUpstream: number;
-  /** Percentage of the shared connections that one person may hold. A person may always hold eight connections. */
+  /** Percentage of the shared connections that one person may hold, but at least eight connections. */
   personShare: number;
   /** Percentage of the shared connections that one tenant may hold. */
   tenantShare: number;
   onRefused(reason: ConnectionRefusal): void;
 }
 
-/** Timeout for connecting, including TLS, in milliseconds. */
+/** Timeout for connecting to an upstream, including TLS, in milliseconds. */
 const connectTimeout = 10_000;
 /** Longest pause within a response body, in milliseconds. */
 const longestPause = 300_000;
 /** Milliseconds that a request may wait because its person or tenant holds its full share. */
 const longestWait = 10_000;
-/** Maximum number of waiting requests per connection of a share. */
+/** Maximum number of requests that wait for a share, per connection of this share. */
 const waitingPerConnection = 4;
-/** Minimum share of a person, in connections. It is needed because a page loads several resources concurrently. */
+/** Minimum number of connections in the share of a person. A page loads several resources concurrently. */
 const leastOfPerson = 8;
 /**
- * The limit for all connections is the limit of one upstream times this number. It exists because the number of file
- * descriptors is limited.
+ * The limit for the shared connections to all upstreams together is the limit for one upstream times this number. This
+ * limit exists because the number of file descriptors is limited.
  */
 const fullUpstreams = 16;
-/** Connections to an unused origin are closed after this many milliseconds. */
+/** Milliseconds without a request after which the connections to an upstream are closed. */
 const longestIdle = 60_000;
 
 const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
@@ -194,8 +198,8 @@ class SharedLease implements Lease {
 }
 
 /**
- * `times` multiplies the number of connections of one upstream. `waiting` is the number of waiting requests per
- * connection.
+ * Returns the options of a queue for connections. `times` multiplies the number of connections to one upstream.
+ * `waiting` is the maximum number of waiting requests per connection.
  */
 function queueOptions(
   { perUpstream, personShare, tenantShare, onRefused }: ConnectionLimits,

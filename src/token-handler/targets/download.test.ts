@@ -1,11 +1,11 @@
-// Tests how a response body is sent, and how many of its bytes the client has certainly read.
+// Tests how a response body is sent, and how many of its bytes count as read by the client.
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { Download } from './bodies.ts';
 
-/** Returns a response whose buffers the test sets: `queued` bytes in Node, and `sending` bytes of the current piece. */
+/** Creates a download to a simulated response, and functions with which a test controls the response. */
 function start(length?: string) {
   const calls: unknown[][] = [];
   const socket: { _handle: { writeQueueSize?: number } | null } = { _handle: { writeQueueSize: 0 } };
@@ -27,7 +27,10 @@ function start(length?: string) {
   return {
     ...{ calls, state, download, response },
     write: (chunk: Buffer) => download.write(chunk, controller),
-    /** Sets the buffers. Returns the number of bytes that have passed. */
+    /**
+     * Sets the numbers of buffered bytes: `queued` in Node, and `sending` of the current piece. Returns the number of
+     * bytes that have passed.
+     */
     look(queued: number, sending: number) {
       response.writableLength = queued;
       socket._handle = { writeQueueSize: sending };

@@ -1,5 +1,5 @@
-// Tests the framing of messages (RFC 9110, RFC 9112). The real service is between a hostile client and a hostile
-// upstream, which send bytes that no HTTP library would send.
+// Tests the framing of HTTP messages (RFC 9110, RFC 9112). The real token handler is between a hostile client and a
+// hostile upstream, which send bytes that no HTTP library would send.
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -29,15 +29,15 @@ beforeEach(() => {
 interface Asking {
   method?: string;
   version?: string;
-  /** Replaces the Host line. */
+  /** Header lines that replace the Host header. */
   host?: string[];
   lines?: string[];
   body?: string;
-  /** Replaces the target's address in the request. */
+  /** Replaces the target's address in the request line. */
   address?: string;
 }
 
-/** Sends a request to the raw upstream, byte for byte. */
+/** Sends the token handler a request for the hostile upstream, byte for byte. */
 function ask({ method = 'GET', version = '1.1', host = ['Host: a'], lines = [], body = '', address }: Asking = {}) {
   const head = [
     `${method} ${address ?? '/token-handler/v1/targets/root/x'} HTTP/${version}`,
@@ -83,7 +83,7 @@ describe('a response of an upstream causes a 502, and the request is not sent ag
 
   it('consists of endless informational responses that the client does not read', async () => {
     const hints = `HTTP/1.1 103 Early Hints\r\nLink: <${'x'.repeat(4_000)}>\r\n\r\n`.repeat(100);
-    // Together, the responses have 60 MB, which is more than the system buffers for a connection.
+    // Together, the responses have 60 MB, which is more than the operating system buffers for a connection.
     upstream.answer = { pieces: Array(150).fill(hints) };
     const client = connect(Number(new URL(world.site).port), '127.0.0.1').pause();
     client.write(`GET /token-handler/v1/targets/root/x HTTP/1.1\r\nHost: a\r\nCookie: ${world.person.cookie}\r\n\r\n`);

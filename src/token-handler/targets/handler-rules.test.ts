@@ -1,5 +1,5 @@
-// Tests how the target handler counts and traces requests, and the limits of individual steps. `handler.test.ts` tests
-// the order of the steps.
+// Tests how the target handler counts and traces requests, and the boundary cases of individual steps.
+// `handler.test.ts` tests the order of the steps.
 import { createServer, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import prom from 'prom-client';
@@ -22,7 +22,7 @@ const targets = [
   { id: 'api', upstream: 'urn:example:demo:api' },
 ];
 
-/** Returns a handler that forwards with `forward`, and the counts of its metrics. */
+/** Returns a target handler that calls `forward`, the counts of its metrics, and what its steps have received. */
 function handling({ forward = async () => undefined, fails }: { forward?: Forward; fails?: unknown } = {}) {
   const registry = new prom.Registry();
   const forwarded: Outgoing[] = [];
@@ -136,7 +136,7 @@ describe('a request that was not forwarded', () => {
 });
 
 describe('the trace of a request', () => {
-  /** Returns a span that records its children and its end. */
+  /** Returns a span, and the list in which its children and its end are recorded. */
   function spanOf() {
     const events: unknown[] = [];
     const child = (options: SpanOptions) => {

@@ -44,7 +44,7 @@ interface Trace {
   outgoing: Outgoing[];
 }
 
-/** Returns options whose steps record their names. The step named `failing` rejects the request. */
+/** Returns options for a handler whose steps record their names. The step named `failing` rejects the request. */
 function recording(failing?: string): { options: TargetHandlerOptions; trace: Trace } {
   const trace: Trace = { steps: [], added: [], outgoing: [] };
   const step = (name: string) => {

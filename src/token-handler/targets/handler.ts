@@ -1,6 +1,7 @@
 // Handles requests for /token-handler/(v1/)targets/<id>/…: forwards them to the upstream of the target, with the
-// session's access token. It supports every method except TRACE, every body, and WebSocket handshakes. The steps before
-// forwarding run in the order that the specification defines. A step that rejects the request throws a Problem.
+// session's access token. Supports every method except TRACE, every body, and WebSocket handshakes. The steps before
+// forwarding run in the order that the specification of the token handler defines. A step that rejects the request
+// throws a Problem.
 import type { IncomingMessage } from 'node:http';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -110,8 +111,8 @@ function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): bool
 }
 
 /**
- * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward other digits than
- * the client sent (RFC 9110 section 8.6).
+ * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward a different number
+ * than the client sent (RFC 9110 section 8.6).
  */
 function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const length = headers['content-length'];
@@ -119,14 +120,14 @@ function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void
     throw new Problem('body-too-large', 'The Content-Length is larger than any body that can be forwarded.');
 }
 
-/** Throws Problem `invalid-path` if the request line does not name a target. */
+/** Returns the target's address in the request line. Throws Problem `invalid-path` if it does not name a target. */
 export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {
   const address = parseTargetAddress(url, pathPrefixOf(url));
   if (!address) throw invalidPath();
   return address;
 }
 
-/** Throws Problem `not-found` if the session's client has no such target. */
+/** Returns the target. Throws Problem `not-found` if the session's client has no target with this id. */
 export async function findTarget(
   catalog: Pick<ClientCatalog, 'find'>,
   session: Pick<Session, 'tenantId' | 'clientId'>,
@@ -138,7 +139,7 @@ export async function findTarget(
   return target;
 }
 
-/** Throws Problem `invalid-path`. This check runs before the directory is called. */
+/** Throws Problem `invalid-path` if the path must not be forwarded. Runs before the directory service is called. */
 export function checkPath({ path }: Pick<TargetAddress, 'path'>): void {
   if (!isHarmless(path)) throw invalidPath();
 }

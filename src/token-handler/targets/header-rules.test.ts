@@ -1,4 +1,4 @@
-// Tests which headers a proxied request and its response keep, without a server.
+// Tests, without a server, which headers a proxied request and its response keep.
 import { createServer, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const added = {
 };
 const select = createRequestHeaders({ tenantHeader: 'X-Tenant', alsoDropped: ['X-Own-*'] });
 
-/** Returns those of the client's headers that the upstream receives. */
+/** Returns the headers of the client that the upstream receives. */
 function passed(rawHeaders: string[], options: Partial<typeof added> = {}): string[] {
   const headers = Object.fromEntries(
     Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
@@ -66,7 +66,7 @@ describe('a proxied request', () => {
   ])('has no header %s of the client', (name) => {
     for (const written of [name, name.toLowerCase(), name.toUpperCase()])
       expect(passed([written, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
-    // Sends the same name again, for which the proxy now uses the cached decision.
+    // Passes the same header name again, for which the proxy now uses the cached decision.
     expect(passed([name, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
   });
 
@@ -137,7 +137,7 @@ describe('a proxied response', () => {
   });
 
   it('has none of the headers that repeated Connection headers name, and none without a value', () => {
-    // By Node's types, this header is a single string. For repeated headers, undici returns a list.
+    // By Node's types, the Connection header is a single string. For repeated headers, undici returns a list.
     const connection = ['close', 'X-Hop'] as unknown as string;
     const headers = { ...json, connection, 'x-hop': '1', 'x-kept': '2', 'x-none': undefined };
     expect(responseHeaders(headers, 200, request())).toStrictEqual({ ...json, 'x-kept': '2' });

@@ -1,5 +1,5 @@
-// Tests which headers of requests and responses are forwarded. The real service is between a client and an upstream
-// that records requests.
+// Tests which headers of requests and responses are forwarded. The real token handler is between a client and an
+// upstream that records requests.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { type Sending, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
@@ -48,7 +48,8 @@ describe('request headers', () => {
       'X-Original-URL': '/admin',
       'X-Rewrite-URL': '/admin',
     });
-    // By default, loopback is a trusted proxy, so the service trusts the X-Forwarded headers of the test.
+    // By default, loopback addresses are trusted proxies, so the token handler trusts the X-Forwarded headers of the
+    // test.
     expect(seen).toMatchObject({
       'x-forwarded-for': '203.0.113.9',
       'x-forwarded-proto': 'https',
@@ -66,7 +67,7 @@ describe('request headers', () => {
   });
 
   it('headers in which a client could claim an identity, an address, a method or a path are dropped', async () => {
-    // The test sends the patterns themselves as names, because `*` is a valid character in header names.
+    // The test sends the name patterns themselves as header names, because `*` is a valid character in header names.
     const names = untrustedHeaders.flatMap((group) => [...group.names]);
     const written = [...names, ...names.map((name) => name.replaceAll('-', '_').toUpperCase())];
     const seen = await seenWith(Object.fromEntries(written.map((name) => [name, 'claimed'])));

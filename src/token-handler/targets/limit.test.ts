@@ -1,4 +1,4 @@
-// Tests the rate limits of proxied requests over HTTP, with counts in a real Redis.
+// Tests the rate limits of proxied requests over HTTP, with counters in a real Redis.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { roomInWindow } from '../../../test/support/rate-window.ts';

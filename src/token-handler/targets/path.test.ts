@@ -151,7 +151,7 @@ describe('the path at the upstream', () => {
       }),
       { numRuns: 30_000 },
     );
-    // The test proves something only if enough paths are forwarded.
+    // The test is meaningful only if the proxy would forward enough of the generated paths.
     expect(forwarded).toBeGreaterThan(3_000);
   });
 
@@ -221,7 +221,7 @@ describe('the address of a target', () => {
       expect(isTargetRequest({ url: origin + written })).toBe(false);
       expect([origin, isForTargets({ url: `${origin + written}/` })]).toEqual([origin, true]);
     }
-    // None of these addresses is in absolute form: the first segment is a name, or the query contains an address.
+    // None of these addresses is in absolute form: each begins with a slash, a digit or an asterisk, not with a scheme.
     for (const url of [
       `/http://evil.example${written}`,
       `1://evil.example${written}`,

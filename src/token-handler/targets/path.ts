@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 const versionedPath = '/token-handler/v1/targets/';
 const unversionedPath = '/token-handler/targets/';
 const pattern = ':targetId/*path';
-/** The pattern of the versioned route. */
+/** The pattern of the versioned route for targets. */
 export const targetPattern = versionedPath + pattern;
 
 /** True if the address of a request, as written, begins like the address of a target. */
@@ -25,12 +25,12 @@ export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolea
   return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
 }
 
-/** Returns the part of an address that precedes the target's id. */
+/** Returns the part of a target's address that precedes the target's id. */
 export function pathPrefixOf(url: string): string {
   return url.startsWith(unversionedPath) ? unversionedPath : versionedPath;
 }
 
-/** Returns the pattern of a request's route, for logs and metrics. */
+/** Returns the route pattern of a request for a target, for logs and metrics. */
 export function targetPatternOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
   return url.startsWith(unversionedPath) ? unversionedPath + pattern : targetPattern;
 }
@@ -44,9 +44,9 @@ export interface TargetAddress {
   query: string;
 }
 
-/** Returns undefined if the address does not name a target. `prefix` is the part of the address before the id. */
+/** Returns undefined if `url` does not name a target. `prefix` is the part of `url` before the target's id. */
 export function parseTargetAddress(url: string, prefix: string): TargetAddress | undefined {
-  // Rejects the absolute form (RFC 9112 section 3.2.2), because its host may differ from the Host header.
+  // Rejects a URL in absolute form (RFC 9112 section 3.2.2), because its host may differ from the Host header.
   if (!url.startsWith(prefix)) return undefined;
   const mark = url.indexOf('?', prefix.length);
   const end = mark < 0 ? url.length : mark;
@@ -73,7 +73,7 @@ export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddre
 /** Allows the path characters of RFC 3986 except `;` and `%`, in segments that do not begin with a dot. */
 const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
 
-/** True if no server could read the path as a different one. `path` is empty or begins with a slash. */
+/** True if no server could read `path` as a different path. `path` is empty or begins with a slash. */
 export function isHarmless(path: string): boolean {
   return plainPath.test(path) || isHarmlessEncoded(path);
 }
@@ -117,7 +117,7 @@ const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe6
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
 
-/** Conversions to ASCII that Unicode's decompositions do not contain. Best fit and iconv's `//TRANSLIT` apply them. */
+/** Conversions to ASCII by best-fit conversion or iconv's `//TRANSLIT` that Unicode's decompositions do not contain. */
 const asciiLookalikes: Readonly<Record<string, string>> = {
   '\u00b7': '.',
   '\u06d4': '.',
@@ -129,12 +129,12 @@ const asciiLookalikes: Readonly<Record<string, string>> = {
 };
 const asciiLookalike = new RegExp(`[${Object.keys(asciiLookalikes).join('')}]`, 'g');
 
-/** Combining marks and invisible characters. Servers drop them if they compare names only by their letters. */
+/** Combining marks and invisible characters. A server drops them if it compares names only by their letters. */
 const dropped = /[\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Returns one byte for each character up to U+00FF. Other characters come from `%uXXXX`; for them, returns their UTF-8
- * bytes.
+ * Returns the bytes that `decoded` stands for: one byte for each character up to U+00FF, and the UTF-8 bytes of every
+ * other character, which comes from `%uXXXX`.
  */
 function bytesOf(decoded: string): Buffer {
   const bytes = decoded.replace(/[\u0100-\u{10ffff}]/gu, (character) => Buffer.from(character).toString('latin1'));
@@ -143,7 +143,7 @@ function bytesOf(decoded: string): Buffer {
 
 /**
  * Converts UTF-8 text to ASCII, as lenient converters do. Returns one character for each byte. Returns undefined if the
- * result has more separators than before, or a dot segment.
+ * result has a dot segment, or more than `slashes` separators.
  */
 function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
   const text = bytes.toString('utf8');
@@ -167,7 +167,7 @@ function hasDotSegment(path: string, separators: string | RegExp = '/'): boolean
   return path.split(separators).some((segment) => /^\s*\.{1,2}\s*(?:[;?#:]|$)/.test(segment));
 }
 
-/** Decodes percent-encoded bytes, and the `%uXXXX` of older servers, once. Everything else stays as it is. */
+/** Decodes percent-encoded bytes, and `%uXXXX`, which older servers decode, once. Leaves all other text unchanged. */
 function decodeOnce(text: string): string {
   return text.replace(/%(?:([\da-f]{2})|u([\da-f]{4}))/gi, (_all, byte?: string, unit?: string) =>
     byte === undefined

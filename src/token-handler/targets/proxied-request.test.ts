@@ -1,4 +1,5 @@
-// Tests how bodies are proxied, and what happens if the upstream or the client fails. Both sides use real HTTP.
+// Tests how bodies are proxied, and what happens if the upstream or the client fails. Upstream and client use real
+// HTTP.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,7 +11,7 @@ import { answerWhenRead } from '../../../test/support/upstream.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: TargetWorld;
-/** A replica with a short UPSTREAM_TIMEOUT. */
+/** A replica of the token handler with a short UPSTREAM_TIMEOUT. */
 let hasty: RunningService;
 const firstByte = 400;
 
@@ -31,7 +32,7 @@ const nextData = (stream: IncomingMessage) =>
   new Promise<string>((resolve) => stream.once('data', (chunk: Buffer) => resolve(chunk.toString())));
 const until = (holds: () => boolean) => untilTrue(`${holds}`, holds, { interval: 10 });
 
-/** Waits until the count has not changed for 300 ms, and returns it. */
+/** Waits until the result of `count` has not changed for 300 ms, and returns this result. */
 async function untilStuck(count: () => number): Promise<number> {
   let last = -1;
   for (; last !== count(); await delay(300)) last = count();
@@ -95,7 +96,7 @@ describe('a request body', () => {
     pump();
     await until(() => paused !== undefined);
     const stuck = await untilStuck(() => written);
-    // The client could write only as much as the buffers of the sockets hold.
+    // The client has written only as many megabytes as the buffers of the sockets hold.
     expect(stuck).toBeLessThan(64);
     request.destroy();
   });

@@ -1,5 +1,5 @@
-// Forwards one request to its upstream, and the response to the client. It streams both bodies, and reads from one side
-// only as fast as the other side reads. It follows no redirects. It repeats a request only if no response has begun.
+// Forwards one request to its upstream, and the response to the client. Streams both bodies, and reads from one side
+// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response has begun.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -107,7 +107,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
-    // Waits one tick, to write a small body together with the head. A slow body must not delay the head longer.
+    // Waits one tick, to write a small body together with the response headers. A slow body must not delay them longer.
     process.nextTick(this.#flushHead);
   }
 
@@ -133,7 +133,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#done.resolve();
   }
 
-  /** Call it when the upstream is done but the client still has to read the rest of the response. */
+  /** Called when the upstream is done but the client still has to read the rest of the response. */
   #deliver(): void {
     this.#lease.close();
     this.#watch.session();
@@ -153,14 +153,14 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#noteHead();
     this.#stopNotice?.();
-    // undici has removed its listeners. An error without a listener would end the process.
+    // undici has removed its listeners from `upstream`. An `error` event without a listener would end the process.
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
     openTunnel(this.#request, this.#response, { status, headers, upstream });
   }
 
-  /** Ends the request when its session ends. */
+  /** Called when the session of the request has ended. Ends the request. */
   onSessionEnd(): void {
     this.#options.metrics.aborted.inc({ side: 'session' });
     // An event stream can end after any event. Other responses are aborted, because they must not appear complete.
@@ -233,7 +233,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#response.once('finish', () => lingerOver(this.#request));
   }
 
-  /** Ends the request and makes undici abort it. */
+  /** Ends this request, and makes undici abort the request to the upstream. */
   #leave(): void {
     this.#finish();
     if (this.#body instanceof RequestBody) this.#body.destroy();

@@ -16,7 +16,7 @@ export function isRepeatable(method: string, error: Error): boolean {
   return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));
 }
 
-/** Returns the problem for a failure, and counts the failure. `hasBegun` is true if the response had already begun. */
+/** Returns the problem for a failed request, and counts the failure. `hasBegun`: the response had already begun. */
 export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures, aborted }: Failures): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof errors.InvalidArgumentError)

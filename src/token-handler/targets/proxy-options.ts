@@ -1,4 +1,4 @@
-// Defines the inputs of the proxy: its options for all requests, and the data of one request.
+// Defines the inputs of the proxy: the options for all requests, and the data of one outgoing request.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -20,8 +20,7 @@ export interface ProxyOptions {
   bodies: BodyBuffers;
   metrics: ProxyMetrics;
   /**
-   * Maximum time in milliseconds from the moment that the upstream received the request to the beginning of its
-   * response.
+   * Maximum time in milliseconds from the moment when the upstream has received the request until its response begins.
    */
   firstByte: number;
 }
