@@ -1,6 +1,6 @@
 // Handles requests for /token-handler/(v1/)targets/<id>/…: forwards them to the upstream of the target, with the
 // session's access token. Supports every method except TRACE, every body, and WebSocket handshakes. The steps before
-// forwarding run in the order that the specification of the token handler defines. A step that rejects the request
+// forwarding run in the order that docs/specification-token-handler.md defines. A step that rejects the request
 // throws a Problem.
 import type { IncomingMessage } from 'node:http';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';

@@ -40,7 +40,8 @@ export interface Outgoing {
 }
 
 /**
- * Resolves when the response is complete, or when the client has closed the connection. Throws one of these Problems:
+ * Forwards a request. Resolves when the response is complete, or when the client has closed the connection. Throws one
+ * of these Problems:
  * - `dependency-failed`: the upstream cannot be reached, or broke off its response
  * - `dependency-timeout`: the upstream did not begin to respond in time
  * - `request-timeout`: the client sends the body too slowly

@@ -4,13 +4,13 @@
 import prom from 'prom-client';
 import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 
-/** The counters of one target. */
+/** The counters for one value of the label `target`. */
 export type OutcomeCounters = Readonly<Record<ProxyOutcome, prom.Counter.Internal>>;
 
 export interface ProxyOutcomes {
-  /** For requests that name no target of the session's client. */
+  /** Counters for requests that name no target of the session's client. */
   readonly ofNoTarget: OutcomeCounters;
-  /** `targetId` is the id of a target in the configuration of a client. */
+  /** Returns the counters of a target. `targetId` must be the id of a target in the configuration of a client. */
   of(targetId: string): OutcomeCounters;
 }
 
@@ -40,7 +40,7 @@ export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOpt
     aborted: requests.labels('aborted', target),
   });
   const ofNoTarget = bind('');
-  // Exports the value 0 before the first failure. Otherwise, a rate would miss the first failure.
+  // Exports the value 0 before the first request. Otherwise, a rate in a query would miss the first failure.
   for (const counter of Object.values(ofNoTarget)) counter.inc(0);
   if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
   const ofOthers = bind('other');

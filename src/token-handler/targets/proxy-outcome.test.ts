@@ -113,7 +113,7 @@ it('the duration of a call to the upstream is measured once, until the head of t
     request.end();
     (await answer).resume();
   };
-  // The duration is already observed although the response is still open.
+  // The duration is observed when the response headers have arrived, although the response is still open.
   const sums = await counted(begin, `${metric}_sum`);
   expect(sums['']).toBeGreaterThan(0.09);
   expect(await counted(async () => finish(), `${metric}_count`)).toEqual({});

@@ -20,7 +20,7 @@ export type ProxyOutcome = (typeof proxyOutcomes)[number];
 
 /** Returns the outcome of a request that was forwarded without an error. */
 export function outcomeOf({ statusCode, writableEnded }: Pick<HttpResponse, 'statusCode' | 'writableEnded'>) {
-  // The response of a WebSocket never ends.
+  // The response that opens a WebSocket never ends.
   if (statusCode === 101) return 'succeeded';
   if (!writableEnded) return 'aborted';
   if (statusCode < 400) return 'succeeded';

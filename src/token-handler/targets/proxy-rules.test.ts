@@ -29,7 +29,7 @@ describe('a request whose connection broke', () => {
   );
 });
 
-/** Returns the metrics of a process, and a function that returns the labels of all counts that are not 0. */
+/** Returns new metrics, and a function that returns the labels and values of all their counts that are not 0. */
 function counters() {
   const registry = new prom.Registry();
   const { dependencyFailures } = createMetrics();
@@ -66,7 +66,7 @@ describe('a failed request', () => {
     const cause = withCode('ECONNRESET');
     const problem = failureProblem(cause, hasBegun, metrics);
     expect(problem).toMatchObject({ slug: 'dependency-failed', status: 502, detail });
-    // The log line contains the cause, which the client does not get.
+    // The cause is for the log line. The client does not receive it.
     expect(problem.cause).toBe(cause);
     expect(await counts()).toEqual([
       [{ dependency: 'upstream', kind: 'failed' }, 1],

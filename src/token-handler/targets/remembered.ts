@@ -1,4 +1,4 @@
-// Caches a decision about texts that clients and upstreams choose. Only a limited number of short texts is cached,
+// Caches decisions about texts that clients and upstreams choose. Only a limited number of short texts is cached,
 // because anyone could otherwise fill the memory. For any other text, the decision is made again each time.
 
 export interface RememberedLimits {

@@ -7,14 +7,14 @@ import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lingerOver, outgoingBody, RequestBody } from './bodies.ts';
 
-/** Returns a request. The test pushes its body. */
+/** Returns a request whose body the test pushes. */
 function incoming(headers: Record<string, string> = {}) {
   const request = new IncomingMessage(new Socket());
   Object.assign(request.headers, headers);
   return request;
 }
 
-/** Returns budgets that record how much a body takes from them. */
+/** Returns a read-ahead budget and buffers that record their calls. The budget always grants `step` bytes. */
 function budgets(step = 100_000) {
   const noted: number[] = [];
   const taken: number[] = [];
@@ -70,7 +70,7 @@ describe('a streamed body', () => {
     const failed = once(body, 'error');
     source.destroy();
     expect(String(await failed)).toContain('the client went away');
-    // Without a listener, `emit` would throw.
+    // Without a listener for `error`, `emit` would throw.
     body.emit('error', new Error('again'));
   });
 
@@ -129,7 +129,7 @@ describe('a body waits for its client', () => {
 });
 
 describe('a body that the upstream does not read', () => {
-  /** Fills the body until the client is paused. */
+  /** Fills the body until it no longer reads from the client. */
   async function stalled(step?: number) {
     const started = start(step);
     started.source.push(Buffer.alloc(full));
@@ -215,7 +215,7 @@ describe('the body for the upstream', () => {
     whole.push('whole');
     expect(bodyOf(whole)).toEqual(Buffer.from('whole'));
     const pieces = incoming({ 'content-length': '9' });
-    // In this state, each `read` returns one piece.
+    // After `resume`, each `read` returns one piece.
     pieces.resume();
     for (const piece of ['one', 'two', 'six']) pieces.push(piece);
     expect(bodyOf(pieces)).toEqual(Buffer.from('onetwosix'));

@@ -1,6 +1,6 @@
-// Selects the request headers that are forwarded to the upstream. It drops cookies, the CSRF token, the tenant header,
-// and every header in which a client could claim an identity or an address. It adds the access token, the client's
-// address, the request id and the trace.
+// Selects the request headers that are forwarded to the upstream. Drops cookies, the CSRF token, the tenant header, and
+// every header in which a client could claim an identity or an address. Adds the access token, the client's address,
+// the request id and the trace.
 import type { IncomingMessage } from 'node:http';
 import type { Forwarded } from '../../service/http/client-address.ts';
 import { remembered } from './remembered.ts';
@@ -11,11 +11,11 @@ export interface AddedHeaders {
   forwarded: Forwarded;
   requestId: string;
   traceparent: string;
-  /** True if the trace begins here. The client's `tracestate` then does not belong to it. */
+  /** True if the token handler started the trace. The client's `tracestate` then belongs to another trace. */
   isNewTrace: boolean;
 }
 
-/** Headers in the form of undici: names and values alternate. */
+/** Headers in the form that undici expects: names and values alternate. */
 export type HeaderList = string[];
 
 // Hop-by-hop headers of RFC 9110 section 7.6.1 and of the older RFC 2616 section 13.5.1. `Trailer` is dropped because
@@ -46,11 +46,11 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Limits of the cache of header names. Clients send few different names. */
+/** Limits of the cache of decisions about header names. Clients send few different names. */
 const rememberedNames = { most: 1_000, longest: 100 };
 
 export interface RequestHeadersOptions {
-  /** Name of the tenant header. */
+  /** Name of the header with which a proxy reserves a domain for one tenant. */
   tenantHeader: string;
   /** Names of further headers to drop. A name may end with `*`. */
   alsoDropped: readonly string[];

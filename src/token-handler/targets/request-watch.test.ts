@@ -8,7 +8,7 @@ import { FirstByteTimer, RequestWatch } from './request-watch.ts';
 import type { Streams } from './streams.ts';
 import type { PacedBody, TransferRate } from './transfer-rate.ts';
 
-/** Returns a watch whose streams, session and transfer rate record their calls. */
+/** Returns a request watch, and the list in which its streams, session and transfer rate record their calls. */
 function watching(kind: Partial<Outgoing> = {}) {
   const steps: string[] = [];
   const ends: Record<string, () => void> = {};
@@ -113,7 +113,7 @@ describe('the wait for the first byte of a response', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  /** Starts a wait. Returns its `long` and `late` events, each with the seconds after which it occurred. */
+  /** Starts a timer. Returns its `long` and `late` events, each with the seconds after which the event occurred. */
   function waiting(limit: number, isOver = () => true) {
     const began = performance.now();
     const elapsed = () => (performance.now() - began) / 1_000;

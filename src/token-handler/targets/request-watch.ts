@@ -1,5 +1,5 @@
 // Watches one proxied request: the time until its response begins, the end of its session, and the rate of its bodies.
-// It calls the request's listeners, and does not end the request itself.
+// Calls the listeners of the request, and does not end the request itself.
 import type { LiveSession } from '../sessions/session.ts';
 import type { Download, RequestBody } from './bodies.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -13,7 +13,7 @@ export interface Watched {
 export class RequestWatch {
   readonly #options: ProxyOptions;
   readonly #session: LiveSession;
-  /** True for streams. The number of streams is limited, but not their rate. */
+  /** True for streams. The number of streams is limited, but the rate of their bodies is not. */
   readonly #isStream: boolean;
   readonly #isUpgrade: boolean;
   readonly #watched: Watched;
@@ -36,12 +36,12 @@ export class RequestWatch {
     this.#endSession = this.#options.streams.open(this.#session, kind, this.#ended());
   }
 
-  /** Watches the session of a request that may be long. Costs little if the request ends soon. */
+  /** Watches the session of a request that may last long. Costs little if the request ends soon. */
   session(): void {
     this.#endSession ??= this.#options.streams.watch(this.#session, this.#ended());
   }
 
-  /** Watches the session of a request that is already known to be long. */
+  /** Watches the session of a request that has already lasted long. */
   sessionAtOnce(): void {
     this.#endSession ??= this.#session.onEnd(this.#ended());
   }
@@ -68,13 +68,13 @@ export class RequestWatch {
 }
 
 export interface Waits {
-  /** Called once, after the wait has lasted one second. */
+  /** Called once, after the wait for the response has lasted one second. */
   onLong(): void;
-  /** Called when the time is up. If it returns false, the timer starts again. */
+  /** Called when the limit is reached. If `onLate` returns false, the timer starts again. */
   onLate(): boolean;
 }
 
-/** Milliseconds after which a wait is reported as long. */
+/** Milliseconds after which `onLong` is called. */
 const long = 1_000;
 
 /** Limits the time that an upstream may take to begin its response. Also reports a wait that has lasted one second. */
@@ -84,7 +84,7 @@ export class FirstByteTimer {
   #timer: NodeJS.Timeout | undefined;
   #isLong = false;
 
-  /** `limit` is in milliseconds. */
+  /** `limit` is the maximum wait in milliseconds. */
   constructor(limit: number, waits: Waits) {
     this.#limit = limit;
     this.#waits = waits;
@@ -95,7 +95,7 @@ export class FirstByteTimer {
     this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
   }
 
-  /** Restarts the timer. */
+  /** Restarts the timer. Call this when another part of the request has been sent to the upstream. */
   refresh(): void {
     if (!this.#isLong) this.#timer?.refresh();
     else {

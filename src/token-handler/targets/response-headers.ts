@@ -1,12 +1,12 @@
-// Selects the headers of an upstream's response that the client receives. It drops hop-by-hop headers and cookies,
-// because only the token handler sets cookies. It prevents documents from running scripts in the frontend's origin, and
+// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers, and also cookies,
+// because only the token handler sets cookies. Prevents documents from running scripts in the frontend's origin, and
 // rejects responses whose framing Node would change (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
 import { remembered } from './remembered.ts';
 import { connectionNames } from './request-headers.ts';
 
-/** Headers by lower-case name. */
+/** Headers, keyed by their names in lower case. */
 export type ResponseHeaders = Record<string, string | string[]>;
 
 const dropped = new Set([
@@ -21,15 +21,15 @@ const dropped = new Set([
   'upgrade',
   'set-cookie',
   'set-cookie2',
-  // Could clear the session's cookie.
+  // This header could make the browser delete the session cookie.
   'clear-site-data',
-  // Would let a service worker control paths of the frontend that are outside the script's folder.
+  // This header would let a service worker control paths of the frontend outside the folder of its script.
   'service-worker-allowed',
-  // The token handler sets its own request id, which is the one in its log line.
+  // The token handler sets this header to the request id in its log line.
   'x-request-id',
-  // The token handler always sets `nosniff`.
+  // The token handler always sets this header to `nosniff`.
   'x-content-type-options',
-  // Would let other origins of the same site read responses to requests that carry the session's cookie.
+  // This header would let other origins of the same site read responses to requests with the session cookie.
   'access-control-allow-credentials',
 ]);
 
@@ -63,8 +63,9 @@ export function isEventStream(passedOn: ResponseHeaders): boolean {
 }
 
 /**
- * Adds a policy to documents, so that the browser runs none of their scripts. A document from a target has the
- * frontend's origin. Its scripts, for example in an uploaded file, could read the CSRF token and call every target.
+ * Adds a Content-Security-Policy to documents, so that the browser runs none of their scripts. A document from a target
+ * has the frontend's origin. Its scripts, for example in an uploaded file, could read the CSRF token and call every
+ * target.
  */
 function restrictDocument(passedOn: ResponseHeaders, status: number): void {
   const type = passedOn['content-type'];
@@ -124,7 +125,7 @@ function checkResponse(status: number, headers: IncomingHttpHeaders, request: In
     throw new Error('the upstream sent too many informational responses');
 }
 
-/** True if the response's headers switch to the WebSocket protocol (RFC 6455 section 4.1). */
+/** True if the headers of a response switch to the WebSocket protocol (RFC 6455 section 4.1). */
 function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolean {
   return String(upgrade).toLowerCase() === 'websocket' && connectionNames(String(connection))?.has('upgrade') === true;
 }
@@ -157,7 +158,7 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Limits of the cache of content types. Upstreams send few different values. */
+/** Limits of the cache of decisions about content types. Upstreams send few different values. */
 const rememberedTypes = { most: 500, longest: 100 };
 const isInertText = remembered(
   (contentType) => contentType.split(',').every((value) => inertType.test(value)),
@@ -167,8 +168,8 @@ const isInertText = remembered(
 /**
  * True if no browser runs scripts when it shows the response as a document. Returns false for unknown types. Browsers
  * combine all Content-Type lines and take the last value that they can parse (Fetch standard, "extract a MIME type").
- * Their parsers differ: Chromium reads `text/html xxx` as HTML. So every value must be a known inert type. Here, commas
- * in quotes also separate values, which is stricter than the standard.
+ * Their parsers differ: Chromium reads `text/html xxx` as HTML. So every value must be a known inert type. In this
+ * function, commas in quotes also separate values, which is stricter than the standard.
  */
 export function isInert(contentType: string | string[] | undefined): boolean {
   if (contentType === undefined) return false;

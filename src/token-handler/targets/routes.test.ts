@@ -1,4 +1,4 @@
-// Tests how proxied requests are forwarded, and their statuses, with a real identity provider, Redis and upstream.
+// Tests how proxied requests are forwarded, and their status codes, with a real identity provider, Redis and upstream.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { trickPaths } from '../../../test/support/path-tricks.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -225,7 +225,8 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
       expect([refused.status, refused.problem]).toEqual([403, 'upstream-not-allowed']);
       expect(world.upstream.seen).toEqual([]);
       expect((await world.send({ url, target: '/token-handler/v1/targets/other/x' })).status).toBe(200);
-      // Upstreams of the platform are allowed without a check. This one is at 127.0.0.1, which is not in the list.
+      // Upstreams of the platform are allowed without a check. This upstream is at 127.0.0.1, which `env` does not
+      // allow.
       const { status } = await world.send({
         url,
         target: '/token-handler/v1/targets/platform/namespaces/demo/entries',

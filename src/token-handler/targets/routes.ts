@@ -1,5 +1,5 @@
-// Defines the route of proxied requests for the API documentation: address, guards and responses. `handler.ts` serves
-// the route without Express, and runs these guards in this order.
+// Defines the route of proxied requests for the API documentation: address, guards and responses. The module
+// `handler.ts` serves the route without Express, and runs these guards in this order.
 import { documentedRoute, type Route } from '../../service/http/http-app.ts';
 import type { TargetGuards } from './handler.ts';
 import { targetPattern } from './path.ts';

@@ -1,4 +1,4 @@
-// Tests what happens to a running request if a logout ends its session, or if the client closes the connection.
+// Tests what happens to a running proxied request if a logout ends its session, or if the client disconnects.
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
@@ -26,7 +26,7 @@ function watchClose({ socket }: IncomingMessage): void {
   const close = () => {
     isClosed = true;
   };
-  // Listens for `end` too: if the peer ends an upgraded connection, a server keeps it half open.
+  // Listens for `end` too: if the peer ends an upgraded connection, Node keeps the connection half open.
   socket.resume().once('end', close).once('close', close);
 }
 /** Waits for the end of the upstream's connection, which must come within 2 s. Allows 0.5 s more for a slow machine. */
@@ -118,7 +118,7 @@ describe('an open WebSocket', () => {
     socket.once('close', () => {
       isOver = true;
     });
-    // Ends the connection without a close frame.
+    // Ends the connection without a WebSocket close frame.
     socket.resume().end();
     await expect.poll(() => isOver).toBe(true);
     const metrics = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();

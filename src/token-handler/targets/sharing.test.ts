@@ -9,7 +9,7 @@ import { createConnections } from './connections.ts';
 
 let world: TargetWorld;
 let ada: Person;
-/** A replica with twenty connections to an upstream. One person may use eight of them. */
+/** A replica with at most twenty connections to an upstream. One person may use eight of these connections. */
 let shared: RunningService;
 let held: Started[];
 beforeAll(async () => {

@@ -68,7 +68,7 @@ describe('a body whose client is slow', () => {
   it('is judged six times in a window', () => {
     const slow = body(1_000_000);
     const { ended } = watched(slow);
-    // The client stops halfway between two measurements.
+    // The client stops one second after a measurement. Two measurements are two seconds apart.
     vi.advanceTimersByTime(10 * window + 1_000);
     slow.perSecond = 0;
     vi.advanceTimersByTime(10 * window);
@@ -133,7 +133,7 @@ describe('a body whose client is slow', () => {
   it('is not ended because this process runs a timer late', () => {
     const { ended } = watched(body(0));
     vi.advanceTimersByTime(1_000);
-    // The process is paused for an hour. When the timer runs, only two intervals of this time count.
+    // Simulates a process that is paused for an hour. When the timer runs, only two intervals of this hour count.
     const now = performance.now.bind(performance);
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000);
     vi.advanceTimersByTime(10_000);
@@ -152,7 +152,7 @@ describe('a body whose client is slow', () => {
     vi.advanceTimersByTime(1_000);
     late += 60_000;
     vi.advanceTimersByTime(1_000);
-    // Three seconds have counted so far. From now on, the client sends nothing.
+    // Three seconds of waiting have counted so far. From now on, the client sends nothing.
     slow.perSecond = 0;
     vi.advanceTimersByTime(1_000);
     late += 60_000;

@@ -143,14 +143,14 @@ describe('a request that may be long', () => {
     const end = vi.fn();
     vi.advanceTimersByTime(10_000);
     streams.watch(session.live, end);
-    // The timer runs every half second.
+    // The timer that looks for long requests runs every half second.
     vi.advanceTimersByTime(1_000);
     expect(session.listeners.size).toBe(0);
     vi.advanceTimersByTime(499);
     expect(session.listeners.size).toBe(0);
     vi.advanceTimersByTime(1);
     expect([...session.listeners]).toEqual([end]);
-    // The listener is registered only once.
+    // `watch` registers its listener only once.
     const registered = vi.spyOn(session.live, 'onEnd');
     vi.advanceTimersByTime(5_000);
     expect(registered).not.toHaveBeenCalled();

@@ -1,4 +1,4 @@
-// Tests WebSockets and event streams through a target: their guards, how they end, and the limits of their number.
+// Tests WebSockets and event streams through a target: their guards, how they end, and the limits on their number.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -13,7 +13,7 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: TargetWorld;
-/** A replica that allows two streams for each session. */
+/** A replica that allows at most two open streams for each session. */
 let narrow: RunningService;
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ const until = (holds: () => boolean) => untilTrue(`${holds}`, holds, { interval:
 
 interface Opened {
   socket: WebSocket;
-  /** The text messages that have arrived. */
+  /** The text messages that have arrived at the client. */
   messages: string[];
   isClosed: boolean;
 }
@@ -71,7 +71,7 @@ function openSocket({
   });
 }
 
-/** Sends a handshake and returns the raw response. */
+/** Sends a WebSocket handshake and returns the raw response. */
 function handshake(lines: string[], path = '/socket', url = world.site) {
   const head = [
     `GET /token-handler/v1/targets/api${path} HTTP/1.1`,
@@ -83,7 +83,7 @@ function handshake(lines: string[], path = '/socket', url = world.site) {
   return sendRaw(Number(new URL(url).port), `${head.join('\r\n')}\r\n\r\n`);
 }
 
-/** The event stream of an upstream. It sends one event and stays open. */
+/** Makes the upstream respond with an event stream that sends one event and stays open. */
 const quietEvents = (_request: IncomingMessage, response: ServerResponse) => {
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
   response.write('data: hello\n\n');

@@ -20,7 +20,7 @@ export interface Streams {
   close(): void;
 }
 
-/** Milliseconds after which a request counts as long. */
+/** Milliseconds after which a running request counts as long. */
 const lookInterval = 1_000;
 
 interface Watched {
@@ -32,11 +32,11 @@ interface Watched {
 
 export interface StreamLimits {
   perSession: number;
-  /** Maximum number of streams of this process. One tenant may have half of them. */
+  /** Maximum number of open streams of this process. One tenant may have half of this number. */
   total: number;
 }
 
-/** The limit for the streams of a person is the limit for a session times this number. */
+/** A person may have this many times the number of open streams that one session may have. */
 const sessionsOfPerson = 4;
 
 export interface StreamsOptions extends StreamLimits {
@@ -89,12 +89,12 @@ export function createStreams({ perSession, total, metrics }: StreamsOptions): S
   };
 }
 
-/** Watches the sessions of requests that may be long. */
+/** Creates the function `watch`, which watches the sessions of requests that may last long. */
 function createWatch(): Pick<Streams, 'watch' | 'close'> {
   // An array from which the timer removes finished requests. A Set would rebuild its table after every few requests,
   // and each old table keeps the next one in memory (decision 0013).
   let watched: Watched[] = [];
-  // Most requests are over before the timer runs. They cost only an entry in the array.
+  // Most requests are over before the timer runs. Such requests cost only an entry in the array.
   const timer = setInterval(() => {
     const now = performance.now();
     watched = watched.filter(({ request }) => request !== undefined);

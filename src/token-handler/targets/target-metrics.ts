@@ -1,5 +1,5 @@
 // Defines the metrics of proxied requests. No label names a tenant, a person, a path or an upstream. The label `target`
-// is empty unless the operator asks for it (METRICS_TARGETS).
+// is empty unless the operator sets METRICS_TARGETS.
 import prom from 'prom-client';
 import { type RejectionReason, rejectionReasons } from '../rejection.ts';
 import { createProxyOutcomes, type ProxyOutcomes } from './proxy-outcome-metrics.ts';
@@ -8,7 +8,7 @@ export type StreamKind = 'websocket' | 'event-stream';
 
 export interface TargetMetrics {
   outcomes: ProxyOutcomes;
-  /** Seconds from the request to the head of the upstream's response. */
+  /** Seconds from the start of the request at the upstream until the headers of the upstream's response arrive. */
   upstreamDuration: prom.Histogram;
   rejected: { inc(labels: { reason: RejectionReason }): void };
   refusals: prom.Counter<'reason'>;
@@ -19,7 +19,7 @@ export interface TargetMetrics {
 
 export interface TargetMetricsOptions {
   registry: prom.Registry;
-  /** True if requests are labeled with their target. */
+  /** True if the id of the target is a label of the counts of requests. */
   namesTargets: boolean;
 }
 
@@ -77,7 +77,7 @@ export interface ConnectionMetricsOptions {
   count(): { held: number; waiting: number };
 }
 
-/** Sets the gauge only when metrics are scraped. Otherwise, it would slow down requests. */
+/** Computes the gauge only when metrics are scraped, because updating it at each request would slow down requests. */
 export function createConnectionMetrics({ registry, count }: ConnectionMetricsOptions): void {
   new prom.Gauge({
     name: 'formgate_upstream_connections',

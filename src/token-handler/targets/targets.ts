@@ -1,4 +1,4 @@
-// Builds the proxy of a process: guards, upstreams, connections, streams and the handler.
+// Builds the modules that proxy requests for targets: guards, upstreams, connections, streams and the handler.
 import type { Directory } from '../../platform/directory.ts';
 import { addressLimit, type RateLimits, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { Logger } from '../../service/operations/log.ts';

@@ -33,7 +33,7 @@ async function metric(line: string): Promise<number> {
   );
 }
 
-/** Writes `bytes` every 100 ms until the returned function is called. */
+/** Writes `bytes` bytes of the request body every 100 ms, until the returned function is called. */
 function dribble({ request }: Started, bytes: number) {
   const timer = setInterval(() => request.write('x'.repeat(bytes)), 100);
   request.once('close', () => clearInterval(timer));

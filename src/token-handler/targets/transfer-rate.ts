@@ -1,14 +1,14 @@
-// Ends bodies that a client sends or reads more slowly than the minimum rate. Only the time that the proxy waits for
-// the client counts. One timer checks all bodies, at least once per second. A body that is complete before the next
-// check costs only an entry in an array.
+// Ends request and response bodies that a client sends or reads more slowly than the minimum rate. Only the time that
+// the proxy waits for the client counts. One timer checks all bodies, at least once per second. A body that is complete
+// before the next check costs only an entry in an array.
 
-/** A body between a client and an upstream. */
+/** The body of a request or response that the proxy forwards. */
 export interface PacedBody {
   /** Number of bytes that the client had sent or read at the last call of `look`. */
   readonly passed: number;
-  /** True if the proxy waits for nothing but the client. */
+  /** True if the proxy waits for the client to send or read, and for nothing else. */
   readonly isWaiting: boolean;
-  /** Called at each check, before the rate is computed. */
+  /** Updates `passed` and `isWaiting`. Called at each check, before the rate is computed. */
   look?(): void;
 }
 
@@ -21,12 +21,12 @@ export interface TransferRate {
 export interface TransferRateLimits {
   /** Minimum rate in bytes per second. */
   least: number;
-  /** Milliseconds of waiting time over which the rate is measured. */
+  /** Milliseconds of waiting for the client over which the rate is measured. */
   window: number;
 }
 
 interface Watched {
-  /** Undefined when the body is complete or was ended. */
+  /** Undefined when the body is complete, or when `end` was called for it. */
   watch: { body: PacedBody; end: () => void } | undefined;
   /** Milliseconds that the proxy has waited for the client so far. */
   waited: number;
@@ -37,7 +37,7 @@ interface Watched {
 const marksPerWindow = 6;
 
 export function createTransferRate({ least, window }: TransferRateLimits): TransferRate {
-  // An array, not a Set, for the reason that streams.ts explains.
+  // An array, because a Set would keep old tables in memory, as `streams.ts` explains.
   let watched: Watched[] = [];
   const interval = Math.min(1_000, window / marksPerWindow);
   let last = performance.now();
@@ -54,7 +54,7 @@ export function createTransferRate({ least, window }: TransferRateLimits): Trans
 
   const timer = setInterval(() => {
     const now = performance.now();
-    // Limits the elapsed time. If the timer is late, this process caused the delay, not a client.
+    // Limits the elapsed time, because the delay of a late timer is the fault of this process, not of a client.
     const elapsed = Math.min(now - last, 2 * interval);
     last = now;
     watched = watched.filter(({ watch }) => watch !== undefined);

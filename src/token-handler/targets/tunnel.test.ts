@@ -1,4 +1,5 @@
-// Tests how the two connections of a WebSocket are joined and closed. Uses connections in memory and a fake clock.
+// Tests how the connections of a WebSocket to its client and to its upstream are joined and closed. Uses connections in
+// memory and a fake clock.
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -16,7 +17,7 @@ const turn = async () => {
   for (let nth = 0; nth < 5; nth += 1) await new Promise(setImmediate);
 };
 
-/** Collects what arrives at one end of a connection. */
+/** Collects the text that arrives at one end of a connection. */
 function receiver(end: Duplex) {
   const received = { text: '' };
   end
@@ -28,11 +29,11 @@ function receiver(end: Duplex) {
 }
 
 interface Upgrading {
-  /** What the client sent after its request. */
+  /** The data that the client sent directly after its request, before the response. */
   head?: string;
 }
 
-/** Returns a client that has requested an upgrade, and the upstream with which it will be joined. */
+/** Returns a client that has requested an upgrade, and the upstream with which `open` joins the client. */
 function upgrading({ head = '' }: Upgrading = {}) {
   const [client, ofClient] = duplexPair();
   const [upstream, ofUpstream] = duplexPair();
@@ -52,7 +53,7 @@ function upgrading({ head = '' }: Upgrading = {}) {
   return { client, ofClient, upstream, ofUpstream, request, response, open };
 }
 
-/** Returns an open tunnel whose response head has been read. */
+/** Returns an open tunnel whose client has already read the response headers. */
 async function joined() {
   const tunnel = upgrading();
   const [atClient, atUpstream] = [receiver(tunnel.client), receiver(tunnel.upstream)];
@@ -145,7 +146,7 @@ describe('an open tunnel', () => {
 
   it('ignores errors of its connections, which also close them', async () => {
     const { ofClient, ofUpstream } = await joined();
-    // Without a listener, both calls would throw.
+    // Without a listener for `error`, both calls of `emit` would throw.
     for (const end of [ofClient, ofUpstream]) end.emit('error', new Error('broken'));
   });
 });
@@ -222,7 +223,7 @@ describe('the connection of a client', () => {
     expect(ignore()).toBeUndefined();
   });
 
-  /** Begins a response over a real connection, and calls `act`. Returns what the client has received at the end. */
+  /** Begins a response over a real connection, and calls `act`. Returns `end` or the code of the client's error. */
   async function beginning(act: (response: HttpResponse) => void): Promise<string> {
     const server = createServer((_request, response) => {
       response.write('some');

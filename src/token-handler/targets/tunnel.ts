@@ -1,5 +1,5 @@
-// Joins the upgraded connection of a client with the connection to the upstream. It does not parse the data. When one
-// side ends, it ends the other.
+// Joins the upgraded connection of a client with the connection to the upstream, without parsing the data. When one
+// connection ends, the other connection is ended too.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../../service/http/node-http.ts';
@@ -23,8 +23,8 @@ export function openTunnel(
   response: HttpResponse,
   { status, headers, upstream }: Upgraded,
 ): void {
-  // Ignores errors of the socket, because an error also closes the socket. A listener is needed, because undici has
-  // removed its own. If this function throws below, undici destroys the socket with that error.
+  // Ignores errors of `upstream`, because an error also closes this socket. A listener is needed, because undici has
+  // removed its own listeners. If this function throws below, undici destroys the socket with that error.
   upstream.on('error', () => undefined);
   const passedOn = responseHeaders(headers, status, request);
   const upgrade = upgradeOf(request);
@@ -45,11 +45,12 @@ export function openTunnel(
   client.pipe(upstream).pipe(client);
 }
 
-/** Milliseconds that the other side has for the closing handshake (RFC 6455 section 7.1.1). */
+/** Milliseconds that the other side has for the closing handshake after one side has ended (RFC 6455 section 7.1.1). */
 const closingTime = 2_000;
 
 /**
- * Closes the other side after one side has ended. Otherwise, it would stay open until its peer ended the connection.
+ * Closes the connection `other` some time after the connection `ended` has ended. Otherwise, `other` would stay open
+ * until its peer ended it.
  */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
   ended.once('end', () => {
@@ -59,14 +60,14 @@ function closeAfterEnd(ended: Duplex, other: Duplex): void {
 }
 
 /**
- * Closes the socket if the client ends the connection before the upstream has switched protocols. Early data stays in
- * the socket. Call the returned function before the tunnel opens.
+ * Closes the client's socket if the client ends the connection before the upstream has switched protocols. Data that
+ * the client sends early stays in the socket. The returned function stops this watch; call it before the tunnel opens.
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;
   if (!client) return () => undefined;
-  // By default, Node does not read from an upgraded connection. With this listener, it reads until there is data or the
-  // end.
+  // By default, Node does not read from an upgraded connection. With a listener for `readable`, Node reads until data
+  // arrives or the connection ends.
   const onReadable = () => undefined;
   const onEnd = () => client.destroy();
   client.on('readable', onReadable).once('end', onEnd);

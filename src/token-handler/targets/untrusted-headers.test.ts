@@ -10,7 +10,8 @@ const names = untrustedHeaders.flatMap((group) => group.names);
 const isUntrusted = createHeaderMatcher(names);
 
 /**
- * Full names of headers, copied from the documentation of these products and not derived from the patterns under test.
+ * Full names of headers, copied from the documentation of the products that are the keys, and not derived from the
+ * patterns under test.
  */
 const sentByProxies: Record<string, readonly string[]> = {
   'RFC 7239 and common practice': [
@@ -134,7 +135,7 @@ const sentByProxies: Record<string, readonly string[]> = {
   ],
 };
 
-/** Returns the headers that a target would get. */
+/** Returns the names of the client's headers that an upstream would receive. */
 function forwarded(sent: readonly string[]): string[] {
   const chooseHeaders = createRequestHeaders({ tenantHeader: 'X-PLATFORM-TENANT', alsoDropped: [] });
   const list = chooseHeaders(

@@ -1,6 +1,7 @@
 // Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did
-// not use. Servers trust these headers because a proxy in front of them usually sets or removes them. Here, the token
-// handler is that proxy, so it drops them. `npm run docs` copies the list to docs/target-headers.md.
+// not use. Servers trust these headers because a proxy in front of them usually sets or removes such headers. For
+// upstreams, the token handler is this proxy, so it drops them. `npm run docs` copies the list to
+// docs/target-headers.md.
 
 export interface UntrustedHeaders {
   /** The standard, server or service that defines or trusts the headers. */
@@ -130,7 +131,7 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
   },
 ];
 
-// Matches a token (RFC 9110 section 5.6.2). A `*` is allowed only at the end, as a wildcard.
+// Matches a header name (a token, RFC 9110 section 5.6.2). A `*` is allowed only at the end, as a wildcard.
 const patternForm = /^[!#$%&'+.^_`|~\da-z-]+\*?$/i;
 
 /** True if a text is the name of a header, with or without a trailing `*`. */
@@ -138,7 +139,7 @@ export function isHeaderPattern(text: string): boolean {
   return patternForm.test(text);
 }
 
-/** Returns a function that is true for a header that matches a pattern. Ignores case and the kind of punctuation. */
+/** Returns a function that tells whether a header name matches a pattern. Ignores case and the kind of punctuation. */
 export function createHeaderMatcher(patterns: readonly string[]): (name: string) => boolean {
   const exact = new Set<string>();
   const beginnings: string[] = [];
@@ -146,7 +147,7 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
     if (pattern.endsWith('*')) beginnings.push(normalName(pattern.slice(0, -1)));
     else exact.add(normalName(pattern));
   }
-  // Normal names contain no special characters of regular expressions.
+  // The results of `normalName` contain no special characters of regular expressions.
   const beginning = beginnings.length === 0 ? undefined : new RegExp(`^(?:${beginnings.join('|')})`);
   return (name) => {
     const normal = normalName(name);
@@ -155,8 +156,9 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
 }
 
 /**
- * Replaces punctuation. Servers that follow CGI conventions do not distinguish `X-Forwarded-For` from `X_Forwarded_For`
- * (RFC 3875 section 4.1.18), and old servers do not distinguish any punctuation.
+ * Returns the name in lower case, with all punctuation replaced by hyphens. Servers that follow CGI conventions do not
+ * distinguish `X-Forwarded-For` from `X_Forwarded_For` (RFC 3875 section 4.1.18), and old servers do not distinguish
+ * any punctuation.
  */
 function normalName(name: string): string {
   return name.toLowerCase().replace(/[^\da-z]/g, '-');

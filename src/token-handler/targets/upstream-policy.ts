@@ -1,11 +1,12 @@
-// Decides which hosts an operator allows for targets. It compares hosts as written in the URL, ignoring case, and never
-// resolves them. It allows no host that the URL parser would read as another host. Pure functions only.
+// Decides whether the operator allows the host of an upstream (UPSTREAM_ALLOWED_DOMAINS). Compares hosts as written in
+// the URL, ignoring case, and never resolves host names. Allows no host that the URL parser would read as another host.
+// Pure functions only.
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
 /** One entry of UPSTREAM_ALLOWED_DOMAINS. */
 export interface AllowedDomain {
-  /** The host in lower case, or an address; IPv6 addresses are in brackets. */
+  /** A host name in lower case, or an IP address. IPv6 addresses are in brackets. */
   host: string;
   /** True if the entry allows the host's subdomains at any depth, but not the host itself. */
   isWildcard: boolean;
@@ -15,7 +16,9 @@ export interface AllowedDomain {
 
 const entryPattern = /^(\*\.)?(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::(\d{1,5}))?$/iu;
 
-/** Parses a host name, a wildcard or an address, each with an optional port. Returns undefined for any other text. */
+/**
+ * Parses a host name, a wildcard such as `*.example.ca`, or an IP address, with an optional port, or returns undefined.
+ */
 export function parseAllowedDomain(text: string): AllowedDomain | undefined {
   if (isIP(text) === 6) return parseAllowedDomain(`[${text}]`);
   const [, wildcard, written = '', digits] = entryPattern.exec(text) ?? [];
@@ -41,8 +44,8 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   const written = lowerCase(given);
   const { hostname, port, protocol } = new URL(url);
   const isIpv6 = hostname.startsWith('[');
-  // Rejects a host that the parser reads as another host, such as 0x7f.1 (127.0.0.1). A name in another script may
-  // differ from `hostname`, because `hostname` is its ASCII form.
+  // Rejects a host that the URL parser reads as another host, such as 0x7f.1 (127.0.0.1). A host name with non-ASCII
+  // letters may differ from `hostname`, because `hostname` is its ASCII form.
   if (!isIpv6 && hostname !== written && hostname !== domainToASCII(written)) return false;
   if (!isIpv6 && hostname !== written && isIP(hostname) !== 0) return false;
   const host = isIpv6 ? hostname : written;
@@ -55,7 +58,8 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
 }
 
 /**
- * Converts each letter separately, as the URL parser does. For a whole word, `toLowerCase` would turn a final Σ into ς.
+ * Converts each letter separately to lower case, as the URL parser does. For a whole word, `toLowerCase` would turn a
+ * final Σ into ς.
  */
 function lowerCase(host: string): string {
   return Array.from(host, (letter) => letter.toLowerCase()).join('');

@@ -1,4 +1,4 @@
-// Tests to which upstream a target leads, and which URLs are refused. The test sets the entries of the directory.
+// Tests which upstream a target has, and which upstream URLs are refused. The test sets the entries of the directory.
 import { describe, expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Rejection } from '../rejection.ts';
@@ -8,7 +8,7 @@ import { createUpstreams, type Upstreams } from './upstreams.ts';
 const urn = 'urn:example:town:api';
 const platformUrn = 'urn:example:platform:form';
 
-/** Returns upstreams with a directory that resolves every URN to `entry`. */
+/** Returns upstreams whose directory resolves every URN to `entry`, or throws `entry` if it is an Error. */
 function upstreams(entry: string | Error, allowed: string[] | undefined = ['api.example.ca']) {
   const directory = {
     entry,

@@ -1,6 +1,6 @@
 // Finds the upstream of a target: the URL that the directory has for the target's URN, if the operator's policy allows
-// its host. Host names are not resolved. This code caches only the policy's decision about a URL; the directory client
-// caches the URL itself.
+// the host of this URL. Host names are not resolved. This module caches only the decision about a URL; the directory
+// client caches the URL itself.
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -10,25 +10,28 @@ import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream
 export interface Upstream {
   /** Scheme, host and port of the upstream's URL. */
   origin: string;
-  /** Path of the upstream's URL without trailing slashes; empty for the root. */
+  /** Path of the upstream's URL without trailing slashes. Empty if this path is the root. */
   basePath: string;
 }
 
 export interface Upstreams {
-  /** Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError if the directory fails. */
+  /**
+   * Returns the upstream with this URN. Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and
+   * PlatformError if the directory fails.
+   */
   find(urn: string): Promise<Upstream>;
 }
 
 export interface UpstreamsOptions {
   directory: Pick<Directory, 'resolve'>;
   urnPrefix: string;
-  /** Undefined if every host is allowed. */
+  /** Entries of UPSTREAM_ALLOWED_DOMAINS. Undefined if every host is allowed. */
   allowed: readonly AllowedDomain[] | undefined;
 }
 
 interface Known {
   url: string;
-  /** Undefined if the policy does not allow the URL. */
+  /** Undefined if the policy does not allow the URL, if it is not an http(s) URL, or if it contains credentials. */
   upstream: Upstream | undefined;
 }
 
