@@ -14,7 +14,7 @@ type Command = { action: string };
 export interface DatabaseCommand<C extends Command> {
   name: string;
   help: string;
-  /** Throws UsageError if the arguments are invalid. If it returns the action `help`, `help` is printed. */
+  /** Throws UsageError if the arguments are invalid. If the returned action is `help`, the text `help` is printed. */
   parse(args: string[]): C;
   /** Runs the parsed command, and returns the exit code. */
   run(

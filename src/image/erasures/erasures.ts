@@ -14,7 +14,7 @@ import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
 
-/** Returns the exit code. `lines` are the lines of the exported list, which the action `apply` reads. */
+/** Runs the command, and returns its exit code. `lines` are the lines of the list that the action `apply` reads. */
 export async function runErasures(
   command: Exclude<ErasuresCommand, { action: 'help' }>,
   { pool, print, lines }: { pool: pg.Pool; print(line: string): void; lines: AsyncIterable<string> },

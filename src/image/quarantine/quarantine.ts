@@ -29,7 +29,7 @@ async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
   return create(pool);
 }
 
-/** Returns the exit code. */
+/** Runs the command, and returns its exit code. */
 export async function runQuarantine(
   command: Exclude<QuarantineCommand, { action: 'help' }>,
   { pool, print }: { pool: pg.Pool; print(line: string): void },

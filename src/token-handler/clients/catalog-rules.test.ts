@@ -15,7 +15,7 @@ let stored: Map<string, Revision>;
 let cached: Map<string, Revision>;
 /** Number of calls of `configuration.latest`, which returns a promise. */
 let waits: number;
-/** Owners (`core` or a tenant's id) of the documents that no usable cached copy existed for. */
+/** Owners (`core` or a tenant's id) of the documents that were read because no usable copy was cached. */
 let reads: string[];
 let asked: unknown[];
 let log: CapturedLog;

@@ -3,8 +3,8 @@
 /**
  * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. It is
  * taken from `callbackUrl`, because a proxy may serve the token handler at other paths. Returns undefined if
- * `callbackUrl` does not end in `/clients/{clientId}/callback`. This is possible only if it was derived from the
- * client's deprecated setting `authCallbackUrl`, which may have any path.
+ * `callbackUrl` does not end in `/clients/{clientId}/callback`. Only a `callbackUrl` that was derived from the client's
+ * deprecated setting `authCallbackUrl` can have another ending.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);

@@ -84,7 +84,7 @@ function clientSchema({ urnPrefix }: ClientRules, key: string) {
   });
 }
 
-/** Parses the entry that has the key `key` in the configuration. */
+/** Parses the configuration entry of a client. `key` is the key of the entry. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
   if (!clientIdPattern.test(key))
     return { problems: [{ field: 'id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }] };

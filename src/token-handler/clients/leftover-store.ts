@@ -75,7 +75,7 @@ const columns = {
   deletion: deletionColumns,
   event: 'id, tenant_id AS "tenantId", name, payload, created, attempts, refusals',
 };
-/** Additional SQL conditions for claiming a row, by kind. A client that is still registered is never deleted. */
+/** Additional SQL conditions for claiming a row, keyed by kind. A client that is still registered is never deleted. */
 const conditions = {
   deletion: `NOT EXISTS (SELECT FROM client_registrations r
     WHERE r.tenant_id = t.tenant_id AND r.oidc_client_id = t.oidc_client_id)`,
@@ -96,7 +96,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       );
       return rows;
     },
-    /** Deletes the row and its entry in the quarantine. */
+    /** Deletes a row whose work is done, and its entry in the quarantine. */
     async done(kind: LeftoverKind, id: string): Promise<void> {
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);

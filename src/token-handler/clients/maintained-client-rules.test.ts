@@ -8,7 +8,10 @@ import { writeMaintainedClient } from './maintained-client.ts';
 const [wanted] = maintainedClients({ BUILDER_APP_URL: 'https://builder.example.org' }, createUrns('urn:example'));
 if (!wanted) throw new Error('there is no client for the builder');
 
-/** Writes the client if `document` lacks it. Returns the calls to the configuration service and the log lines. */
+/**
+ * Calls `writeMaintainedClient` with `document` as the core configuration document. Returns the calls to the
+ * configuration service and the log lines.
+ */
 async function write(document: unknown) {
   const { log, lines } = captureLog();
   const calls: unknown[] = [];

@@ -122,7 +122,8 @@ async function attempt(
 }
 
 // For a wrong secret, Keycloak sends unauthorized_client, and Auth0 sends access_denied. An authenticated client also
-// gets unauthorized_client if it may not use authorization codes. It is refused too: people could not sign in with it.
+// gets unauthorized_client if it may not use authorization codes. Such a client is refused too, because people could
+// not sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

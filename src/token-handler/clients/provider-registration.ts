@@ -21,7 +21,7 @@ export type IssuedClient = Pick<
 /** `code` is the identity provider's error code, such as `invalid_redirect_uri`. */
 export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
-  /** The identity provider rejected the initial access token (`token-refused`) or the rest of the request. */
+  /** The identity provider rejected the initial access token (`token-refused`) or the request itself (`refused`). */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
   /** The identity provider has no dynamic registration. */
   | { kind: 'unsupported' }
@@ -208,7 +208,7 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
 
 const isGone = (status: number) => [401, 404, 410].includes(status);
 
-/** Sends a request. Returns status 0 if no response arrives. */
+/** Sends a request to read or change a client. Returns status 0 if no response arrives. */
 async function attempt(manage: Manage, method: 'GET' | 'PUT', client: StoredRegistration, body?: object) {
   try {
     const response = await manage(method, client, body);

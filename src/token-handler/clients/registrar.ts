@@ -82,7 +82,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       } catch (error) {
         const lost = unsaved;
         const about = { task: 'store registration access token', client: client.id, tenant: tenant.id };
-        // The identity provider has replaced the token. The client can be managed only if the new token is stored.
+        // The identity provider has replaced the registration access token. Without the new token, the token handler
+        // could no longer change or delete the client.
         if (lost) background.untilDone(about, () => store.save(lost));
         throw error;
       }

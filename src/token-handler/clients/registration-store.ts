@@ -198,7 +198,7 @@ WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_cli
 quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)
 DELETE FROM client_leftovers WHERE tenant_id = $1 AND oidc_client_id = $2`;
 
-/** The registration in the parameter `$1`, which `asJson` returns, as a row. */
+/** SQL that converts the parameter `$1`, a registration from `asJson`, into the row `given`. */
 const given = 'jsonb_populate_record(NULL::client_registrations, $1) AS given';
 
 /** Returns a sealed registration as JSON, with column names as keys. */
@@ -237,7 +237,7 @@ WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
 
-/** Raises both timeouts, because another request that holds the lock may be calling the identity provider. */
+/** Raises the lock and statement timeouts: the request that holds the lock may be calling the identity provider. */
 async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }

@@ -34,8 +34,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   /**
    * True if the client's ID tokens are signed with the algorithm of this logout token, as Back-Channel Logout 1.0,
    * section 2.4, requires. Also true if the algorithm of the client's ID tokens is not known yet. After a change of the
-   * algorithm at the identity provider, logouts are refused until the next sign-in. The sessions then end at their next
-   * token refresh.
+   * algorithm at the identity provider, logouts are refused until the next sign-in. Until then, sessions that the
+   * identity provider has ended end at their next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));

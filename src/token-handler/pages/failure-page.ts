@@ -13,7 +13,7 @@ export interface FailurePage {
   requestId: string;
   /** Seconds until the next attempt may succeed. If undefined, the page does not mention a wait. */
   wait?: number | undefined;
-  /** Name of the client. Like `tenant`, undefined if the request failed before it was known. */
+  /** Name of the client. Like `tenant`, undefined if the request failed before the name was known. */
   client?: string | undefined;
   tenant?: string | undefined;
 }

@@ -18,7 +18,7 @@ export interface PageSettings {
 }
 
 export interface Logo {
-  /** A data: URL or an https URL. */
+  /** The URL of the image: a data: URL or an https URL. */
   src: string;
   /** Replaces `src` on dark screens. */
   darkSrc?: string | undefined;

@@ -94,7 +94,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       return wasLive;
     },
     async count() {
-      // Timers remove expired token sets soon, but not immediately.
+      // Removes expired token sets before counting, because their timers may not have run yet.
       sets.purgeStale();
       return sets.size;
     },

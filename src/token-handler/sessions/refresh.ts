@@ -32,8 +32,8 @@ const longestWait = 5_000;
 /** Milliseconds between two reads of a session that another replica refreshes. */
 const pollInterval = 200;
 /**
- * Milliseconds before the next attempt to refresh a session if the identity provider did not use the refresh token. Its
- * header Retry-After may lengthen the wait.
+ * Milliseconds before the next attempt to refresh a session if the identity provider did not use the refresh token. A
+ * Retry-After header in its response may lengthen the wait.
  */
 const pauseTime = 5_000;
 const most = 10_000;

@@ -43,7 +43,7 @@ const longestStart = 60_000;
 
 export class Sessions {
   readonly cookie: SessionCookie;
-  /** The store of express-session. */
+  /** The store in which express-session keeps the records of sessions. */
   readonly records: Store;
   readonly marks: Marks;
   readonly limits: SessionLimits;

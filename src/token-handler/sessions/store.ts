@@ -85,7 +85,7 @@ export interface SessionIndex {
 
 /** Named numbers that are stored for a limited time. */
 export interface Marks {
-  /** Stores the value for this time. Does nothing if an equal or greater value is already stored. */
+  /** Stores the value for `milliseconds`. Does nothing if an equal or greater value is already stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
   /** Creates the mark if it does not exist. Returns true if this call has created it. */

@@ -46,7 +46,7 @@ const oldest = 600;
 const ahead = 60;
 
 const claimsSchema = z.looseObject({
-  // OpenID Connect Core 1.0, section 2, limits the length.
+  // OpenID Connect Core 1.0, section 2, limits the length of `sub`.
   sub: z.string().min(1).max(255),
   iat: z.number(),
   azp: z.string().optional(),

@@ -1,5 +1,5 @@
-// Tests that the identity provider calls of a sign-in are spans of the sign-in's trace. The identity provider receives
-// no id of the token handler, and the spans contain no token, code, verifier or password.
+// Tests that the calls to the identity provider during a sign-in are spans of the sign-in's trace. The identity
+// provider receives no trace id and no request id, and the spans contain no token, code, verifier or password.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';

@@ -1,5 +1,6 @@
 // Tests how an authorization code is redeemed, and that it is sent only once. For each failure, tests which problem the
-// person gets and how the failure is counted. openid-client is real; a script replaces the token endpoint.
+// person gets and how the failure is counted. openid-client is real; the test supplies the responses of the token
+// endpoint.
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import * as oidc from 'openid-client';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';

@@ -43,7 +43,7 @@ export async function redeemCode(
       // section 3.1.3.7, rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
-    // Because of `idTokenExpected`, openid-client has rejected a response without an ID token.
+    // The option `idTokenExpected` makes openid-client reject responses without an ID token.
     const claims = await verifyIdToken(tokens.id_token as string, verify, {
       issuer: configuration.serverMetadata().issuer,
       clientId: configuration.clientMetadata().client_id,

@@ -79,7 +79,7 @@ export function authRoute(options: SignInOptions): Route {
 /** Omits an empty object, because it would lengthen the attempt's cookie. */
 const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
-/** Deprecated. Derives the callbackUrl of a request that has none from the client's `authCallbackUrl`. */
+/** Deprecated. For a request without a callbackUrl, derives it from the client's `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)

@@ -154,7 +154,7 @@ const refusedClient = new Set<unknown>(['invalid_client', 'unauthorized_client']
 function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
   if (state === 'unsent') return { kind: 'unused' };
   if (state === 'sent') return { kind: 'unknown' };
-  // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
+  // `invalid_grant` means that the refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return { kind: 'refused' };
   const { status, retryAfter } = state;
   // The identity provider authenticates the client before it uses the refresh token (RFC 6749 sections 5.2 and 6), so

@@ -46,7 +46,7 @@ export interface PassingBuffers {
   note(bytes: number): void;
 }
 
-/** Bytes between two collections. A collection takes about 2 ms, so forwarding 1 GiB costs about 0.1 s for them. */
+/** Bytes between two collections. A collection takes about 2 ms, so the collections for 1 GiB take about 0.1 s. */
 const most = 16 * 1024 * 1024;
 
 export function createPassingBuffers(): PassingBuffers {

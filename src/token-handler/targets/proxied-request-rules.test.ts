@@ -14,7 +14,7 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
-  // However a request ended, it is reported as done, has released its connection and stopped watching its session.
+  // Whatever has ended a request, it is reported as done, has released its connection and stopped watching its session.
   await expect.poll(() => [proxy.running(), proxy.held(), proxy.watching()], timeout).toEqual([0, 0, 0]);
   await proxy.close();
 });
@@ -38,11 +38,11 @@ const seen = () => proxy.upstream.seen.length;
 /** Resolves when the connection is closed or reset. */
 const closed = (socket: Duplex) =>
   new Promise<void>((resolve) => void socket.on('error', () => undefined).once('close', resolve));
-/** Resolves when the connection of a request to the upstream is closed. */
+/** Resolves when the connection over which the upstream has received a request is closed. */
 const closing = ({ socket }: IncomingMessage) => closed(socket.resume());
 /**
- * Returns an upstream that never responds. `asked` resolves when a request arrives, and `given` when the proxy has
- * given up.
+ * Returns `answer`, which makes the upstream never respond. `asked` resolves when a request arrives, and `given` when
+ * the proxy has given up and closed the connection.
  */
 function silence() {
   const given = Promise.withResolvers<void>();
@@ -68,7 +68,7 @@ describe('a request', () => {
       headers: { 'x-own': 'x', authorization: 'Bearer token', 'content-length': '4' },
     });
     expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
-    // In seconds. This process is older than its request.
+    // The sum is in seconds. It must be less than the age of this process.
     const duration = await proxy.total('formgate_upstream_duration_seconds_sum');
     expect(duration).toBeGreaterThan(0);
     expect(duration).toBeLessThan(performance.now() / 1_000);
@@ -227,8 +227,8 @@ describe('a response', () => {
     request.end();
     const incoming = await answer;
     await delay(50);
-    // The upstream has sent everything. The rest of the body waits for the client, and the proxy still watches the
-    // session.
+    // The upstream has sent the whole response. The rest of the body waits for the client, and the proxy still watches
+    // the session.
     expect(proxy.watching()).toBe(1);
     expect((await buffer(incoming)).equals(large)).toBe(true);
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});

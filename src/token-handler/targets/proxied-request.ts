@@ -91,7 +91,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onResponseStarted(): void {
-    // The upstream has received the request, so it must not be sent again.
+    // The upstream has received the request, so the request must not be sent again.
     this.#isLastTry = true;
   }
 
