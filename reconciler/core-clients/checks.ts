@@ -35,7 +35,7 @@ export function shadowedTenants(
   const before = resource.status.shadowedTenants ?? [];
   if (!shadows) return before.map((id) => ({ id, name: id }));
   const known = new Set(before);
-  // If a tenant was affected, it counts as affected until its configuration can be read again.
+  // A tenant that was affected and whose configuration cannot be read now still counts as affected.
   const stillUnread = shadows.unread.filter(({ id }) => known.has(id));
   const all = [...(shadows.affected.get(clientId) ?? []), ...stillUnread];
   return all.sort((a, b) => compare(a.name, b.name) || compare(a.id, b.id));

@@ -1,5 +1,6 @@
 // Tests a sync while the API server or the configuration service fails. The sync reports the failure in one clear line.
-// It changes nothing because of data that it could not read, and it still maintains the client builder-preview.
+// It leaves everything unchanged that depends on data which it could not read, and still maintains the client
+// builder-preview.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiCall, ApiFault } from './api-proxy.ts';
 import { reconcilerRules } from './chart-parts.ts';

@@ -63,7 +63,7 @@ export interface SyncWorld {
   close(): Promise<void>;
 }
 
-/** The fields of the definition that tests change. */
+/** The part of the definition that tests change. */
 interface CoreDefinition {
   configurationSchema: {
     properties: { clients: { additionalProperties: { properties: Record<string, unknown> } } };

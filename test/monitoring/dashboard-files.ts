@@ -44,7 +44,7 @@ export function queriesOf({ panels }: DashboardFile): DashboardQuery[] {
   );
 }
 
-/** For each variable whose values a query returns, returns the series and the label that the query names. */
+/** Returns the metric and the label in the `label_values` query of each query variable. */
 export function variableQueriesOf({ templating }: DashboardFile): { name: string; metric: string; label: string }[] {
   return templating.list.flatMap(({ name, type, query }) => {
     const text = typeof query === 'string' ? query : query.query;

@@ -16,7 +16,7 @@ export interface MigrationResult {
    * milliseconds, and the number of failures.
    */
   statements: { count: number; p99: number; slowest: number; failed: number };
-  /** Longest time for which a save or a list waited for a lock, in milliseconds. `pg_locks` is read every 20 ms. */
+  /** Longest time, in milliseconds, that a statement of a request waited for a lock. `pg_locks` is read every 20 ms. */
   longestLockWait: number;
 }
 

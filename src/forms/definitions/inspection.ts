@@ -11,7 +11,7 @@ import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
 export interface SchemaNotes {
   /** With one of these errors, no form can be created or submitted with this definition. */
   errors: FieldError[];
-  /** With one of these warnings, the definition can be used, but applicants get an error later. */
+  /** Problems that do not prevent the use of the definition, but cause an error for applicants later. */
   warnings: FieldError[];
   registers: NamedRegister[];
 }

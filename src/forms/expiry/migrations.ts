@@ -3,7 +3,7 @@ import { programFile } from '../../service/program-files.ts';
 
 export const formMigrations = {
   directory: programFile('src/forms/migrations'),
-  // The migration sets this limit on the database role, so it applies to every statement. A save that waits for a
-  // locked form therefore soon releases its connection, which all requests share.
+  // The migration sets this limit on the database role, so it applies to every statement. A save that waits for
+  // the lock on a form's row therefore fails after a second, and returns its connection to the pool of all requests.
   lockTimeout: '1s',
 };

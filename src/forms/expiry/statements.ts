@@ -220,7 +220,7 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
 
 /**
  * Finds the oldest time at which a draft should have been locked. $1 tenants, $2 definitions, $3 the times before which
- * drafts are overdue, $4 milliseconds from the last access to the lock.
+ * drafts are overdue, $4 the milliseconds after its last access at which a draft should be locked.
  */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment

@@ -1,5 +1,5 @@
 // Tests rules that concern several form endpoints: locked forms, page sizes, addresses in responses, the scope of
-// idempotency keys, and the revision of a definition that applies.
+// idempotency keys, and which revision of a definition applies.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';

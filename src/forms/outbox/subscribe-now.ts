@@ -31,7 +31,7 @@ const retry = 1_000;
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
   const { store, clock, callTimeout } = options;
   return async (formId) => {
-    // The deadline leaves another process that has claimed the row enough time for one call and for recording the
+    // Another process may have claimed the row. Until the deadline, that process can make one call and record the
     // result.
     const deadline = performance.now() + callTimeout + 2_000;
     for (let look = 1; performance.now() < deadline; look += 1) {

@@ -27,9 +27,9 @@ const releasedFailures = 1_000;
 
 export interface JobQuarantine {
   /**
-   * Runs the job of an item. If the item's content makes the job fail and `limit` is reached, quarantines the item and
-   * resolves as if the job had succeeded. For an event, every attempt counts towards `limit`. For a delivery, a failure
-   * counts only if the delivery's content has caused it.
+   * Runs the job of an item. If the item's content makes the job fail and this was the last of `limit` attempts,
+   * quarantines the item and resolves as if the job had succeeded. For an event, attempts that failed for other reasons
+   * count too. For a delivery, they do not.
    */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;

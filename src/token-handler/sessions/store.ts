@@ -36,7 +36,7 @@ export interface TokenStore {
   readonly isTracked: boolean;
   /** While `isTracked` is true, all changes up to this time (by `performance.now()`) have been reported. */
   readonly trackedUntil: number;
-  /** Calls the listener with the handle of each changed session, or with null if any session may have changed. */
+  /** Calls the listener with the handle of each changed session, or with null if it is unknown which have changed. */
   onChange(listener: (handle: string | null) => void): void;
   /**
    * Records a request of the session. Does nothing if a request was recorded less than `interval` ago. Returns false if

@@ -58,7 +58,7 @@ export interface ConnectionLimits {
 const connectTimeout = 10_000;
 /** Longest pause within a response body, in milliseconds. */
 const longestPause = 300_000;
-/** Milliseconds that a request may wait because its person or tenant holds its full share. */
+/** Maximum wait of a request, in milliseconds, while its person or tenant uses the full share of the connections. */
 const longestWait = 10_000;
 /** Maximum number of requests that wait for a share, per connection of this share. */
 const waitingPerConnection = 4;

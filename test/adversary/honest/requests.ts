@@ -27,7 +27,7 @@ export interface Sender {
 const patience = 15_000;
 
 /**
- * Milliseconds after which a connection is replaced, as browsers and proxies do. Otherwise, after one replica has
+ * Milliseconds after which a user opens a new connection; browsers and proxies do so too. Otherwise, after one replica has
  * restarted, all connections would stay at the other replica.
  */
 const connectionLife = 20_000;

@@ -82,7 +82,10 @@ export function forgetAll(): void {
   for (const key of keys()) sessionStorage.removeItem(key);
 }
 
-/** Forgets what another person has typed in this tab. `owner` identifies the person across all tenants. */
+/**
+ * Makes `owner` the owner of the kept text, and forgets the text if it belongs to another person. `owner` identifies the
+ * person who is signed in. No two tenants have equal owners.
+ */
 export function claimKept(owner: string): void {
   try {
     if (sessionStorage.getItem(ownerKey) !== owner) forgetAll();
