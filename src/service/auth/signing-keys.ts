@@ -1,7 +1,7 @@
 // Verifies callers' tokens and ID tokens with the public keys of the realms that issued them. A newly published key is
-// found within 2 s, even while many tokens refer to keys that their realm has not published. For each realm, such tokens
-// cause at most one download per second. The number of these downloads for all realms together is limited, and so is the
-// number of tokens that wait for them.
+// found within 2 s, even while many tokens refer to keys that their realm has not published. For each realm, such
+// tokens cause at most one download per second. The number of these downloads for all realms together is limited, and
+// so is the number of tokens that wait for them.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';

@@ -115,7 +115,10 @@ async function settled(): Promise<void> {
   await expect.poll(() => handler.rows(rest)).toEqual([]);
 }
 
-/** Makes all registration attempts so old that their requests must have ended. The module `upkeep.ts` then records the attempts as lost. */
+/**
+ * Makes all registration attempts so old that their requests must have ended. The module `upkeep.ts` then records the
+ * attempts as lost.
+ */
 const loseAttempts = () => handler.rows("UPDATE registration_attempts SET started = started - interval '1 day'");
 
 const problems = (after: number) =>

@@ -1,5 +1,5 @@
-// Tests the event that is published after a registration. Also tests that the secrets of a registration can be decrypted
-// only in the row for which they were encrypted.
+// Tests the event that is published after a registration. Also tests that the secrets of a registration can be
+// decrypted only in the row for which they were encrypted.
 import { describe, expect, it } from 'vitest';
 import { createKeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import {

@@ -27,8 +27,8 @@ export interface Sender {
 const patience = 15_000;
 
 /**
- * Milliseconds after which a user opens a new connection; browsers and proxies do so too. Otherwise, after one replica has
- * restarted, all connections would stay at the other replica.
+ * Milliseconds after which a user opens a new connection; browsers and proxies do so too. Otherwise, after one replica
+ * has restarted, all connections would stay at the other replica.
  */
 const connectionLife = 20_000;
 

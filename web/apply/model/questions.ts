@@ -51,8 +51,8 @@ export interface PlacedFinding {
 }
 
 /**
- * Returns the field of exactly this path. If there is none, returns the first field whose path is below it; otherwise the
- * innermost field whose path contains it.
+ * Returns the field of exactly this path. If there is none, returns the first field whose path is below it; otherwise
+ * the innermost field whose path contains it.
  */
 export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
   return (
