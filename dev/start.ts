@@ -220,8 +220,7 @@ async function startChildren(run: ChildrenRun): Promise<Children> {
 }
 
 /**
- * Writes the environment for `npm run reconcile` to a file, which is removed when Formgate stops. The file contains
- * secrets, so only its owner may read it.
+ * Writes the environment for `npm run reconcile` to a file until Formgate stops. Contains secrets: only for its owner.
  */
 async function writeReconcilerEnvironment({ options, stack }: Run, environment: Record<string, string>): Promise<void> {
   const file = join(options.directory, 'reconciler.env');
@@ -244,8 +243,7 @@ async function supervise({ options, report, stack }: Run, name: string, module: 
     onDeath: (reason, waitMs) =>
       report.warn(`The ${name} exited (${reason}). It restarts in ${waitMs / 1000} s. Its log is ${logFile}`),
   });
-  // The start handles a rejection of `ready` when it awaits this promise. Until then, the rejection must not end the
-  // process.
+  // The start awaits `ready` later. Until then, a rejection of `ready` must not end the process.
   child.ready.catch(() => undefined);
   await stack.add(child.stop);
   return child;

@@ -24,7 +24,7 @@ import type { Checks, SyncResult } from './status.ts';
 import { checkUpstreams } from './upstreams.ts';
 import { type Written, writePlan } from './writes.ts';
 
-/** The result of one sync. With `dryRun`, the result that a real sync would probably have. */
+/** The result of one sync. With `dryRun`, the result that a real sync would have. */
 export interface ClientsOutcome {
   /** Number of clients for each outcome, such as `created`. */
   counts: Record<string, number>;
@@ -208,8 +208,7 @@ function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written
   if (refusal) return undefined;
   if (change !== 'none')
     return written ? (written.results.get(entry.id) ?? { kind: 'failed' }) : syncedAt(revision ?? 0);
-  // The client is up to date. Its status usually contains the revision already; if not, the current revision is
-  // reported.
+  // The client is up to date. If its status contains no revision, the current revision is reported.
   const isKnown = resource.status.syncedHash === hash && resource.status.revision !== undefined;
   return syncedAt(isKnown ? undefined : revision);
 }
