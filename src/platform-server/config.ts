@@ -25,6 +25,9 @@ const fields = z.object({
     'Postgres connections that requests to this process share; jobs open up to WORKER_CONCURRENCY and 3 more',
   ),
   BODY_LIMIT: integer(4_194_304, { min: 1_024 }).describe('Largest request body, in bytes; a register is one body'),
+  TENANT_CONFIGURATION_LIMIT: integer(1_073_741_824, { min: 1_048_576 }).describe(
+    'Largest size of all configuration of a tenant, revisions included, in bytes as Postgres compresses it',
+  ),
   SMTP_URL: z
     .string()
     .regex(/^smtps?:\/\/[^/]/, 'must be an smtp:// or smtps:// URL')

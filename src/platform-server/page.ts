@@ -48,18 +48,20 @@ export function jsonParameter<T extends z.ZodType>(schema: T) {
     .optional();
 }
 
-/** Creates a page of at most `top` elements. If there is a next page, `rows` must contain one more element. */
-export function toPage<T>(
-  rows: T[],
-  options: { top: number; after: string | number | undefined; cursorOf(row: T): string | number; total?: number },
-): Page<T> {
-  const results = rows.slice(0, options.top);
+interface PageOptions<T> {
+  hasMore: boolean;
+  after: string | number | undefined;
+  cursorOf(row: T): string | number;
+  total?: number;
+}
+
+export function toPage<T>(results: T[], options: PageOptions<T>): Page<T> {
   const last = results.at(-1);
   return {
     results,
     page: {
       after: options.after === undefined ? null : encodeCursor(options.after),
-      next: rows.length > options.top && last !== undefined ? encodeCursor(options.cursorOf(last)) : null,
+      next: options.hasMore && last !== undefined ? encodeCursor(options.cursorOf(last)) : null,
       size: results.length,
       ...(options.total !== undefined && { total: options.total }),
     },

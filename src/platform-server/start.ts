@@ -236,6 +236,7 @@ const builtIn = {
 function createChanges({ pool, clock, tenantCode, config, urns, senders, behaviour }: Base): ConfigurationChanges {
   const options: ChangeOptions = {
     ...{ pool, clock, code: tenantCode, builtIn, largest: 2 * config.BODY_LIMIT, urnOf: urns.configuration },
+    largestTenant: config.TENANT_CONFIGURATION_LIMIT,
     async refuse({ scope, namespace, name }, value, before) {
       if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;
       return senders.refuse(scope, value, before);

@@ -176,6 +176,23 @@ describe('revisions', () => {
     expect(second.body).toMatchObject({ results: [{ revision: 0 }] });
   });
 
+  it('are all listed in shorter pages if the register is large', async () => {
+    const name = await register(
+      Array.from({ length: 1_000 }, (_, n) => ({ value: `v${n}`, label: 'x'.repeat(1_000) })),
+    );
+    for (let kept = 0; kept < 9; kept += 1) await ask('POST', name, '/revisions');
+    const pages: number[][] = [];
+    for (let after = ''; ; ) {
+      const { body } = await ask('GET', name, `/revisions?top=25${after && `&after=${after}`}`);
+      const { results, page } = body as { results: { revision: number }[]; page: { next: string | null } };
+      pages.push(results.map(({ revision }) => revision));
+      if (page.next === null) break;
+      after = page.next;
+    }
+    expect(pages.flat()).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    expect(pages.length).toBeGreaterThan(1);
+  });
+
   it.each([
     ['GET', '/revisions/7', undefined],
     ['GET', '/revisions/0/changes?to=7', undefined],

@@ -32,6 +32,8 @@ export type RecordEvent = (transaction: Queryable, event: ConfigurationEvent) =>
 
 export interface ChangeOptions extends CheckOptions {
   clock: Clock;
+  /** Maximum size of all values of a tenant, in bytes as Postgres stores them. Core has no such limit. */
+  largestTenant: number;
   urnOf(namespace: string, name: string): string;
   recordEvent: RecordEvent;
 }
@@ -70,26 +72,27 @@ export function inChange<T>(
 }
 
 export function createConfigurationChanges(options: ChangeOptions): ConfigurationChanges {
-  const change = <T>(key: ConfigurationKey, actor: Actor, work: (change: Change) => Promise<T>): Promise<T> =>
-    inChange(options, key, actor, work);
-  const edits = createFairQueue({
+  const changes = createFairQueue({
     slots: { total: 64, perTenant: 8, perMember: 1 },
     waiting: { total: 1_000, perTenant: 200, perMember: 100 },
     waitMs: 10_000,
-    detail: 'Too many edits of this configuration are waiting. Try again.',
+    detail: 'Too many changes of this configuration are waiting. Try again.',
     retryAfterSeconds: 5,
   });
-  const member = ({ namespace, name }: ConfigurationKey) => `${namespace}:${name}`;
+  // Each replica makes only one change of a configuration at a time, so only other replicas can cause a conflict.
+  async function inTurn<T>(key: ConfigurationKey, work: () => Promise<T>): Promise<T> {
+    const release = await changes.take({ tenant: key.scope, member: `${key.namespace}:${key.name}` });
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+  const change = <T>(key: ConfigurationKey, actor: Actor, work: (change: Change) => Promise<T>): Promise<T> =>
+    inTurn(key, () => inChange(options, key, actor, work));
   return {
-    async edit(key, edit, actor) {
-      // Each replica runs only one edit of a configuration at a time, so only other replicas can cause a conflict.
-      const release = await edits.take({ tenant: key.scope, member: member(key) });
-      try {
-        return await editLatest(options, key, edit, (work) => change(key, actor, work));
-      } finally {
-        release();
-      }
-    },
+    edit: (key, edit, actor) =>
+      inTurn(key, () => editLatest(options, key, edit, (work) => inChange(options, key, actor, work))),
     createRevision: (key, actor) => change(key, actor, createNextRevision),
     setActive: (key, revision, actor) => change(key, actor, (inChange) => setActiveRevision(inChange, revision)),
     remove: (key, actor) => change(key, actor, removeAll),
@@ -144,6 +147,9 @@ export async function overwrite(
   await store.lockOrCreate(key);
   const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration };
   await store.saveRevision(key, saved);
+  // A tenant at its limit can still make its values shorter.
+  if (!latest || JSON.stringify(configuration).length > JSON.stringify(latest.configuration).length)
+    await requireRoom(change);
   await record(change, 'configuration-updated', {
     revision: saved.revision,
     lastUpdated: now,
@@ -153,10 +159,18 @@ export async function overwrite(
   return saved;
 }
 
+/** Maximum number of revisions of a configuration. They are numbered without gaps, beginning with 0. */
+const mostRevisions = 5_000;
+
 async function createNextRevision(change: Change): Promise<Revision> {
   const { store, key, now, actor } = change;
   await store.lockOrCreate(key);
   const { latest } = await store.read(key);
+  if (latest && latest.revision + 1 >= mostRevisions)
+    throw new Problem(
+      'conflict',
+      `The configuration has ${mostRevisions} revisions, and cannot have more. The latest one can still be changed.`,
+    );
   const saved = {
     revision: latest ? latest.revision + 1 : 0,
     created: now,
@@ -164,8 +178,18 @@ async function createNextRevision(change: Change): Promise<Revision> {
     configuration: latest ? latest.configuration : {},
   };
   await store.saveRevision(key, saved);
+  await requireRoom(change);
   await record(change, 'revision-created', { revision: saved.revision, created: now, createdBy: actor });
   return saved;
+}
+
+/** Throws 409, so that the transaction is rolled back, if the tenant's values are now larger than they may be. */
+async function requireRoom({ options, store, key }: Change): Promise<void> {
+  if (key.scope === coreScope || (await store.storedBytes(key.scope)) <= options.largestTenant) return;
+  throw new Problem(
+    'conflict',
+    `The configuration of the tenant would be larger than ${options.largestTenant} bytes. Delete configurations that are no longer needed.`,
+  );
 }
 
 async function setActiveRevision(change: Change, revision: number): Promise<void> {

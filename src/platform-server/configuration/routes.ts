@@ -1,7 +1,7 @@
 // Routes of the configuration service. A read of a configuration that does not exist gets an empty entry, not 404.
 import type { Response } from 'express';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
-import { type Answer, type Route, route } from '../../service/http/http-app.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { toPage } from '../page.ts';
 import type { ConfigurationChanges } from './changes.ts';
@@ -21,10 +21,12 @@ import {
   patchBody,
   postBody,
   readQuery,
+  refusals,
   revisionAnswer,
   revisionParams,
   revisionsAnswer,
   revisionsQuery,
+  shortPages,
 } from './schema.ts';
 import type { ConfigurationStore, StoredEntry } from './store.ts';
 
@@ -36,12 +38,6 @@ export interface ConfigurationRouteOptions {
 }
 
 const base = '/configuration/v2/configuration/:namespace';
-const refusals: Record<number, Answer> = {
-  400: { description: 'The parameters or the body are invalid' },
-  401: { description: 'No valid bearer' },
-  403: { description: 'The caller lacks the role' },
-};
-
 type KeyParams = { namespace: string; name: string };
 
 function keyOf({ namespace, name }: KeyParams, response: Response, core?: string): ConfigurationKey {
@@ -79,6 +75,7 @@ function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
     method: 'get',
     path: base,
     summary: 'The configurations of a namespace, by name',
+    description: shortPages,
     guards: [bearer, mayList, tenantOrCore],
     params: namespaceParams,
     query: listQuery,
@@ -86,7 +83,7 @@ function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
     async handle({ params, query }, _request, response) {
       const { top, after, criteria } = query;
       const found = await store.list(scopeOf(response.locals.tenant), params.namespace, { top, after, criteria });
-      const { results, page } = toPage(found.entries, { top, after, total: found.total, cursorOf: ({ name }) => name });
+      const { results, page } = toPage(found.items, { ...found, after, cursorOf: ({ name }) => name });
       response.json({
         results: results.map((entry) => mapEntry(urnOf, params.namespace, entry, query.includeActive)),
         page,
@@ -154,13 +151,14 @@ function revisionsRoute({ guards, store }: ConfigurationRouteOptions): Route {
     method: 'get',
     path: `${base}/:name/revisions`,
     summary: 'The revisions of a configuration, newest first',
+    description: shortPages,
     guards: [bearer, mayRead, tenantOrCore],
     params: nameParams,
     query: revisionsQuery,
     answers: { 200: { description: 'A page', schema: revisionsAnswer }, ...refusals },
     async handle({ params, query: { top, after, criteria } }, _request, response) {
-      const { revisions, total } = await store.revisions(keyOf(params, response), { top, after, criteria });
-      response.json(toPage(revisions, { top, after, total, cursorOf: ({ revision }) => revision }));
+      const found = await store.revisions(keyOf(params, response), { top, after, criteria });
+      response.json(toPage(found.items, { ...found, after, cursorOf: ({ revision }) => revision }));
     },
   });
 }
@@ -192,7 +190,11 @@ function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Rout
     guards: [bearer, mayPatch, tenantOrCore],
     params: nameParams,
     body: patchBody,
-    answers: { 200: { description: 'The value after the change', schema: latestAnswer }, ...refusals },
+    answers: {
+      200: { description: 'The value after the change', schema: latestAnswer },
+      ...refusals,
+      409: { description: 'Concurrent edits keep changing the value, or the tenant has no room for a larger one' },
+    },
     async handle({ params, body }, _request, response) {
       const latest = await changes.edit(keyOf(params, response), body, actorOf(response));
       response.json(mapLatest(urnOf, params, latest));
@@ -216,6 +218,7 @@ function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): 
         schema: latestAnswer.or(activeSetAnswer),
       },
       ...refusals,
+      409: { description: 'The configuration has its maximum of revisions, or the tenant has no room for another one' },
     },
     async handle({ params, body }, _request, response) {
       const key = keyOf(params, response);

@@ -1,6 +1,7 @@
 // The schemas of the configuration service's requests and responses. Unknown members are ignored, because older clients
 // send some.
 import { z } from 'zod';
+import type { Answer } from '../../service/http/http-app.ts';
 import { isObject } from '../../service/json-value.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
 import type { Criteria } from './configuration.ts';
@@ -125,3 +126,12 @@ export const listAnswer = z.object({
   page: pageAnswer,
 });
 export const revisionsAnswer = z.object({ results: z.array(revisionAnswer), page: pageAnswer });
+
+export const refusals: Record<number, Answer> = {
+  400: { description: 'The parameters or the body are invalid' },
+  401: { description: 'No valid bearer' },
+  403: { description: 'The caller lacks the role' },
+};
+
+export const shortPages =
+  'A page may end before `top` items, so that its values have at most 8 MiB. The list ends when `page.next` is null.';

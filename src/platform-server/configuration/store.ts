@@ -1,8 +1,9 @@
 // Stores configurations in Postgres. Writes run in the caller's transaction. That transaction must hold the lock of the
 // configuration's row.
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
+import { type ConfigurationKey, coreScope, type Revision, type Scope } from './configuration.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
+import { criteriaSql, type PageOptions, type PageRow, pageSql } from './list-sql.ts';
 
 export type ConfigurationHome = Pick<ConfigurationKey, 'namespace' | 'name'>;
 
@@ -10,6 +11,15 @@ export interface StoredEntry {
   name: string;
   latest?: Revision;
   active?: Revision;
+}
+
+/** A page of a list. */
+export interface Listed<T> {
+  items: T[];
+  /** Number of items on all pages. */
+  total: number;
+  /** Whether another page follows. */
+  hasMore: boolean;
 }
 
 interface EntryRow {
@@ -77,43 +87,45 @@ function createReads(rows: Rows) {
 
 function createLists(rows: Rows) {
   return {
-    async list(
-      scope: Scope,
-      namespace: string,
-      options: { top: number; after: string | undefined; criteria: Criteria | undefined },
-    ): Promise<{ entries: StoredEntry[]; total: number }> {
+    async list(scope: Scope, namespace: string, options: PageOptions<string>): Promise<Listed<StoredEntry>> {
       const values: unknown[] = [scope, namespace];
       const matches = `c.tenant = $1 AND c.namespace = $2${criteriaSql(options.criteria, values, 'c.name', 'l')}`;
       const [count] = await rows<{ total: number }>(
         `SELECT count(*)::integer AS total FROM ${entryTables} WHERE ${matches}`,
         values,
       );
-      const found = await rows<EntryRow>(
-        `SELECT ${entryColumns} FROM ${entryTables} WHERE ${matches} AND c.name > $${values.length + 1}
-         ORDER BY c.name LIMIT $${values.length + 2}`,
-        [...values, options.after ?? '', options.top + 1],
-      );
-      return { entries: found.map(toEntry), total: count?.total ?? 0 };
+      const sql = pageSql(options, values, {
+        first: `$${values.push(options.after ?? '')}::text`,
+        position: 'name',
+        sizes: ['configuration', 'active_configuration'],
+        rowAfter: (name) =>
+          `SELECT ${entryColumns} FROM ${entryTables} WHERE ${matches} AND c.name > ${name} ORDER BY c.name LIMIT 1`,
+      });
+      return listed(await rows<EntryRow & PageRow>(sql, values), toEntry, count?.total);
     },
 
-    async revisions(
-      key: ConfigurationKey,
-      options: { top: number; after: number | undefined; criteria: Criteria | undefined },
-    ): Promise<{ revisions: Revision[]; total: number }> {
+    async revisions(key: ConfigurationKey, options: PageOptions<number>): Promise<Listed<Revision>> {
       const values: unknown[] = keyValues(key);
       const matches = `${keyMatch}${criteriaSql(options.criteria, values, 'name', 'configuration_revisions')}`;
       const [count] = await rows<{ total: number }>(
         `SELECT count(*)::integer AS total FROM configuration_revisions WHERE ${matches}`,
         values,
       );
-      const found = await rows<RevisionRow>(
-        `SELECT revision, created, last_updated, configuration FROM configuration_revisions
-         WHERE ${matches} AND revision < $${values.length + 1}::bigint ORDER BY revision DESC LIMIT $${values.length + 2}`,
-        [...values, options.after ?? 2_147_483_648, options.top + 1],
-      );
-      return { revisions: found.map(toRevision), total: count?.total ?? 0 };
+      const sql = pageSql(options, values, {
+        first: `$${values.push(options.after ?? 2_147_483_648)}::bigint`,
+        position: 'revision',
+        sizes: ['configuration'],
+        rowAfter: (revision) =>
+          `SELECT revision, created, last_updated, configuration FROM configuration_revisions
+           WHERE ${matches} AND configuration_revisions.revision < ${revision} ORDER BY revision DESC LIMIT 1`,
+      });
+      return listed(await rows<RevisionRow & PageRow>(sql, values), toRevision, count?.total);
     },
   };
+}
+
+function listed<Row extends PageRow, T>(rows: Row[], map: (row: Row) => T, total = 0): Listed<T> {
+  return { items: rows.map(map), total, hasMore: rows.at(-1)?.more === true };
 }
 
 /** Returns functions that read the latest values of core and of a tenant in one query. */
@@ -191,6 +203,15 @@ function createWrites(rows: Rows) {
       );
     },
 
+    /** Returns the size of all values of a tenant as Postgres stores them, that is, compressed. Reads no value. */
+    async storedBytes(scope: Scope): Promise<number> {
+      const [row] = await rows<{ bytes: string | null }>(
+        'SELECT sum(pg_column_size(configuration)) AS bytes FROM configuration_revisions WHERE tenant = $1',
+        [scope],
+      );
+      return Number(row?.bytes ?? 0);
+    },
+
     async setActive(key: ConfigurationKey, revision: number): Promise<void> {
       await rows(`UPDATE configurations SET active = $4 WHERE ${keyMatch}`, [...keyValues(key), revision]);
     },
@@ -224,22 +245,4 @@ function toEntry(row: EntryRow): StoredEntry {
     configuration: row.active_configuration,
   };
   return { name: row.name, latest, active };
-}
-
-/**
- * Returns SQL ` AND (…)` for the criteria, and appends their values to `values`. Returns an empty string if there are
- * no criteria.
- */
-function criteriaSql(criteria: Criteria | undefined, values: unknown[], name: string, revision: string): string {
-  if (!criteria) return '';
-  const bind = (value: unknown) => `$${values.push(value)}`;
-  const terms: string[] = [];
-  if (criteria.nameContains) terms.push(`position(lower(${bind(criteria.nameContains)}) IN lower(${name})) > 0`);
-  if (criteria.createDateAfter) terms.push(`${revision}.created > ${bind(criteria.createDateAfter)}`);
-  if (criteria.createDateBefore) terms.push(`${revision}.created < ${bind(criteria.createDateBefore)}`);
-  for (const [field, value] of Object.entries(criteria.fields))
-    terms.push(
-      `${revision}.configuration::jsonb #> ${bind(field.split('.'))}::text[] = ${bind(JSON.stringify(value))}::jsonb`,
-    );
-  return terms.length > 0 ? ` AND (${terms.join(criteria.useOr ? ' OR ' : ' AND ')})` : '';
 }

@@ -152,7 +152,11 @@ function listRoute({ bearer, tenant, typeOf, subscriptions, show }: Subscription
       await typeOf(tenantKey(of.id), typeId);
       const { top, after, subscriptionMatch: match } = query;
       const rows = await subscriptions.list(tenantKey(of.id), typeId, { top, after, match });
-      const { results, page } = toPage(rows, { top, after, cursorOf: ({ subscriberId }) => subscriberId });
+      const { results, page } = toPage(rows.slice(0, top), {
+        hasMore: rows.length > top,
+        after,
+        cursorOf: ({ subscriberId }) => subscriberId,
+      });
       response.json({ results: await Promise.all(results.map((subscription) => show(of, subscription))), page });
     },
   });

@@ -13,14 +13,15 @@ export function slowLists(store: ConfigurationStore): ConfigurationStore {
   return {
     ...store,
     async list(scope, namespace, options) {
-      const { entries, total } = await store.list(scope, namespace, options);
+      // The reference implementation's pages do not end by their size.
+      const found = await store.list(scope, namespace, { ...options, maxBytes: Number.MAX_SAFE_INTEGER });
+      const entries = found.items;
       let size = 0;
       for (const { name } of entries) size += JSON.stringify(await store.read({ scope, namespace, name })).length;
       if (size > largestAnswer) throw new Problem('internal', 'Internal Server Error');
-      if (options.after === undefined) return { entries, total };
+      if (options.after === undefined) return found;
       // The last entry of the page keeps its position, because the cursor is made from it.
-      const last = Math.min(options.top, entries.length) - 1;
-      return { entries: [...entries.slice(0, last).reverse(), ...entries.slice(last)], total };
+      return { ...found, items: [...entries.slice(0, -1).reverse(), ...entries.slice(-1)] };
     },
   };
 }
