@@ -118,6 +118,24 @@ it('changes nothing when it is repeated, and adds what was deleted', async () =>
   expect((await tokenOf('core', urn('form-service'), forms)).aud).toContain(urn('event-service'));
 });
 
+it('if Keycloak refuses something halfway, writes the secrets that exist, such as the password of a new administrator', async () => {
+  const boss = ['--tenant', 'set-up-town', '--admin', 'second-boss@example.org'];
+  const ran = await setUp('halfway.yaml', [...boss, '--tester', 'not an address']);
+  expect(ran).toMatchObject({ code: 1, output: expect.stringContaining('halfway.yaml contains the secrets so far') });
+  const { 'set-up-town.admin-password': password = '', ...others } = ran.secrets;
+  expect(password).toMatch(/.{20}/);
+  expect(Object.keys(others)).toContain('forms');
+  // The grant fails because the password must be changed first. A wrong password would be `Invalid user credentials`.
+  const response = await fetch(`${server.url}/realms/set-up-town/protocol/openid-connect/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      ...{ grant_type: 'password', client_id: 'admin-cli' },
+      ...{ username: 'second-boss@example.org', password },
+    }),
+  });
+  expect(await response.json()).toMatchObject({ error_description: 'Account is not fully set up' });
+});
+
 it.each([
   ['a wrong password', town, 'wrong', 1, /^Keycloak refuses the password of \w+$/],
   [

@@ -47,8 +47,8 @@ Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --t
   --script ID          an account for scripts in each tenant's realm, with this client id and all administrator roles
   --tester EMAIL       a person without roles in each tenant's realm, who can sign in immediately, for helm test
   --registrations N    a token for N registrations of clients in each tenant's realm, valid for a day
-  --output FILE        file for the secrets, as a Kubernetes Secret (formgate-keycloak.yaml). An existing file is not
-                       overwritten
+  --output FILE        file for the secrets, as a Kubernetes Secret (formgate-keycloak.yaml). It is created first, and an
+                       existing file is not overwritten. If the command fails, it contains the secrets so far
 
 Exit code 0; 1 if Keycloak refuses or cannot be reached; 2 for invalid arguments.`;
 

@@ -1,12 +1,12 @@
 // The command `keycloak-setup`. It creates the realms, clients and roles that Formgate needs in Keycloak, and writes
 // the clients' secrets, the passwords and the registration tokens to a file.
-import { existsSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, parseConfig, secret } from '../../service/operations/config.ts';
 import { UsageError } from '../usage-error.ts';
 import { createAdminApi, SetupError } from './admin-api.ts';
-import { help, parseSetupArguments, type SetupCommand } from './arguments.ts';
-import { type SetupSecrets, setUpKeycloak } from './setup.ts';
+import { help, parseSetupArguments } from './arguments.ts';
+import { createSecretFile } from './secret-file.ts';
+import { setUpKeycloak } from './setup.ts';
 
 const configSchema = z.object({ KEYCLOAK_PASSWORD: secret(1) });
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -15,29 +15,24 @@ async function main(): Promise<void> {
   const command = parseSetupArguments(process.argv.slice(2));
   if (!command) return print(help);
   const { KEYCLOAK_PASSWORD: password } = parseConfig(configSchema);
-  if (existsSync(command.output)) throw new UsageError(`${command.output} exists. Name another file with --output.`);
+  const file = createSecretFile(command.output);
   const api = createAdminApi({ ...command, password });
   let created = 0;
-  const secrets = await setUpKeycloak(api, command, (line) => {
+  const progress = (line: string) => {
     created += 1;
     print(line);
-  });
+  };
+  try {
+    await setUpKeycloak(api, command, { progress, keep: file.keep });
+  } catch (error) {
+    if (file.close() && error instanceof SetupError)
+      error.message += `\n${command.output} contains the secrets so far. Keep it, because a password cannot be read again.`;
+    throw error;
+  }
   if (created === 0) print('Nothing was missing.');
-  writeFileSync(command.output, secretManifest(secrets), { mode: 0o600, flag: 'wx' });
-  print(summary(command, secrets));
-}
-
-function summary({ output }: SetupCommand, secrets: SetupSecrets): string {
-  return `Keycloak is ready. ${output} is a Secret with the keys ${Object.keys(secrets).join(', ')}.
+  print(`Keycloak is ready. ${command.output} is a Secret with the keys ${file.names().join(', ')}.
 Apply it with kubectl, name it in forms.account.secret.existingSecret and tokenHandler.account.secret.existingSecret,
-and then delete the file.`;
-}
-
-function secretManifest(secrets: SetupSecrets): string {
-  const lines = Object.entries(secrets).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
-  return ['apiVersion: v1', 'kind: Secret', 'metadata:', '  name: formgate-keycloak', 'stringData:', ...lines, ''].join(
-    '\n',
-  );
+and then delete the file.`);
 }
 
 try {

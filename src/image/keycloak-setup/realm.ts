@@ -66,13 +66,18 @@ export class Realm {
   }
 
   /**
-   * Creates a person, and grants the roles. A temporary password must be changed at the first sign-in. Returns false if
-   * the person already exists.
+   * Creates a person unless it exists, and grants the roles. A temporary password must be changed at the first sign-in.
+   * Calls `beforeCreation` before Keycloak gets the password, so that it can be stored even if the response is lost.
    */
-  async person({ email, password, isTemporary }: Person, granted: ClientRoles): Promise<boolean> {
+  async person(
+    { email, password, isTemporary }: Person,
+    granted: ClientRoles,
+    beforeCreation: () => void,
+  ): Promise<void> {
     const query = { username: email, exact: 'true' };
     const present = await this.#find<{ id: string }>('users', query);
     if (!present) {
+      beforeCreation();
       // If the first or last name were missing, Keycloak would ask the person for it at the first sign-in.
       const names = { firstName: 'Formgate', lastName: isTemporary ? 'Administrator' : 'Tester' };
       const credentials = [{ type: 'password', value: password, temporary: isTemporary }];
@@ -82,7 +87,6 @@ export class Realm {
     }
     const user = present ?? (await this.#find<{ id: string }>('users', query));
     await this.#grant(user?.id ?? '', email, granted);
-    return !present;
   }
 
   /**

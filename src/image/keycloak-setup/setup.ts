@@ -10,23 +10,21 @@ export type SetupOptions = Pick<
   'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
 >;
 
-/** Client secrets, passwords and tokens. Each key becomes a key of the Kubernetes Secret that the command writes. */
-export type SetupSecrets = Record<string, string>;
-
-/** `progress` receives a line for each object that was missing and has been created. Throws SetupError. */
-export async function setUpKeycloak(
-  api: AdminApi,
-  options: SetupOptions,
-  progress: (line: string) => void,
-): Promise<SetupSecrets> {
-  const urns = createUrns(options.urnPrefix);
-  const secrets = await setUpCore(api, urns, progress);
-  for (const tenant of options.tenants)
-    Object.assign(secrets, await setUpTenant(api, tenant, { ...options, urns, progress }));
-  return secrets;
+export interface SetupReport {
+  /** Receives a line for each object that was missing and has been created. */
+  progress(line: string): void;
+  /** Receives each client secret, password and token. A password is kept before Keycloak gets it. */
+  keep(name: string, value: string): void;
 }
 
-async function setUpCore(api: AdminApi, urns: Urns, progress: (line: string) => void): Promise<SetupSecrets> {
+/** Throws SetupError. */
+export async function setUpKeycloak(api: AdminApi, options: SetupOptions, report: SetupReport): Promise<void> {
+  const urns = createUrns(options.urnPrefix);
+  await setUpCore(api, urns, report);
+  for (const tenant of options.tenants) await setUpTenant(api, tenant, { ...options, ...report, urns });
+}
+
+async function setUpCore(api: AdminApi, urns: Urns, { progress, keep }: SetupReport): Promise<void> {
   const realm = new Realm(api, 'core', reporter('core', progress));
   await realm.ensure();
   await realm.roleClients(serviceRoles(urns));
@@ -36,16 +34,15 @@ async function setUpCore(api: AdminApi, urns: Urns, progress: (line: string) => 
     [urns.service('event-service')]: ['event-sender'],
   };
   const notifications = { [urns.service('notification-service')]: ['subscription-app', 'subscription-admin'] };
-  const forms = await realm.serviceAccount(urns.service('form-service'), { ...common, ...notifications });
-  return { forms, 'token-handler': await realm.serviceAccount(urns.service('token-handler'), common) };
+  keep('forms', await realm.serviceAccount(urns.service('form-service'), { ...common, ...notifications }));
+  keep('token-handler', await realm.serviceAccount(urns.service('token-handler'), common));
 }
 
-interface TenantOptions extends SetupOptions {
+interface TenantOptions extends SetupOptions, SetupReport {
   urns: Urns;
-  progress(line: string): void;
 }
 
-async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions): Promise<SetupSecrets> {
+async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions): Promise<void> {
   const { urns, progress, admin, intake, script, tester, registrations } = options;
   const realm = new Realm(api, tenant, reporter(tenant, progress));
   const { [urns.service('tenant-service')]: _core, ...roles } = serviceRoles(urns);
@@ -53,24 +50,23 @@ async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions
   await realm.roleClients(roles);
   const called = ['form-service', 'configuration-service', 'token-handler'].map(urns.service);
   await realm.audiences('formgate-audiences', called);
-  const secrets: SetupSecrets = {};
+  const keep = (name: string, value: string) => options.keep(`${tenant}.${name}`, value);
   if (intake !== undefined)
-    secrets[`${tenant}.intake`] = await realm.serviceAccount(intake, {
-      [urns.service('form-service')]: ['intake-application'],
-    });
-  if (script !== undefined) secrets[`${tenant}.script`] = await realm.serviceAccount(script, administratorRoles(urns));
+    keep('intake', await realm.serviceAccount(intake, { [urns.service('form-service')]: ['intake-application'] }));
+  if (script !== undefined) keep('script', await realm.serviceAccount(script, administratorRoles(urns)));
   if (admin !== undefined) {
     const password = newPassword();
-    const isNew = await realm.person({ email: admin, password, isTemporary: true }, administratorRoles(urns));
-    if (isNew) secrets[`${tenant}.admin-password`] = password;
+    const person = { email: admin, password, isTemporary: true };
+    await realm.person(person, administratorRoles(urns), () => keep('admin-password', password));
   }
   if (tester !== undefined) {
     const password = newPassword();
-    const isNew = await realm.person({ email: tester, password, isTemporary: false }, {});
-    if (isNew) Object.assign(secrets, { [`${tenant}.tester`]: tester, [`${tenant}.tester-password`]: password });
+    await realm.person({ email: tester, password, isTemporary: false }, {}, () => {
+      keep('tester', tester);
+      keep('tester-password', password);
+    });
   }
-  if (registrations > 0) secrets[`${tenant}.registration-token`] = await realm.registrationToken(registrations);
-  return secrets;
+  if (registrations > 0) keep('registration-token', await realm.registrationToken(registrations));
 }
 
 const newPassword = () => randomBytes(15).toString('base64url');
