@@ -103,13 +103,14 @@ describe('the container of', () => {
   });
 });
 
+const skipped = (objects: KubeObject[], component: string) =>
+  parseCheckArguments(
+    jobPod(objects)
+      .spec.containers.find((one) => one.name === component)
+      ?.args?.slice(1) ?? [],
+  )?.skipped;
+
 test('dependencies that the release itself installs are not checked before they exist', async () => {
-  const skipped = (objects: KubeObject[], component: string) =>
-    parseCheckArguments(
-      jobPod(objects)
-        .spec.containers.find((one) => one.name === component)
-        ?.args?.slice(1) ?? [],
-    )?.skipped;
   expect(skipped(all, 'forms')).toEqual(['postgres', 'redis', 'directory']);
   const outside = await render(helm, {
     files: [join(chart, 'ci/minimal-values.yaml')],
@@ -117,6 +118,12 @@ test('dependencies that the release itself installs are not checked before they 
   });
   expect(skipped(outside, 'forms')).toEqual([]);
   expect(skipped(outside, 'reconciler')).toEqual(['postgres']);
+});
+
+test('an installation that has failed can be repeated, although Helm then calls it an upgrade', async () => {
+  const files = [join(chart, 'ci/minimal-values.yaml')];
+  const repeated = await render(helm, { files, set: { 'checks.enabled': true }, isUpgrade: true });
+  expect(skipped(repeated, 'reconciler')).toEqual(['postgres']);
 });
 
 test('its pods may reach the stores and the platform server, and nothing may reach them', () => {

@@ -60,10 +60,12 @@ export interface Rendering {
   only?: string;
   /** Folder of the chart to render; by default that of this project. */
   from?: string;
+  /** Renders an upgrade instead of an installation. */
+  isUpgrade?: boolean;
 }
 
 export function template(helm: string, options: Rendering): Promise<Finished> {
-  const { files = [], set = {}, namespace = release.namespace, only, from = chart } = options;
+  const { files = [], set = {}, namespace = release.namespace, only, from = chart, isUpgrade } = options;
   return run(helm, [
     'template',
     release.name,
@@ -71,6 +73,7 @@ export function template(helm: string, options: Rendering): Promise<Finished> {
     `--namespace=${namespace}`,
     '--kube-version=1.34.0',
     ...apiVersions.map((version) => `--api-versions=${version}`),
+    ...(isUpgrade ? ['--is-upgrade'] : []),
     ...(only === undefined ? [] : [`--show-only=templates/${only}.yaml`]),
     ...files.map((file) => `--values=${file}`),
     ...Object.entries(set).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`),

@@ -27,11 +27,14 @@ reconciler: reconciler
 {{- define "formgate.checkArguments" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}
+{{- /* A release exists after a failed installation too. Only the pods of the form service prove that its tables exist. */ -}}
+{{- $forms := lookup "apps/v1" "Deployment" $namespace (include "formgate.partName" (dict "root" $root "component" "forms")) | default dict -}}
+{{- $hasTables := gt (int (dig "status" "readyReplicas" 0 $forms)) 0 -}}
 {{- $exists := dict "postgres" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "postgres"))) "directory" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "platform-server"))) -}}
 {{- $skipped := list -}}
 {{- if and $root.Values.bundled.enabled (not $exists.postgres) -}}
 {{- $skipped = concat $skipped (list "postgres" "redis") -}}
-{{- else if and (eq .part "reconciler") $root.Release.IsInstall -}}
+{{- else if and (eq .part "reconciler") (not $hasTables) -}}
 {{- /* The form service creates the tables that the reconciler requires. */ -}}
 {{- $skipped = append $skipped "postgres" -}}
 {{- end -}}
