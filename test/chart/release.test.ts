@@ -16,6 +16,7 @@ const quiet = {
   'reconciler.suspend': true,
   // Avoids objects whose definitions the cluster may not have.
   'ingress.preset': 'none',
+  'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'traefik' },
 };
 
 async function succeed(program: string, args: string[]): Promise<string> {

@@ -6,6 +6,15 @@ import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, rend
 const [helm = ''] = helms();
 const files = [join(chart, 'ci/minimal-values.yaml')];
 const rendered = (set: Record<string, unknown> = {}) => render(helm, { files, set });
+/** The chart cannot know the labels of a Gateway, or of an ingress controller without a preset. */
+const admitted = { 'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'envoy' } };
+/** Replaces the stores of the minimal values. */
+const bundled = {
+  'bundled.enabled': true,
+  'redis.url.existingSecret.name': '',
+  'forms.database.existingSecret.name': '',
+  'tokenHandler.database.existingSecret.name': '',
+};
 const kinds = (objects: KubeObject[]) => new Set(objects.map(({ kind }) => kind));
 
 async function variable(component: string, name: string, options: Rendering): Promise<string | undefined> {
@@ -16,12 +25,12 @@ async function variable(component: string, name: string, options: Rendering): Pr
 
 describe('by default, the chart leaves out', () => {
   test.each([
-    ['Ingress', { 'ingress.enabled': true }],
-    ['HTTPRoute', { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] }],
+    ['Ingress', { 'ingress.enabled': true, ...admitted }],
+    ['HTTPRoute', { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }], ...admitted }],
     ['ServiceMonitor', { 'serviceMonitor.enabled': true }],
     ['PrometheusRule', { 'prometheusRule.enabled': true, 'serviceMonitor.enabled': true }],
     ['HorizontalPodAutoscaler', { 'forms.autoscaling.enabled': true }],
-    ['StatefulSet', { 'bundled.enabled': true, 'redis.url.existingSecret.name': '' }],
+    ['StatefulSet', bundled],
   ])('%s', async (kind, set) => {
     expect(kinds(await rendered())).not.toContain(kind);
     expect(kinds(await rendered(set))).toContain(kind);
@@ -81,7 +90,8 @@ describe('the image', () => {
 });
 
 describe('the session cookie', () => {
-  const cookie = (set: Record<string, unknown>) => variable('token-handler', 'SESSION_COOKIE', { files, set });
+  const cookie = (set: Record<string, unknown>) =>
+    variable('token-handler', 'SESSION_COOKIE', { files, set: { ...admitted, ...set } });
 
   test('is a __Host- cookie if TLS is enabled for the Ingress or the HTTPRoute', async () => {
     expect(await cookie({})).toBe('formgate_session');
@@ -118,7 +128,10 @@ const rewrites = [
 
 describe('the rewrite of /token-handler', () => {
   const ingress = (preset: string, more: Record<string, unknown> = {}) =>
-    rendered({ 'ingress.enabled': true, 'ingress.preset': preset, 'ingress.hosts': ['a.example.org'], ...more });
+    rendered({
+      ...{ 'ingress.enabled': true, 'ingress.preset': preset, 'ingress.hosts': ['a.example.org'] },
+      ...{ ...admitted, ...more },
+    });
   const annotationsOf = (objects: KubeObject[], name: string) =>
     pick(objects, 'Ingress', name).metadata.annotations ?? {};
   const pathsOf = (objects: KubeObject[], name: string) => {
@@ -190,7 +203,7 @@ describe('the rewrite of /token-handler', () => {
   });
 
   test('of an HTTPRoute is a filter for unversioned paths only', async () => {
-    const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] };
+    const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }], ...admitted };
     const filters = async (set: Record<string, unknown>) => {
       type Rule = { matches: { path: { value: string } }[]; filters?: { urlRewrite: { path: unknown } }[] };
       const { spec } = pick<{ spec: { rules: Rule[] } }>(await rendered({ ...route, ...set }), 'HTTPRoute');
@@ -245,12 +258,7 @@ describe('secrets', () => {
   });
 
   test('of the bundled Postgres give each service access to its own database only', async () => {
-    const set = {
-      'bundled.enabled': true,
-      'redis.url.existingSecret.name': '',
-      'forms.database.existingSecret.name': '',
-    };
-    const { data } = pick<Secret>(await rendered(set), 'Secret', 'formgate-postgres');
+    const { data } = pick<Secret>(await rendered(bundled), 'Secret', 'formgate-postgres');
     expect(text(data.FORMS_DATABASE_URL)).toMatch(
       /^postgres:\/\/forms:[A-Za-z0-9]{32}@formgate-postgres\.forms\.svc:5432\/forms$/,
     );
@@ -442,6 +450,18 @@ test.each(['*/10 * * * *', '0 3 * * *', '15,45 0-6/2 1 JAN-mar Mon-Fri', '@hourl
   async (schedule) => expect(kinds(await rendered({ 'reconciler.schedule': schedule }))).toContain('CronJob'),
 );
 
+describe('a Gateway or ingress controller without a preset is accepted', () => {
+  const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] };
+  test.each([
+    ['with the labels of its pods', admitted],
+    ['with the labels of its namespace', { 'networkPolicy.ingressController.namespaceLabels': { a: 'b' } }],
+    ['as a peer', { 'networkPolicy.from': [{ namespaceSelector: { matchLabels: { a: 'b' } } }] }],
+    ['without NetworkPolicies', { 'networkPolicy.enabled': false }],
+  ])('%s', async (_name, set) => {
+    expect(kinds(await rendered({ ...route, 'ingress.enabled': true, ...set }))).toContain('HTTPRoute');
+  });
+});
+
 describe('invalid values', () => {
   const refusal = async (options: Rendering) => {
     const { code, stderr } = await template(helm, options);
@@ -470,6 +490,26 @@ describe('invalid values', () => {
     ['two kinds of Redis', { 'redis.sentinels': ['a:1'] }, 'only one of url, sentinels and clusterNodes'],
     ['sessions in the memory of two pods', { 'tokenHandler.env.SESSION_STORE': 'memory' }, 'replicas to 1'],
     ['an HTTPRoute without a Gateway', { 'httpRoute.enabled': true }, 'name at least one Gateway'],
+    [
+      'a Gateway that the NetworkPolicy would lock out',
+      { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }], 'ingress.preset': 'nginx' },
+      'networkPolicy.ingressController: set podLabels or namespaceLabels of the pods of the Gateway',
+    ],
+    [
+      'an ingress controller that the NetworkPolicy would lock out',
+      { 'ingress.enabled': true, 'ingress.className': 'haproxy' },
+      'networkPolicy.ingressController: set podLabels or namespaceLabels of the pods of the ingress controller',
+    ],
+    [
+      'a database beside the bundled Postgres',
+      { ...bundled, 'forms.database.existingSecret.name': 'own' },
+      'forms.database: bundled.enabled already provides Postgres; remove value and existingSecret',
+    ],
+    [
+      'the URL of a database beside the bundled Postgres',
+      { ...bundled, 'tokenHandler.database.value': 'postgres://a:b@c/d' },
+      'tokenHandler.database: bundled.enabled already provides Postgres; remove value and existingSecret',
+    ],
     [
       'routes to a platform server that is not enabled',
       { 'ingress.enabled': true, 'ingress.platformServer': true },

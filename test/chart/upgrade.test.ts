@@ -27,10 +27,13 @@ const immutable: Record<string, (spec: Record<string, unknown>) => unknown> = {
 
 const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.name}`;
 
+/** What this version additionally requires of a release with an HTTPRoute, or with an Ingress without a preset. */
+const set = { 'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'traefik' } };
+
 describe('values of version 0.2.0', () => {
-  it('render', async () => {
+  it('render once the NetworkPolicy names the Gateway or ingress controller', async () => {
     expect(valueFiles.length).toBeGreaterThan(8);
-    for (const file of valueFiles) await render(helm, { files: [file] });
+    for (const file of valueFiles) await render(helm, { files: [file], set });
   });
 
   it('without the defaults of this version (helm upgrade --reuse-values) are refused by a line that names a missing group', async () => {
@@ -47,7 +50,7 @@ describe('values of version 0.2.0', () => {
   it('keep every object that holds data or traffic, and the fields that cannot be changed', async () => {
     for (const file of valueFiles) {
       const before = await render(helm, { files: [file], from: oldChart });
-      const after = new Map((await render(helm, { files: [file] })).map((object) => [nameOf(object), object]));
+      const after = new Map((await render(helm, { files: [file], set })).map((object) => [nameOf(object), object]));
       const lasting = before.filter(({ kind }) => lastingKinds.includes(kind));
       expect(lasting.length).toBeGreaterThan(3);
       for (const object of lasting) {

@@ -284,11 +284,14 @@ describe('with an HTTPRoute instead of the Ingress', () => {
         },
       },
     ]);
-    await world.install({
-      ...values,
-      ingress: { enabled: false },
-      httpRoute: { enabled: true, hostnames: [world.host], parentRefs: [{ name: 'tests', sectionName: 'http' }] },
-    });
+    await world.install(
+      {
+        ...values,
+        ingress: { enabled: false },
+        httpRoute: { enabled: true, hostnames: [world.host], parentRefs: [{ name: 'tests', sectionName: 'http' }] },
+      },
+      '--set-json=networkPolicy.ingressController.podLabels={"app.kubernetes.io/name":"traefik"}',
+    );
     expect(await world.kubectl('get', 'ingress', '-o', 'name')).toBe('ingress.networking.k8s.io/test-parts\n');
     await waitForStatus(`${world.url}/form/v1/forms`, 401);
     await waitForStatus(`${world.url}/token-handler/sessions`, 401);

@@ -17,6 +17,10 @@
 {{- $problems = append $problems (printf "%s: set either value or existingSecret.name, not both" $secret.path) -}}
 {{- end -}}
 {{- $isOptional := or (hasPrefix "REDIS_" $variable) (hasPrefix "OTEL_" $variable) -}}
+{{- $isOther := and $secret.bundled (or $secret.source.value (ne ($secret.source.existingSecret.name | default $secret.bundled.name) $secret.bundled.name)) -}}
+{{- if and $isOther (eq $variable "DATABASE_URL") -}}
+{{- $problems = append $problems (printf "%s: bundled.enabled already provides Postgres; remove value and existingSecret" $secret.path) -}}
+{{- end -}}
 {{- if not (or $isOptional $secret.source.existingSecret.name $secret.source.value $secret.bundled $secret.generated) -}}
 {{- $problems = append $problems (printf "%s: set value or existingSecret.name%s" $secret.path (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
 {{- end -}}
@@ -52,6 +56,16 @@
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- $problems = append $problems "httpRoute.parentRefs: name at least one Gateway" -}}
+{{- end -}}
+{{- with .Values.networkPolicy -}}
+{{- if and .enabled (not (or .ingressController.podLabels .ingressController.namespaceLabels .from)) -}}
+{{- $callers := list -}}
+{{- if $values.httpRoute.enabled -}}{{- $callers = append $callers "the Gateway" -}}{{- end -}}
+{{- if and $values.ingress.enabled (eq $values.ingress.preset "none") -}}{{- $callers = append $callers "the ingress controller" -}}{{- end -}}
+{{- range $callers -}}
+{{- $problems = append $problems (printf "networkPolicy.ingressController: set podLabels or namespaceLabels of the pods of %s, or list them in networkPolicy.from" .) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- range $route := list "ingress" "httpRoute" -}}
 {{- $setting := get $values $route -}}
