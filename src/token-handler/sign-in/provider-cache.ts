@@ -24,6 +24,8 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     ttl: lifetime,
     allowStale: true,
     noDeleteOnFetchRejection: true,
+    // Otherwise, `keysUrl` would delete a document that is needed while the identity provider cannot be reached.
+    noDeleteOnStaleGet: true,
     fetchMethod: discover,
   });
   // If discovery fails, an outdated cached document is used. The option is set only if a document is cached: otherwise

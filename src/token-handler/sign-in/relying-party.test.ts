@@ -4,9 +4,10 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { generateKeyPair, type JWTVerifyGetKey, SignJWT } from 'jose';
 import * as oidc from 'openid-client';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createTenantIssuers } from '../../service/auth/tenant-issuers.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createProviderAddresses } from '../provider-addresses.ts';
@@ -205,6 +206,20 @@ describe('the metadata of a realm', () => {
     await expect(providers.configuration('demo', 'x', oidc.None())).rejects.toThrow('the provider is away');
     provider.fails = false;
     await expect(providers.configuration('demo', 'x', oidc.None())).resolves.toBeDefined();
+  });
+
+  it('lets people sign in during an outage of discovery, even after their keys were downloaded again', async () => {
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+    onTestFinished(() => clock.mockRestore());
+    const { party, providers, provider } = create();
+    await party.authorizationUrl(client, request());
+    clock.mockReturnValue(3_700_000);
+    // lru-cache reads the time at most once per millisecond.
+    await delay(10);
+    provider.fails = true;
+    expect(await providers.keysUrl('demo')).toBe(`${inner}/realms/demo/certs`);
+    expect((await party.authorizationUrl(client, request())).pathname).toBe('/auth/realms/demo/login');
+    expect(await providers.keysUrl('demo')).toBe(`${inner}/realms/demo/certs`);
   });
 
   it('does not allow http, unless one of the configured addresses uses it', async () => {
