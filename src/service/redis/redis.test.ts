@@ -208,11 +208,37 @@ describe('one server', () => {
     expect(await redis.tracked.reads.get('a')).toBe('1');
   });
 
-  it('reports an error in a script as a defect, not as an outage', async () => {
+  it('reports an error in a command or script as a defect, not as an outage', async () => {
     const redis = connect(byUrl(await serve()));
     await until(() => redis.isReachable());
     await redis.run(defineScript("return redis.call('HSET', KEYS[1], 'a', '1')"), ['hash'], []);
     await expect(redis.commands.get('hash')).rejects.not.toHaveProperty('slug');
+    const inScript = redis.run(defineScript("return redis.call('GET', KEYS[1])"), ['hash'], []);
+    await expect(inScript).rejects.not.toHaveProperty('slug');
+  });
+
+  it('that refuses writes for now is unavailable to scripts too', async () => {
+    const server = await serve();
+    const redis = connect(byUrl(server));
+    await until(() => redis.isReachable());
+    await server.command('CONFIG', 'SET', 'maxmemory', '1');
+    await expect(redis.run(addOne, ['a'], [1])).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
+    await server.command('CONFIG', 'SET', 'maxmemory', '0');
+    expect(await redis.run(addOne, ['a'], [1])).toBe(1);
+  });
+
+  it.each([
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "READONLY You can't write against a read only replica.",
+    'NOREPLICAS Not enough good replicas to write.',
+    'MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.',
+  ])('of version 6 that refuses writes for now is unavailable to scripts too: %s', async (reason) => {
+    const redis = connect(byUrl(await serve()));
+    await until(() => redis.isReachable());
+    // The text of Redis 6.2.14.
+    const text = `ERR Error running script (call to f_ae34): @user_script:1: @user_script: 1: -${reason} `;
+    const script = defineScript('return redis.error_reply(ARGV[1])');
+    await expect(redis.run(script, ['a'], [text])).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
   });
 
   it('is reached by TLS with a private certificate authority', async () => {

@@ -217,13 +217,21 @@ async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders
   try {
     return await within(traced(redisSpan, work), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
   } catch (error) {
-    // These errors are bugs in the caller's command, not an outage.
-    if (error instanceof ErrorReply && /^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) throw error;
+    if (isDefect(error)) throw error;
     recorders.dependencyFailures.inc({ dependency: 'redis', kind: 'command' });
     throw unavailable(error);
   } finally {
     recorders.commandDuration.observe((performance.now() - began) / 1_000);
   }
+}
+
+/**
+ * True if the error is a bug in the caller's command, not an outage. Redis 6 reports an outage during a script as
+ * `ERR Error running script (…): … -READONLY …`; Redis 7 reports it as `READONLY …`.
+ */
+function isDefect(error: unknown): boolean {
+  if (!(error instanceof ErrorReply) || !/^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) return false;
+  return !/^ERR Error running script .* -(READONLY|OOM|MISCONF|NOREPLICAS) /.test(error.message);
 }
 
 function unavailable(cause: unknown): Problem {
