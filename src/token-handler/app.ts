@@ -85,19 +85,24 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
   ];
 }
 
+/** A tenant may have this many times as many back-channel logouts as one address may have sign-in requests. */
+const logoutsPerSignIn = 100;
+
 function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const { config, log, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } = tokenHandler;
   const { tenants } = platform;
   const administrator = administratorGuards(tokenHandler);
   const perWindow = { most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW };
   const signInLimit = addressLimit(rateLimits.exact({ name: 'sign-in', ...perWindow }));
-  const backchannelLimit = addressLimit(rateLimits.exact({ name: 'backchannel-logout', ...perWindow }));
+  const invalidLogoutTokens = addressLimit(rateLimits.exact({ name: 'invalid-logout-tokens', ...perWindow }));
+  const mostLogouts = config.SIGN_IN_LIMIT * logoutsPerSignIn;
+  const validLogoutTokens = rateLimits.local({ name: 'backchannel-logout', ...perWindow, most: mostLogouts });
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
     about: { checks: healthChecks(tokenHandler), clock },
     clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
-    logout: { ...browsing, backchannelLimit, log },
+    logout: { ...browsing, invalidLogoutTokens, validLogoutTokens, log },
     sessions: {
       ...{ ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
       logouts: signIns.logouts,

@@ -79,7 +79,7 @@ const sessionFields = {
     'Token refreshes that one pod sends to one realm of the identity provider at the same time; further ones wait. One person has at most half of them',
   ),
   SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
-    'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW',
+    'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW; invalid logout tokens have the same limit, and are counted separately',
   ),
   SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D', positive: true }).describe(
     'Length of the window in which SIGN_IN_LIMIT counts',

@@ -72,7 +72,7 @@ export function tokenHandlerApiRoutes(): Route[] {
       signInLimit: addressLimit(limiter('sign-in')),
       outcomes: { observe: (_step: string, item: Route) => item },
     },
-    logout: { browserSession: browser, backchannelLimit: addressLimit(limiter('backchannel-logout')) },
+    logout: { browserSession: browser },
     sessions: { ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },
     targets: {
       addressLimit: addressLimit(limiter('targets-address')),

@@ -230,17 +230,39 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect(await (await signIn()).isAlive()).toBe(true);
   });
 
-  it('is rate limited by address', async () => {
-    const limited = await startSessionWorld({ store, platform, env: { SIGN_IN_LIMIT: '3' } });
-    onTestFinished(() => limited.close());
-    const statuses: number[] = [];
-    await roomInWindow(300_000, 10_000);
-    for (let call = 0; call < 4; call += 1) {
+  describe('with a limit of sign-ins', () => {
+    const start = async (limit: number) => {
+      const limited = await startSessionWorld({ store, platform, env: { SIGN_IN_LIMIT: String(limit) } });
+      onTestFinished(() => limited.close());
+      await roomInWindow(300_000, 20_000);
+      const sql = 'SELECT oidc_client_id FROM client_registrations';
+      const [row] = await limited.handler.rows<{ oidc_client_id: string }>(sql);
       const url = `${limited.site}/token-handler/v1/clients/web/backchannel-logout`;
-      const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({ logout_token: 'x' }) });
-      statuses.push(answer.status);
-      if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-    }
-    expect(statuses).toEqual([400, 400, 400, 429]);
+      const post = (token: string) =>
+        fetch(url, { method: 'POST', body: new URLSearchParams({ logout_token: token }) });
+      const valid = () => logoutToken({ sid: randomUUID(), aud: row?.oidc_client_id });
+      return { post, logOut: async () => (await post(await valid())).status };
+    };
+
+    it('refuses further invalid tokens of an address, but ends sessions for valid ones', async () => {
+      const { post, logOut } = await start(3);
+      const statuses: number[] = [];
+      for (let call = 0; call < 4; call += 1) {
+        const answer = await post('x');
+        statuses.push(answer.status);
+        if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+      }
+      expect(statuses).toEqual([400, 400, 400, 429]);
+      for (let call = 0; call < 4; call += 1) expect(await logOut()).toBe(200);
+    });
+
+    it('ends the sessions of a hundred times as many logouts, for each tenant', async () => {
+      const { post, logOut } = await start(1);
+      for (let call = 0; call < 100; call += 1) expect(await logOut()).toBe(200);
+      expect(await logOut()).toBe(429);
+      // The other tenant has no registration in this world, so its valid tokens get 400.
+      const token = () => logoutToken({ sid: randomUUID() }, { realm: 'other' });
+      for (let call = 0; call < 2; call += 1) expect((await post(await token())).status).toBe(400);
+    });
   });
 });

@@ -5,7 +5,7 @@ import type { Tenant } from '../../service/auth/identity.ts';
 import type { SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Registration } from '../clients/registration.ts';
 import { createProviderAddresses } from '../provider-addresses.ts';
-import { createLogoutVerifier, LogoutRefusal } from './logout-token.ts';
+import { createLogoutVerifier, LogoutRefusal, type VerifyLogoutToken } from './logout-token.ts';
 
 const now = new Date('2026-11-22T12:00:00Z');
 const seconds = now.getTime() / 1_000;
@@ -29,7 +29,7 @@ const realmKeys = (find: JWTVerifyGetKey = async () => own.publicKey) => ({
   ofRealm: (realm: string) => (realm === 'demo' ? find : async () => foreign.publicKey),
 });
 const asked: unknown[][] = [];
-function createVerifier(keys = realmKeys()) {
+function createVerifier(keys = realmKeys()): VerifyLogoutToken {
   return createLogoutVerifier({
     addresses: createProviderAddresses({ accessUrl: 'https://id.example.org/auth' }),
     tenants: { byRealm: async (realm) => (realm === 'demo' ? tenant : undefined) },
@@ -56,8 +56,10 @@ function sign(
 ) {
   return new SignJWT({ ...usual, ...changes }).setProtectedHeader({ alg, ...(typ !== '' && { typ }) }).sign(key());
 }
-const verify = async (changes: Record<string, unknown> = {}, signing: Signing = {}, clientId = 'web') =>
-  createVerifier()(await sign(changes, signing), clientId);
+const verify = async (changes: Record<string, unknown> = {}, signing: Signing = {}, clientId = 'web') => {
+  const token = await createVerifier()(await sign(changes, signing));
+  return token.logoutOf(clientId);
+};
 
 describe('a logout token', () => {
   it('names the sessions that end', async () => {
@@ -120,8 +122,7 @@ describe('a logout token', () => {
   });
 
   it('is refused if it is no JWT', async () => {
-    for (const text of ['', 'opaque', 'a.b.c'])
-      await expect(createVerifier()(text, 'web')).rejects.toThrow(LogoutRefusal);
+    for (const text of ['', 'opaque', 'a.b.c']) await expect(createVerifier()(text)).rejects.toThrow(LogoutRefusal);
   });
 
   it('cannot be checked while the keys of the realm cannot be fetched, so the provider is asked to repeat it', async () => {
@@ -131,20 +132,21 @@ describe('a logout token', () => {
       headers: { 'Retry-After': '5' },
       cause: { message: 'the provider is away' },
     };
-    await expect(verifier(await sign({}, {}), 'web')).rejects.toMatchObject(failure);
+    await expect(verifier(await sign({}, {}))).rejects.toMatchObject(failure);
   });
 
   it('that is refused is logged with the reason', async () => {
     const failure = { name: 'LogoutRefusal', cause: { code: 'ERR_JWT_EXPIRED' } };
     await expect(verify({ exp: seconds - 5 })).rejects.toMatchObject(failure);
-    await expect(createVerifier()('opaque', 'web')).rejects.toMatchObject({ cause: { name: 'JWTInvalid' } });
+    await expect(createVerifier()('opaque')).rejects.toMatchObject({ cause: { name: 'JWTInvalid' } });
   });
 
   it.each<[string, Record<string, unknown>, Signing, string]>([
     ['unknown issuer', { iss: 'https://evil.example.org' }, {}, 'web'],
     ['the issuer belongs to no tenant', { iss: 'https://id.example.org/auth/realms/other' }, {}, 'web'],
     ['the client is not registered', {}, {}, 'other'],
-    ['the token is not valid', { aud: 'oidc-other' }, {}, 'web'],
+    ['the token is not valid', { exp: seconds - 5 }, {}, 'web'],
+    ['the token is for another client', { aud: 'oidc-other' }, {}, 'web'],
     ['the token has another type', {}, { typ: 'at+jwt' }, 'web'],
     ['the claims of a logout token are missing or invalid', { nonce: 'x' }, {}, 'web'],
   ])('is refused because %s', async (message, changes, signing, clientId) => {

@@ -9,8 +9,19 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
-/** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the signing keys cannot be fetched. */
-export type VerifyLogoutToken = (token: string, clientId: string) => Promise<ProviderLogout>;
+/**
+ * Verifies everything except the audience. Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the
+ * signing keys cannot be fetched.
+ */
+export type VerifyLogoutToken = (token: string) => Promise<LogoutToken>;
+
+/** A valid logout token of a tenant's identity provider, which may be for any client there. */
+export interface LogoutToken {
+  /** URN */
+  tenantId: string;
+  /** Returns the logout of this client. Throws LogoutRefusal if the token is for another client. */
+  logoutOf(clientId: string): Promise<ProviderLogout>;
+}
 
 /**
  * The logout token is invalid. This error is not a Problem, because Back-Channel Logout 1.0, section 2.8, defines the
@@ -49,19 +60,22 @@ const claimsSchema = z
   .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
 
 export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutToken {
-  return async (token, clientId) => {
+  return async (token) => {
     const { tenant, issuer } = await issuerOf(token, options);
-    const registration = await options.registrations.find(tenant.id, clientId);
-    if (!registration) throw new LogoutRefusal('the client is not registered');
-    const { payload, protectedHeader } = await checkSignature(
-      token,
-      { tenant, issuer, audience: registration.oidcClientId },
-      options,
-    );
+    const { payload, protectedHeader } = await checkSignature(token, { tenant, issuer }, options);
     const { data: claims } = claimsSchema.safeParse(payload);
     if (!claims) throw new LogoutRefusal('the claims of a logout token are missing or invalid');
     const { jti, sub, sid } = claims;
-    return { tenantId: tenant.id, clientId, jti, sub, sid, algorithm: protectedHeader.alg };
+    return {
+      tenantId: tenant.id,
+      async logoutOf(clientId) {
+        const registration = await options.registrations.find(tenant.id, clientId);
+        if (!registration) throw new LogoutRefusal('the client is not registered');
+        if (![payload.aud].flat().includes(registration.oidcClientId))
+          throw new LogoutRefusal('the token is for another client');
+        return { tenantId: tenant.id, clientId, jti, sub, sid, algorithm: protectedHeader.alg };
+      },
+    };
   };
 }
 
@@ -87,15 +101,13 @@ function unverifiedIssuer(token: string): string {
 interface Expected {
   tenant: Tenant;
   issuer: string;
-  audience: string;
 }
 
-async function checkSignature(token: string, { tenant, issuer, audience }: Expected, options: LogoutTokenOptions) {
+async function checkSignature(token: string, { tenant, issuer }: Expected, options: LogoutTokenOptions) {
   const { keys, clock } = options;
   try {
     const verified = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer,
-      audience,
       algorithms: signatureAlgorithms,
       clockTolerance: leeway,
       currentDate: clock(),

@@ -1,10 +1,12 @@
 // Routes for logout by the person (a link that may redirect to the identity provider) and by the identity provider
 // (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens without revoking them. If a refresh token is
 // revoked, Keycloak ends the single sign-on session, which may end only if the client's `keycloakLogout` is true.
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
-import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { networkOf } from '../../service/http/client-address.ts';
+import { anonymous, type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
+import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
@@ -18,7 +20,7 @@ import { endBrowserSession } from '../sign-in/browser-session.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { clientParams, logoutQuery } from '../sign-in/schema.ts';
 import type { Logouts } from './logout-metrics.ts';
-import { LogoutRefusal, type VerifyLogoutToken } from './logout-token.ts';
+import { LogoutRefusal, type LogoutToken, type VerifyLogoutToken } from './logout-token.ts';
 import type { ProviderLogouts } from './provider-logouts.ts';
 
 export interface LogoutOptions {
@@ -32,7 +34,10 @@ export interface LogoutOptions {
   verifyLogoutToken: VerifyLogoutToken;
   /** Guard that sets `request.session`. */
   browserSession: Guard;
-  backchannelLimit: Guard;
+  /** Limits the invalid logout tokens of one address. */
+  invalidLogoutTokens: PlainGuard;
+  /** Limits the valid logout tokens for one tenant from one address. */
+  validLogoutTokens: LocalRateLimiter;
   log: Logger;
 }
 
@@ -98,24 +103,26 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
 const longestForm = 65_536;
 
 export function backchannelRoute(options: LogoutOptions): Route {
-  const { backchannelLimit } = options;
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId/backchannel-logout',
     audit: 'session.end-by-provider',
     operationId: 'backchannelLogout',
     summary: 'Ends the sessions that a logout token of the identity provider names',
-    guards: [anonymous, backchannelLimit],
+    guards: [anonymous],
     params: clientParams,
     answers: {
       200: { description: 'The sessions have ended, or there were none' },
       400: { description: 'The logout token is invalid' },
-      429: { description: 'Too many requests from this address' },
+      429: { description: 'Too many invalid logout tokens from this address, or too many logouts in the tenant' },
       503: { description: 'The session store, the database or the keys of the identity provider are unavailable' },
     },
     async handle({ params }, request, response) {
+      let token: LogoutToken | undefined;
       try {
-        const logout = await options.verifyLogoutToken(await readLogoutToken(request), params.clientId);
+        token = await options.verifyLogoutToken(await readLogoutToken(request));
+        validTokensOf(token, response, options).check(request, response);
+        const logout = await token.logoutOf(params.clientId);
         noteAudit(response, { isProvider: true, tenant: logout.tenantId });
         const ended = await options.providerLogouts.end(logout);
         if (ended === 'used') throw new LogoutRefusal('the token was used before');
@@ -128,12 +135,22 @@ export function backchannelRoute(options: LogoutOptions): Route {
         response.status(200).end();
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
+        if (!token) await options.invalidLogoutTokens.check(request, response);
         options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
         // Back-Channel Logout 1.0, section 2.8, defines this body.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },
   });
+}
+
+/**
+ * Returns the limit of a tenant's valid tokens. Tenants are counted separately, because they may all have the same
+ * identity provider. The address is part of the key, so that another recipient of a valid token cannot use up the limit
+ * by sending the token repeatedly.
+ */
+function validTokensOf({ tenantId }: LogoutToken, { locals }: Response, { validLogoutTokens }: LogoutOptions) {
+  return rateLimit(validLogoutTokens, () => `${tenantId}\0${networkOf(locals.forwarded.address)}`);
 }
 
 async function readLogoutToken(request: Request): Promise<string> {
