@@ -111,7 +111,7 @@ const targetFields = {
     'Longest wait for the first byte of an upstream’s response',
   ),
   UPSTREAM_CONNECTIONS: integer(256, { min: 1, max: 10_000 }).describe(
-    'Connections to one upstream that proxied requests share; WebSockets and event streams have their own',
+    'Connections to one upstream that proxied requests share; WebSockets, and event streams that are requested with Accept: text/event-stream, have their own',
   ),
   UPSTREAM_PERSON_SHARE: integer(10, { min: 1, max: 100 }).describe(
     'Percentage of UPSTREAM_CONNECTIONS that one person may use at a time; never less than eight connections',

@@ -374,16 +374,17 @@ describe('the end of the session', () => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
   };
 
-  it.each<[string, OutgoingHttpHeaders]>([
-    ['that its client asked for', { Accept: 'text/event-stream' }],
-    ['that its client did not ask for', {}],
-  ])('completes an event stream %s, which counts as one stream', async (_what, headers) => {
+  it.each<[string, OutgoingHttpHeaders, number]>([
+    ['that its client asked for', { Accept: 'text/event-stream' }, 0],
+    ['that its client did not ask for', {}, 1],
+  ])('completes an event stream %s, which counts as one stream', async (_what, headers, sharedConnections) => {
     await start(events, { perSession: 1 });
     const { request, answer } = proxy.start('GET', headers);
     request.end();
     const incoming = await answer;
     await once(incoming, 'data');
     expect(await proxy.counts('formgate_open_streams')).toEqual({ 'kind=event-stream': 1 });
+    expect(proxy.held()).toBe(sharedConnections);
     expect(await sent('GET', headers)).toMatchObject({ status: 429 });
     proxy.endSession();
     expect([await text(incoming), incoming.complete]).toEqual(['', true]);
