@@ -5,7 +5,15 @@ import { addressOf, fragmentOf, hashOf } from '../../web/apply/address.ts';
 import { merge } from '../../web/apply/model/conflict.ts';
 import { defaultsOf } from '../../web/apply/model/defaults.ts';
 import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
-import { isObject, type JsonObject, pathOf, pointerOf, valueAt, withValueAt } from '../../web/apply/model/json.ts';
+import {
+  isObject,
+  type JsonObject,
+  pathOf,
+  pathWithoutItem,
+  pointerOf,
+  valueAt,
+  withValueAt,
+} from '../../web/apply/model/json.ts';
 import { messageFor } from '../../web/apply/model/messages.ts';
 import { fieldsOf, findingsFor, visiblePages } from '../../web/apply/model/questions.ts';
 import { choicesFrom, registerOf } from '../../web/apply/model/registers.ts';
@@ -257,6 +265,14 @@ it('values are read and changed by path, and hostile names stay names', () => {
   expect(valueAt({}, ['constructor'])).toBeUndefined();
   expect(withValueAt({ a: 1, b: 2 }, ['a'], undefined)).toEqual({ b: 2 });
   expect(pathOf(pointerOf(['a/b', '~', 'ü %']))).toEqual(['a/b', '~', 'ü %']);
+});
+
+it('the paths of a list follow its items after one was removed, and nothing is left of that one', () => {
+  const after = (pointer: string) => pathWithoutItem(pathOf(pointer), pathOf('/a/list'), 1)?.join('/');
+  expect(['/a/list/0/x', '/a/list/1/x', '/a/list/2/x', '/a/list/10/2/x'].map(after)).toEqual([
+    ...['a/list/0/x', undefined, 'a/list/1/x', 'a/list/9/2/x'],
+  ]);
+  expect(['/a/list', '/a/other/2', '/b'].map(after)).toEqual(['a/list', 'a/other/2', 'b']);
 });
 
 it('a new draft begins with the defaults of its questions', () => {

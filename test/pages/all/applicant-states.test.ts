@@ -322,6 +322,168 @@ test('a stored answer cannot be lost by a click while the list that it comes fro
   await expect.poll(() => page.locator('option:checked').textContent()).toBe('Town b');
 });
 
+describe('files that are still being sent', () => {
+  const withFiles = (questions: Record<string, object>) => ({
+    ...{ ...simple, files: true },
+    dataSchema: {
+      properties: {
+        name: { type: 'string', title: 'Your name' },
+        ...Object.fromEntries(
+          Object.keys(questions).map((title) => [title, { type: 'string', format: 'file-urn', title }]),
+        ),
+      },
+    },
+    uiSchema: {
+      type: 'VerticalLayout',
+      elements: Object.entries({ name: {}, ...questions }).map(([name, componentProps]) => ({
+        ...{ type: 'Control', scope: `#/properties/${name}`, options: { componentProps } },
+      })),
+    },
+  });
+  const urnOf = (name: string) => `urn:x:/files/${name}`;
+
+  /** Holds each upload back until the returned function is called with the name of its file. */
+  async function holdUploads(page: Page): Promise<(name: string) => void> {
+    const gates = new Map<string, PromiseWithResolvers<void>>();
+    const gateOf = (name: string) => {
+      const gate = gates.get(name) ?? Promise.withResolvers<void>();
+      gates.set(name, gate);
+      return gate;
+    };
+    await page.route('**/files?name=*', async (route) => {
+      const name = new URL(route.request().url()).searchParams.get('name') ?? '';
+      await gateOf(name).promise;
+      await route.fulfill({ status: 201, json: { urn: urnOf(name), name } });
+    });
+    return (name) => gateOf(name).resolve();
+  }
+
+  const fileNamed = (name: string) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(name) });
+  const choose = (page: Page, question: string, name: string) =>
+    page.getByRole('group', { name: question }).locator('input[type=file]').setInputFiles(fileNamed(name));
+
+  it('are added to what was sent and removed in the meantime, in the order in which they were chosen', async () => {
+    const script: ScriptedIntake = { definition: withFiles({ Documents: { multiple: true }, Plan: {} }) };
+    const { page } = await open(script, { bypassCSP: true });
+    const release = await holdUploads(page);
+    await begin(page);
+    await choose(page, 'Documents', 'old');
+    release('old');
+    await page.getByText('old was added.').first().waitFor();
+    await choose(page, 'Documents', 'big');
+    await choose(page, 'Documents', 'small');
+    await choose(page, 'Plan', 'first');
+    await choose(page, 'Plan', 'second');
+    await expect
+      .poll(() => page.getByText(/^Sending/).allTextContents())
+      .toEqual(['Sending big…', 'Sending small…', 'Sending first…', 'Sending second…']);
+    expect(await faultsOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Remove old' }).click();
+    for (const name of ['second', 'first', 'small']) release(name);
+    await page.getByRole('button', { name: 'Remove second' }).waitFor();
+    release('big');
+    await page.getByRole('button', { name: 'Remove small' }).waitFor();
+    await expect
+      .poll(() => script.saved)
+      .toEqual({
+        data: { Documents: `${urnOf('big')};${urnOf('small')}`, Plan: urnOf('second') },
+        files: Object.fromEntries(['first', 'second', 'big', 'small'].map((name) => [name, urnOf(name)])),
+      });
+  });
+
+  it('stay with the item of a list for which they were chosen, and are left out if it is removed', async () => {
+    const proof = { type: 'string', format: 'file-urn', title: 'Proof' };
+    const items = { type: 'object', properties: { owner: { type: 'string', title: 'Owner' }, proof } };
+    const dataSchema = { properties: { owners: { type: 'array', title: 'Owners', items } } };
+    const script: ScriptedIntake = { definition: { ...simple, files: true, dataSchema } };
+    const { page } = await open(script);
+    const release = await holdUploads(page);
+    await begin(page);
+    for (const [index, name] of ['Ana', 'Bo', 'Cy'].entries()) {
+      await page.getByRole('button', { name: /^Add to: Owners/ }).click();
+      await page
+        .getByLabel(/^Owner /)
+        .nth(index)
+        .fill(name);
+    }
+    await page.locator('input[type=file]').nth(1).setInputFiles(fileNamed('of-bo'));
+    await page.locator('input[type=file]').nth(2).setInputFiles(fileNamed('of-cy'));
+    await page.getByRole('button', { name: /^Remove Owners.*number 2$/ }).click();
+    await expect.poll(() => page.getByText(/^Sending/).allTextContents()).toEqual(['Sending of-cy…']);
+    for (const name of ['of-bo', 'of-cy']) release(name);
+    await page.getByRole('button', { name: 'Remove of-cy' }).waitFor();
+    await expect
+      .poll(() => script.saved)
+      .toEqual({
+        data: { owners: [{ owner: 'Ana' }, { owner: 'Cy', proof: urnOf('of-cy') }] },
+        files: { 'of-cy': urnOf('of-cy') },
+      });
+  });
+
+  it('are kept if they arrive while a person chooses between the answers of two windows', async () => {
+    const theirs = { status: 200, body: { data: { name: 'Theirs' }, files: {} }, headers: { ETag: '"2"' } };
+    const script: ScriptedIntake = { definition: withFiles({ Documents: {} }), answers: { 'GET data': theirs } };
+    const { page } = await open(script);
+    const release = await holdUploads(page);
+    await begin(page);
+    await choose(page, 'Documents', 'late');
+    await page.route('**/data', (route) => route.fulfill({ status: 412, json: {} }), { times: 1 });
+    await page.getByLabel('Your name').fill('Mine');
+    await page.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
+    const arrived = page.waitForResponse('**/files?name=late');
+    release('late');
+    await (await arrived).finished();
+    await page.getByLabel('Your answer here').check();
+    await page.getByRole('button', { name: 'Keep the chosen answers' }).click();
+    await page.getByRole('button', { name: 'Remove late' }).waitFor();
+    await expect
+      .poll(() => script.saved)
+      .toEqual({ data: { name: 'Mine', Documents: urnOf('late') }, files: { late: urnOf('late') } });
+  });
+});
+
+describe('a field that searches a long list', () => {
+  const country = { type: 'string', title: 'Country', enum: countries.map(({ label }) => label) };
+  const shownIn = (page: Page) =>
+    page.getByRole('combobox').evaluateAll((all) => all.map((input) => Reflect.get(input, 'value')));
+
+  it('shows the answer of its own item after another item was removed, and what was typed there', async () => {
+    const items = { type: 'object', properties: { country } };
+    const definition = { ...simple, dataSchema: { properties: { visits: { type: 'array', title: 'Visits', items } } } };
+    const script: ScriptedIntake = { definition };
+    const { page } = await open(script);
+    await begin(page);
+    for (const [index, text] of ['Canada', 'Country 5', 'nowhere'].entries()) {
+      await page.getByRole('button', { name: /^Add to: Visits/ }).click();
+      await page.getByRole('combobox').nth(index).fill(text);
+      await page.keyboard.press('Tab');
+    }
+    await page.getByRole('button', { name: /^Remove Visits.*number 1$/ }).click();
+    await expect.poll(() => shownIn(page)).toEqual(['Country 5', 'nowhere']);
+    await page.getByRole('button', { name: /^Remove Visits.*number 1$/ }).click();
+    await expect.poll(() => shownIn(page)).toEqual(['nowhere']);
+    await page.getByRole('combobox').fill('canada');
+    await expect.poll(() => script.saved).toEqual({ data: { visits: [{ country: 'Canada' }] }, files: {} });
+  });
+
+  it('shows the answer that another window has saved', async () => {
+    const note = { type: 'string', title: 'Note' };
+    const definition = { ...simple, dataSchema: { properties: { country, note } } };
+    const theirs = { status: 200, body: { data: { country: 'Country 5' }, files: {} }, headers: { ETag: '"3"' } };
+    const script: ScriptedIntake = { definition, answers: { 'GET data': theirs } };
+    const { page } = await open(script);
+    await begin(page);
+    await page.getByRole('combobox').fill('canada');
+    await page.keyboard.press('Tab');
+    await expect.poll(() => script.saved).toEqual({ data: { country: 'Canada' }, files: {} });
+    await expect.poll(() => shownIn(page)).toEqual(['canada']);
+    await page.route('**/data', (route) => route.fulfill({ status: 412, json: {} }), { times: 1 });
+    await page.getByLabel(/^Note/).fill('Soon');
+    await expect.poll(() => shownIn(page)).toEqual(['Country 5']);
+    await expect.poll(() => script.saved).toEqual({ data: { country: 'Country 5', note: 'Soon' }, files: {} });
+  });
+});
+
 // A page that began to listen for changes of its address only after its first painting failed here in one of 25 runs on
 // a busy machine.
 test('an address that changes as soon as the page is loaded is followed', async () => {

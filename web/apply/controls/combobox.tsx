@@ -59,8 +59,14 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
 }
 
 function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown) => void) {
+  const [lastTyped, setTyped] = useState<string>();
+  const answerOf = (text: string) =>
+    choices.find(({ label }) => label.toLowerCase() === text.trim().toLowerCase())?.value;
+  // The answer can also change without typing, such as by a merge with another window. In a list, a missing answer is
+  // null.
+  const isOfAnswer = lastTyped !== undefined && isEqual(answerOf(lastTyped) ?? null, value ?? null);
   /** The text that was typed; undefined while the chosen answer is shown. */
-  const [typed, setTyped] = useState<string>();
+  const typed = isOfAnswer ? lastTyped : undefined;
   const [isOpen, setOpen] = useState(false);
   /** Index of the highlighted option. It is -1 after typing: no option is highlighted until an arrow key is pressed. */
   const [active, setActive] = useState(-1);
@@ -75,7 +81,7 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
     setTyped(text);
     setOpen(true);
     setActive(-1);
-    set(choices.find(({ label }) => label.toLowerCase() === text.trim().toLowerCase())?.value);
+    set(answerOf(text));
   };
   const move = (index: number) => {
     setOpen(true);

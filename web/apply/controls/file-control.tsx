@@ -1,23 +1,25 @@
 // A question for files. The browser sends them to the intake application, which stores them in the file service.
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { described, type FieldParts, GroupedField } from '../../shared/field.tsx';
 import { ApiProblem } from '../api.ts';
-import { useForm } from '../form-context.ts';
-import { isObject } from '../model/json.ts';
+import { type Upload, useForm } from '../form-context.ts';
+import { isObject, type Path } from '../model/json.ts';
 import type { ControlProps } from './control-props.ts';
 
 export function FileControl({ field, parts, value, set: _set }: ControlProps) {
-  const { texts, files, allowsFiles, change, announce } = useForm();
-  const urns = typeof value === 'string' ? value.split(';').filter(Boolean) : [];
+  const { texts, files, allowsFiles, changeFiles, announce } = useForm();
+  const urns = urnsIn(value);
   const props = isObject(field.options.componentProps) ? field.options.componentProps : {};
-  const remove = (urn: string) => {
-    const rest = urns.filter((other) => other !== urn);
-    const kept = Object.fromEntries(Object.entries(files).filter(([, other]) => other !== urn));
-    change(field.path, rest.length > 0 ? rest.join(';') : undefined, kept);
-  };
-  const add = (urn: string, name: string) => {
-    const kept = props.multiple === true ? urns : [];
-    change(field.path, [...kept, urn].join(';'), { ...files, [freeName(name, files)]: urn });
+  const remove = (urn: string) =>
+    changeFiles(field.path, (present, names) => ({
+      value: joined(urnsIn(present).filter((other) => other !== urn)),
+      files: Object.fromEntries(Object.entries(names).filter(([, other]) => other !== urn)),
+    }));
+  const add = (path: Path, urn: string, name: string) => {
+    changeFiles(path, (present, names) => ({
+      value: joined([...(props.multiple === true ? urnsIn(present) : []), urn]),
+      files: { ...names, [freeName(name, names)]: urn },
+    }));
     announce(texts.files.uploaded(name));
   };
   const nameOf = (urn: string, index: number) =>
@@ -37,13 +39,17 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
         </ul>
       )}
       {allowsFiles ? (
-        <Upload parts={parts} accept={props.accept} add={add} />
+        <UploadInput path={field.path} parts={parts} accept={props.accept} add={add} />
       ) : (
         <p class="notice">{texts.files.none}</p>
       )}
     </GroupedField>
   );
 }
+
+/** The form data has the URNs of all files of a question in one text. */
+const urnsIn = (value: unknown): string[] => (typeof value === 'string' ? value.split(';').filter(Boolean) : []);
+const joined = (urns: readonly string[]): string | undefined => (urns.length > 0 ? urns.join(';') : undefined);
 
 /** Returns a name that no other file has: files may have the same name, but the members of an object may not. */
 function freeName(name: string, files: Record<string, string>): string {
@@ -52,21 +58,39 @@ function freeName(name: string, files: Record<string, string>): string {
   return free;
 }
 
-function Upload({ parts, accept, add }: { parts: FieldParts; accept: unknown; add(urn: string, name: string): void }) {
-  const { api, formId, texts } = useForm();
-  const [state, setState] = useState('');
-  const upload = async (input: HTMLInputElement) => {
-    const file = input.files?.[0];
-    if (!file) return;
-    setState(texts.files.uploading(file.name));
+interface UploadProps {
+  path: Path;
+  parts: FieldParts;
+  accept: unknown;
+  add(path: Path, urn: string, name: string): void;
+}
+
+function UploadInput({ path, parts, accept, add }: UploadProps) {
+  const { api, formId, texts, uploads } = useForm();
+  const [waiting, setWaiting] = useState<readonly File[]>([]);
+  const [failures, setFailures] = useState<readonly string[]>([]);
+  /** The files of a question are sent one after the other, so that the file that was chosen last is added last. */
+  const queue = useRef(Promise.resolve());
+  const send = async (file: File, upload: Upload) => {
     try {
       const { urn } = await api.upload(formId, file);
-      add(urn, file.name);
-      setState('');
+      if (upload.path) add(upload.path, urn, file.name);
     } catch (error) {
       const isTooLarge = error instanceof ApiProblem && error.status === 413;
-      setState(isTooLarge ? texts.files.tooLarge(file.name) : texts.files.failed(file.name));
+      const failure = isTooLarge ? texts.files.tooLarge(file.name) : texts.files.failed(file.name);
+      setFailures((others) => [...others, failure]);
     }
+    uploads.delete(upload);
+    setWaiting((files) => files.filter((other) => other !== file));
+  };
+  const choose = (input: HTMLInputElement) => {
+    const file = input.files?.[0];
+    if (!file) return;
+    const upload: Upload = { path };
+    uploads.add(upload);
+    setFailures([]);
+    setWaiting((files) => [...files, file]);
+    queue.current = queue.current.then(() => send(file, upload));
     input.value = '';
   };
   return (
@@ -77,9 +101,13 @@ function Upload({ parts, accept, add }: { parts: FieldParts; accept: unknown; ad
         id={`${parts.id}-input`}
         {...described(parts)}
         accept={typeof accept === 'string' ? accept : undefined}
-        onChange={(event) => void upload(event.currentTarget)}
+        onChange={(event) => choose(event.currentTarget)}
       />
-      <p role="status">{state}</p>
+      <div role="status">
+        {[...failures, ...waiting.map(({ name }) => texts.files.uploading(name))].map((line, index) => (
+          <p key={`${index} ${line}`}>{line}</p>
+        ))}
+      </div>
     </>
   );
 }

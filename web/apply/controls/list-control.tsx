@@ -5,6 +5,7 @@ import { GroupedField } from '../../shared/field.tsx';
 import { idOf, useForm } from '../form-context.ts';
 import type { Place } from '../model/elements.ts';
 import { type Field, itemPlace } from '../model/fields.ts';
+import { pathWithoutItem } from '../model/json.ts';
 import { detailOf } from '../model/questions.ts';
 import type { ControlProps } from './control-props.ts';
 
@@ -21,9 +22,10 @@ export function ObjectControl({ field, parts }: ControlProps) {
 }
 
 export function ListControl({ field, parts, value, set }: ControlProps) {
-  const { texts, announce } = useForm();
+  const { texts, announce, uploads } = useForm();
   const addButton = useRef<HTMLButtonElement>(null);
   const items: readonly unknown[] = Array.isArray(value) ? value : [];
+  const keys = useItemKeys(items.length);
   const { maxItems } = field.place.schema;
   const isFull = typeof maxItems === 'number' && items.length >= maxItems;
   const add = () => {
@@ -33,6 +35,8 @@ export function ListControl({ field, parts, value, set }: ControlProps) {
   };
   const remove = (index: number) => {
     const rest = items.filter((_item, at) => at !== index);
+    keys.splice(index, 1);
+    for (const upload of uploads) upload.path = upload.path && pathWithoutItem(upload.path, field.path, index);
     set(rest.length > 0 ? rest : undefined);
     announce(texts.fields.removed(index + 1));
     addButton.current?.focus();
@@ -41,13 +45,24 @@ export function ListControl({ field, parts, value, set }: ControlProps) {
     <GroupedField {...parts}>
       {items.length === 0 && <p class="hint">{texts.fields.addNone}</p>}
       {items.map((_item, index) => (
-        <Item key={index} field={field} index={index} remove={() => remove(index)} />
+        <Item key={keys[index]} field={field} index={index} remove={() => remove(index)} />
       ))}
       <button type="button" class="quiet" ref={addButton} aria-disabled={isFull} onClick={() => !isFull && add()}>
         {texts.fields.add(field.label)}
       </button>
     </GroupedField>
   );
+}
+
+/**
+ * Keys of the items by index. The caller removes the key of a removed item, so that the others keep their controls, and
+ * with them what people have typed there.
+ */
+function useItemKeys(count: number): number[] {
+  const keys = useRef<number[]>([]).current;
+  const made = useRef(0);
+  while (keys.length < count) keys.push(made.current++);
+  return keys;
 }
 
 function Item({ field, index, remove }: { field: Field; index: number; remove(): void }) {

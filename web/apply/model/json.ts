@@ -61,6 +61,17 @@ export function startsWith(path: Path, start: Path): boolean {
   return start.length <= path.length && start.every((name, index) => path[index] === name);
 }
 
+/**
+ * Returns the path at which a value is after the list at `list` has lost the item at `index`. Undefined if the value was
+ * in that item.
+ */
+export function pathWithoutItem(path: Path, list: Path, index: number): Path | undefined {
+  if (!startsWith(path, list) || path.length === list.length) return path;
+  const at = Number(path[list.length]);
+  if (at === index) return undefined;
+  return at < index ? path : path.with(list.length, String(at - 1));
+}
+
 /** True if two JSON values are equal. The order of members does not matter. */
 export function isEqual(one: unknown, other: unknown): boolean {
   if (one === other) return true;

@@ -68,6 +68,8 @@ class DraftWork {
   change(content: Content): void {
     this.#show(content);
     this.saver.change(content);
+    // An upload can end while the person chooses between two versions.
+    if (this.#pause?.type === 'conflict') this.#merge(this.#pause.theirs);
   }
 
   /** Shows the page that asks for a code. No work follows when the code has been entered. */
@@ -100,19 +102,25 @@ class DraftWork {
     else this.#options().onEnd(reason);
   }
 
-  /** Reads what the other window has saved, and asks only about answers that both windows have changed. */
+  /** Reads what the other window has saved, and merges it. */
   async #compare(): Promise<void> {
-    const { api, formId, onMerged } = this.#options();
+    const { api, formId } = this.#options();
     try {
-      const theirs = await api.read(formId);
-      const { data, files } = theirs;
-      const { merged, conflicts } = merge(this.saver.base, this.content, { data, files });
-      if (conflicts.length > 0) return this.#wait({ type: 'conflict', conflicts, merged, theirs });
-      this.#goOn(merged, theirs);
-      onMerged();
+      this.#merge(await api.read(formId));
     } catch (cause) {
       if (cause instanceof ApiProblem && cause.status === 401) this.#wait({ type: 'code', next: 'compare' });
       else setTimeout(() => void this.#compare(), retryMs);
+    }
+  }
+
+  /** Asks only about answers that both windows have changed. */
+  #merge(theirs: Draft): void {
+    const { data, files } = theirs;
+    const { merged, conflicts } = merge(this.saver.base, this.content, { data, files });
+    if (conflicts.length > 0) this.#wait({ type: 'conflict', conflicts, merged, theirs });
+    else {
+      this.#goOn(merged, theirs);
+      this.#options().onMerged();
     }
   }
 

@@ -1,11 +1,11 @@
 // The open form: its pages, the summary, the receipt, and the pages that can interrupt these.
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Fragment } from '../address.ts';
 import type { Api, Definition, Draft, Submission } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
-import { type FormContext, FormProvider } from '../form-context.ts';
+import { type FormContext, FormProvider, type Upload } from '../form-context.ts';
 import { type Place, pagesOf } from '../model/elements.ts';
-import { isObject, type Path, withValueAt } from '../model/json.ts';
+import { isObject, valueAt, withValueAt } from '../model/json.ts';
 import { fieldsOf, visiblePages } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
 import { createValidator } from '../model/validator.ts';
@@ -44,12 +44,15 @@ export function FormPages(props: FormPagesProps) {
   const draft = useDraft({ ...props, onMerged: () => announce(texts.conflict.merged) });
   const model = useModel(definition);
   const { data, files } = draft.content;
-  const change = (path: Path, value: unknown, otherFiles?: Record<string, string>) => {
+  const uploads = useRef(new Set<Upload>()).current;
+  const changeFiles: FormContext['changeFiles'] = (path, work) => {
     const latest = draft.work.content;
-    draft.work.change({ data: withValueAt(latest.data, path, value), files: otherFiles ?? latest.files });
+    const next = work(valueAt(latest.data, path), latest.files);
+    draft.work.change({ data: withValueAt(latest.data, path, next.value), files: next.files });
   };
   const form: FormContext = {
-    ...{ formId, api, texts, data, files, errors, change, announce },
+    ...{ formId, api, texts, data, files, errors, uploads, changeFiles, announce },
+    change: (path, value) => changeFiles(path, (_present, latest) => ({ value, files: latest })),
     registers: props.registers,
     language: frame.language,
     allowsFiles: definition.files,

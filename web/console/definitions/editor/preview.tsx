@@ -30,6 +30,8 @@ export function Preview({ definition: { dataSchema, uiSchema } }: { definition: 
     api: {} as Api,
     registers,
     errors: new Map(),
+    uploads: new Set(),
+    changeFiles: () => undefined,
     change: (at, value) => setData((latest: unknown) => withValueAt(latest, at, value)),
     announce: () => undefined,
     show: (elements, place) => <Elements elements={elements} place={place} />,
