@@ -7,6 +7,7 @@ import {
   documentRequest,
   type Located,
   operationRequest,
+  type Revision,
 } from './definition.ts';
 
 /**
@@ -23,8 +24,22 @@ export async function locate(id: string): Promise<Located> {
   throw new ApiProblem(404, { detail: 'The tenant has no form definition with this id.' });
 }
 
-/** Freezes the current state as a revision, and lets forms use that revision. Later changes edit the next revision. */
-export async function publish({ id, source, latest }: Located): Promise<void> {
-  await send(operationRequest(id, source, { operation: 'CREATE-REVISION' }));
-  await send(operationRequest(id, source, { operation: 'SET-ACTIVE-REVISION', revision: latest }));
+/**
+ * Freezes the current state as a revision, lets forms use that revision, and returns its number. Later changes edit the
+ * next revision. Throws ApiProblem 412 if somebody has changed or published the definition since it was located.
+ */
+export async function publish(located: Located): Promise<number> {
+  const { id, source } = located;
+  if (stateOf(await locate(id)) !== stateOf(located))
+    throw new ApiProblem(412, {
+      detail:
+        'Somebody has changed or published this definition since you opened it. Load the page again, check the definition, and then publish it.',
+    });
+  const created = await send<{ latest: Revision }>(operationRequest(id, source, { operation: 'CREATE-REVISION' }));
+  // If somebody published in the same moment, the revision that was frozen is not the one that the page shows.
+  const revision = created.latest.revision - 1;
+  await send(operationRequest(id, source, { operation: 'SET-ACTIVE-REVISION', revision }));
+  return revision;
 }
+
+const stateOf = ({ source, definition, latest }: Located) => JSON.stringify([source, latest, definition]);

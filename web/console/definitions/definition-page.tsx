@@ -41,8 +41,8 @@ function Editable({ id }: { id: string }) {
       {(located) => (
         <>
           <InUse located={located} />
-          <Editor located={located} version={version} onChanged={changed} />
-          <Publish located={located} onChanged={changed} />
+          <Editor located={located} onChanged={changed} />
+          <Publish located={located} isLoading={load.isLoading} onChanged={changed} />
           <DefinitionRevisions located={located} version={version} onChanged={changed} />
           <h2>Delete</h2>
           <ConfirmButton
@@ -79,16 +79,20 @@ function InUse({ located: { id, source, latest, active } }: { located: Located }
 
 interface EditorProps {
   located: Located;
-  version: number;
   onChanged(text: string): void;
 }
 
-/** The editor is a separate file, which is loaded when a definition is opened. */
-function Editor({ located, version, onChanged }: EditorProps) {
+/**
+ * The editor is a separate file, which is loaded when a definition is opened. It keeps the definition with which it was
+ * mounted, so it is mounted again when another one has been loaded.
+ */
+function Editor({ located, onChanged }: EditorProps) {
   const load = useLoad('editor', () => import('./editor/definition-editor.tsx'));
   return (
     <Loaded load={load}>
-      {({ DefinitionEditor }) => <DefinitionEditor key={version} located={located} onSaved={onChanged} />}
+      {({ DefinitionEditor }) => (
+        <DefinitionEditor key={JSON.stringify(located.definition)} located={located} onSaved={onChanged} />
+      )}
     </Loaded>
   );
 }

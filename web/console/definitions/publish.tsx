@@ -5,11 +5,19 @@ import { useAction } from '../elements/use-action.ts';
 import { publish } from './configuration.ts';
 import { type Located, operationRequest } from './definition.ts';
 
-export function Publish({ located, onChanged }: { located: Located; onChanged(text: string): void }) {
+interface Props {
+  located: Located;
+  /** True while the page loads the definition again, after which `located` may be different. */
+  isLoading: boolean;
+  onChanged(text: string): void;
+}
+
+export function Publish({ located, isLoading, onChanged }: Props) {
   const { id, source, latest } = located;
   const action = useAction();
   const press = async () => {
-    if (await action.run(() => publish(located))) onChanged(`Revision ${latest} is published: forms use it.`);
+    if (isLoading) return;
+    await action.run(async () => onChanged(`Revision ${await publish(located)} is published: forms use it.`));
   };
   return (
     <section aria-labelledby="publish-title">
@@ -19,7 +27,7 @@ export function Publish({ located, onChanged }: { located: Located; onChanged(te
           Freezes what is saved as revision {latest}, and lets forms use it. Later changes wait until they are
           published.
         </p>
-        <button type="button" class="button" aria-disabled={action.isBusy} onClick={() => void press()}>
+        <button type="button" class="button" aria-disabled={action.isBusy || isLoading} onClick={() => void press()}>
           Publish
         </button>
         <Curl

@@ -44,7 +44,11 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
     value: isOfKey ? state.value : undefined,
     problem: isOfKey ? state.problem : undefined,
     isLoading,
-    reload: useCallback(() => setRound((number) => number + 1), []),
+    reload: useCallback(() => {
+      // The effect would set this only after the next painting, when the old value may have been used.
+      setLoading(true);
+      setRound((number) => number + 1);
+    }, []),
     set: useCallback((value: T) => setState({ key, value }), [key]),
   };
 }

@@ -63,6 +63,81 @@ export function testDefinitions(suite: ConsoleSuite): void {
     await page.getByText('The form definition dog-licence was deleted.').waitFor();
   });
 
+  it('definitions: the editor shows what was saved, and keeps what is typed while it is saved', async () => {
+    const page = await suite.open('/definitions/business-licence');
+    const document = '/configuration/v2/configuration/platform/form-service';
+    const stored = async () => {
+      const { latest } = (await suite.world.api('demo-admin', 'GET', document)) as {
+        latest: { configuration: Record<string, { description?: string }> };
+      };
+      return latest.configuration['business-licence']?.description;
+    };
+    const description = page.getByLabel('Description (optional)');
+    const save = page.getByRole('button', { name: /^Save( with these problems)?$/ });
+    const unsaved = page.getByText('You have changes that are not saved.');
+    for (const text of ['First', 'Second']) {
+      await description.fill(text);
+      await save.click();
+      await expect.poll(stored).toBe(text);
+      await unsaved.waitFor({ state: 'detached' });
+      await settled(page);
+      await expect.poll(() => description.inputValue()).toBe(text);
+    }
+
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    await page.route('**/configuration/v2/**', async (route) => {
+      if (route.request().method() === 'PATCH') await released;
+      await route.fallback();
+    });
+    await description.fill('Third');
+    const sent = page.waitForRequest((request) => request.method() === 'PATCH');
+    await save.click();
+    await sent;
+    await description.fill('Third, and more');
+    release();
+    await expect.poll(stored).toBe('Third');
+    await settled(page);
+    await expect.poll(() => description.inputValue()).toBe('Third, and more');
+    await unsaved.waitFor();
+    await save.click();
+    await expect.poll(stored).toBe('Third, and more');
+    await unsaved.waitFor({ state: 'detached' });
+  });
+
+  it('definitions: a page that shows an old revision does not publish, and forms stay at the new one', async () => {
+    const document = '/configuration/v2/configuration/form-service/cat-licence';
+    const { api } = suite.world;
+    const change = (method: string, body: object) => api('demo-admin', method, document, body);
+    const replace = (description: string) => {
+      const rest = { anonymousApply: false, applicantRoles: [] };
+      const configuration = { id: 'cat-licence', name: 'Cat licence', description, ...rest };
+      return change('PATCH', { operation: 'REPLACE', configuration });
+    };
+    const stateOf = (latest: number, active: number) => ({
+      latest: { revision: latest },
+      active: { revision: active },
+    });
+    await replace('For cats');
+    const page = await suite.open('/definitions/cat-licence');
+    await page.getByText('Freezes what is saved as revision 0').waitFor();
+    for (const revision of [0, 1]) {
+      await replace(`For cats, ${revision}`);
+      await change('POST', { operation: 'CREATE-REVISION' });
+      await change('POST', { operation: 'SET-ACTIVE-REVISION', revision });
+    }
+    const publish = page.getByRole('button', { name: 'Publish', exact: true });
+    await publish.click();
+    await page.getByText('Somebody has changed or published this definition').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    expect(await api('demo-admin', 'GET', document)).toMatchObject(stateOf(2, 1));
+    await page.reload();
+    await page.getByText('Freezes what is saved as revision 2').waitFor();
+    await publish.click();
+    await page.getByText('Revision 2 is published: forms use it.').waitFor();
+    expect(await api('demo-admin', 'GET', document)).toMatchObject(stateOf(3, 2));
+    await api('demo-admin', 'DELETE', document);
+  });
+
   it('definitions: a change by somebody else is noticed before it is overwritten', async () => {
     const page = await suite.open('/definitions/business-licence');
     await page.getByText('Preview as applicants see it').click();

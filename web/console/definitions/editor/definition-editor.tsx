@@ -1,6 +1,7 @@
 // The editor of a form definition: settings, retention, data schema and UI schema. Marks the place of each problem.
 
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
+import { isEqual } from '../../../apply/model/json.ts';
 import { ApiProblem } from '../../api/problem.ts';
 import { send } from '../../api/send.ts';
 import { Curl } from '../../elements/curl.tsx';
@@ -33,6 +34,8 @@ export function DefinitionEditor({ located, onSaved }: Props) {
   const initial = { draft: draftOf(definition), base: JSON.stringify(definition) };
   const kept = useKept<KeptDraft>(`definition ${id}`, `Form definition ${id}`, initial);
   const { draft, base } = kept.value;
+  const latest = useRef(draft);
+  latest.current = draft;
   const draftValue: KeptValue<DefinitionDraft> = {
     value: draft,
     isKept: kept.isKept,
@@ -64,7 +67,10 @@ export function DefinitionEditor({ located, onSaved }: Props) {
         base={base}
         problems={problems.length}
         onSaved={(text) => {
-          kept.forget({ draft, base: JSON.stringify(next) });
+          const saved = { draft: latest.current, base: JSON.stringify(next) };
+          // What was typed while the request ran is not saved yet.
+          if (latest.current === draft) kept.forget(saved);
+          else kept.set(saved);
           onSaved(text);
         }}
       />
@@ -105,7 +111,8 @@ function Save({ located, next, base, problems, onSaved }: SaveProps) {
       if (!next)
         throw new ApiProblem(400, { detail: 'The schemas are not valid JSON. Correct the listed problems first.' });
       const present = await locate(id);
-      if (!overwrites && JSON.stringify(present.definition) !== base)
+      // The service may return the members in another order.
+      if (!overwrites && !isEqual(present.definition, JSON.parse(base)))
         throw new ApiProblem(412, { detail: 'Somebody has changed this definition since you opened it.' });
       for (const request of saveRequests(id, source, next, present.definition)) await send(request);
     });
