@@ -1,5 +1,6 @@
 // Creates or edits a client of the tenant, in the tenant's configuration.
 import { useState } from 'preact/hooks';
+import { ApiProblem } from '../api/problem.ts';
 import { send, sendOptional } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { ErrorSummary } from '../elements/error-summary.tsx';
@@ -39,10 +40,7 @@ export function ClientForm({ client, onSaved }: Props) {
     setErrors(found);
     setAttempt(attempt + 1);
     if (found.length > 0) return;
-    const isDone = await action.run(async () => {
-      const document = await sendOptional<ClientDocument>(documentRequest);
-      await send(saveRequest(texts.id, entryOf(texts, document?.latest?.configuration?.clients?.[texts.id])));
-    });
+    const isDone = await action.run(() => save(texts, client === undefined));
     if (!isDone) return;
     draft.forget(client ? texts : noClient);
     onSaved(texts.id);
@@ -58,6 +56,15 @@ export function ClientForm({ client, onSaved }: Props) {
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
     </form>
   );
+}
+
+/** Throws ApiProblem 409 if a new client has the id of one that exists, which would be replaced. */
+async function save(texts: ClientTexts, isNew: boolean): Promise<void> {
+  const document = await sendOptional<ClientDocument>(documentRequest);
+  const clients = document?.latest?.configuration?.clients ?? {};
+  const former = Object.hasOwn(clients, texts.id) ? clients[texts.id] : undefined;
+  if (isNew && former) throw new ApiProblem(409, { detail: 'A client with this id exists. Choose another id.' });
+  await send(saveRequest(texts.id, entryOf(texts, former)));
 }
 
 interface FieldsProps {

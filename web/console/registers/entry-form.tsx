@@ -1,12 +1,23 @@
 // Adds, changes or deletes one entry.
 import { useEffect, useState } from 'preact/hooks';
+import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAction } from '../elements/use-action.ts';
 import { useKept } from '../session/kept.ts';
-import { cellText, cellValue, type Entry, keyOf, putRequest, removeRequest } from './register.ts';
+import {
+  cellText,
+  cellValue,
+  type Entry,
+  type EntryAddress,
+  keyOf,
+  putRequest,
+  type Register,
+  registerRequest,
+  removeRequest,
+} from './register.ts';
 
 interface Props {
   register: string;
@@ -41,7 +52,11 @@ export function EntryForm({ register, columns, isText, keyField, entry, onClose 
     const keyName = isText ? textColumn : keyField;
     setError(key ? undefined : `Enter the ${keyName.toLowerCase()}`);
     if (!key) return document.getElementById(`entry-${Math.max(0, names.indexOf(keyName))}`)?.focus();
-    if (await action.run(() => send(putRequest(address, next)))) close(`The entry ${key} was saved.`);
+    const isSaved = await action.run(async () => {
+      if (formerKey === undefined) await requireFree(address);
+      await send(putRequest(address, next));
+    });
+    if (isSaved) close(`The entry ${key} was saved.`);
   };
   const remove = async () => {
     if (await action.run(() => send(removeRequest(address)))) close(`The entry ${formerKey} was deleted.`);
@@ -77,6 +92,13 @@ export function EntryForm({ register, columns, isText, keyField, entry, onClose 
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
     </form>
   );
+}
+
+/** Throws ApiProblem 409 if the register has an entry with this key, which a PUT would replace. */
+async function requireFree({ register, key, keyField }: EntryAddress): Promise<void> {
+  const { entries } = await send<Register>(registerRequest(register));
+  if (entries.some((entry) => keyOf(entry, keyField) === key))
+    throw new ApiProblem(409, { detail: 'An entry with this key exists. Edit that entry, or choose another key.' });
 }
 
 function textsOf(entry: Entry | undefined, names: readonly string[]): Record<string, string> {

@@ -70,13 +70,14 @@ export const createRequest = (json: { name: string; description: string }): ApiR
 
 export const deleteRequest = (name: string): ApiRequest => ({ ...registerRequest(name), method: 'DELETE' });
 
-interface EntryRequest {
+/** Where an entry is: in which register, and under which key. */
+export interface EntryAddress {
   register: string;
   key: string;
   keyField: string;
 }
 
-export function putRequest({ register, key, keyField }: EntryRequest, entry: Entry): ApiRequest {
+export function putRequest({ register, key, keyField }: EntryAddress, entry: Entry): ApiRequest {
   return {
     target,
     path: path`/form/v1/registers/${register}/entries/${key}`,
@@ -86,7 +87,7 @@ export function putRequest({ register, key, keyField }: EntryRequest, entry: Ent
   };
 }
 
-export function removeRequest({ register, key, keyField }: EntryRequest): ApiRequest {
+export function removeRequest({ register, key, keyField }: EntryAddress): ApiRequest {
   return { target, path: path`/form/v1/registers/${register}/entries/${key}`, method: 'DELETE', query: { keyField } };
 }
 

@@ -47,6 +47,33 @@ export function testClients(suite: ConsoleSuite): void {
     });
   });
 
+  it('clients: a new client with the id of one that exists is refused, and that one stays as it is', async () => {
+    const { api, url } = suite.world;
+    const document = '/configuration/v2/configuration/platform/token-handler';
+    const taken = {
+      ...{ id: 'taken', name: 'Live', description: '', keycloakLogout: false },
+      redirectUris: [`${url}/token-handler/clients/taken/callback`],
+      targets: [{ id: 'form-service', upstream: 'urn:example:platform:form-service' }],
+    };
+    await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update: { clients: { taken } } });
+    const page = await suite.open('/clients');
+    await page.getByText('Create a client').click();
+    await page.getByLabel('Id', { exact: true }).fill('taken');
+    await page.getByLabel('Name', { exact: true }).fill('Another');
+    await page.getByLabel('Redirect URIs').fill(`${url}/token-handler/clients/another/callback`);
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('A client with this id exists. Choose another id.').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    const { latest } = (await api('demo-admin', 'GET', document)) as {
+      latest: { configuration: { clients: Record<string, unknown> } };
+    };
+    expect(latest.configuration.clients.taken).toEqual(taken);
+    // Every JavaScript object inherits a member with this name, but no client has this id.
+    await page.getByLabel('Id', { exact: true }).fill('constructor');
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('The client constructor was created.').waitFor();
+  });
+
   it('clients: uses the credentials of a client that exists, clears the secret, and lists leftovers', async () => {
     const { api, url } = suite.world;
     const entry = (id: string) => ({

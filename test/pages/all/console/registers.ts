@@ -47,6 +47,31 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByText('The register towns was deleted.').waitFor();
   });
 
+  it('registers: a new entry with the key of one that exists is refused, and that one stays as it is', async () => {
+    const louise = { value: 'lou', label: 'Louise', area: 0.8 };
+    const moraine = { value: 'mor', label: 'Moraine', area: 0.5 };
+    await create('lakes', '', [louise]);
+    const page = await suite.open('/registers/lakes');
+    // Somebody else adds an entry that this page does not show.
+    await suite.world.api('demo-admin', 'PUT', '/form/v1/registers/lakes/entries/mor', moraine);
+    await page.getByRole('button', { name: 'Add an entry' }).click();
+    const stored = async () => {
+      const register = await suite.world.api('demo-admin', 'GET', '/form/v1/registers/lakes');
+      return (register as { entries: unknown }).entries;
+    };
+    for (const { value } of [louise, moraine]) {
+      await page.getByRole('textbox', { name: 'value', exact: true }).fill(value);
+      await page.getByRole('button', { name: 'Save entry' }).click();
+      await page.getByText('An entry with this key exists.').waitFor();
+      expect(await findFaults(page)).toEqual([]);
+      expect(await stored()).toEqual([louise, moraine]);
+    }
+    await page.getByRole('textbox', { name: 'value', exact: true }).fill('new');
+    await page.getByRole('button', { name: 'Save entry' }).click();
+    await page.getByText('The entry new was saved.').waitFor();
+    expect(await stored()).toEqual([louise, moraine, { value: 'new' }]);
+  });
+
   it('registers: a file that is chosen or dropped fills the table; what it lacks is removed if asked to', async () => {
     await create('ports', 'harbours', [
       { value: 'hal', label: 'Halifax' },
