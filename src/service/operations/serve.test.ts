@@ -1,8 +1,9 @@
 // Tests listening and stopping with real connections.
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
-import { createServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { connect, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../../dev/listen.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -92,6 +93,21 @@ describe('a service that stops', () => {
     expect(await request(`${url}/quick`, agent)).toEqual({ status: 200, connection: 'close', text: '"quick"' });
     await closed;
     agent.destroy();
+  });
+
+  it('serves a request that arrived while the process was too busy to read it, even if the delay ended meanwhile', async () => {
+    const { port, close } = await start({ drainDelay: 100 });
+    const client = connect(port, '127.0.0.1');
+    const received = text(client);
+    client.write('GET /quick HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(client, 'readable');
+    const closed = close();
+    // Timers are due next, and only then does the event loop poll.
+    await endOfPoll();
+    client.write('GET /quick HTTP/1.1\r\nHost: a\r\n\r\n');
+    for (const end = performance.now() + 200; performance.now() < end; );
+    expect((await received).match(/HTTP\/1.1 200/g)).toHaveLength(2);
+    await closed;
   });
 
   it('finishes running requests and refuses new connections', async () => {

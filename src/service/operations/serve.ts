@@ -2,7 +2,7 @@
 // then finish until the deadline, when their connections are closed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
 import { createServer } from '../http/node-http.ts';
 import { limitBodies } from '../http/slow-bodies.ts';
 import { isWebSocketHandshake, serveConnects, serveUpgrades } from '../http/upgrades.ts';
@@ -161,8 +161,11 @@ function prepareDrain(server: Server): Connections {
     for (const { running } of connections.values()) if (running) closeAfter(running);
   };
   const drain = async (deadline: number) => {
+    // Closes idle connections only after the event loop has polled. A timer runs before that: on a busy machine, the
+    // connection may then seem idle although its next request has already arrived.
+    await endOfPoll();
     const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
-    const sweep = setInterval(() => server.closeIdleConnections(), 50);
+    const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), 50);
     const stop = new AbortController();
     const cut = delay(deadline, false, { signal: stop.signal }).catch(() => true);
     const clean = await Promise.race([finished, cut]);
