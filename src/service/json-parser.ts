@@ -1,7 +1,7 @@
 // Parses JSON with exact names and numbers. JSON.parse of Node 26 may return a wrong name: after {"q":1,"\\":2} it
 // reads the name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names with an escape are affected, so
 // JSON.parse still parses every other text.
-import { type FieldError, jsonPointer } from './http/problem.ts';
+import { type FieldError, jsonPointer, listedErrors } from './http/problem.ts';
 
 /** Like JSON.parse, but returns correct names. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
@@ -11,10 +11,12 @@ export function parseJson(text: string): unknown {
 export interface InspectedJson {
   value: unknown;
   /**
-   * One error for each value that Postgres cannot store or that a double would round, and for each name that reaches a
-   * prototype. In document order.
+   * The first errors in document order: one for each value that Postgres cannot store or that a double would round, and
+   * for each name that reaches a prototype. At most `listedErrors`, and fewer if their pointers are long.
    */
   errors: FieldError[];
+  /** The number of all errors, including those that `errors` omits. */
+  errorCount: number;
   /**
    * True if an object contains the same name twice, which RFC 7493 section 2.3 forbids. The value then has the last of
    * these members.
@@ -37,6 +39,12 @@ function hasEscapedName(text: string): boolean {
   return false;
 }
 
+/**
+ * Total length of the pointers, in characters, after which no further error is listed. A pointer repeats all names that
+ * lead to its value. A body of 1 MiB can contain a name of half a megabyte and 50,000 invalid values below it; their
+ * pointers would need 25 GB.
+ */
+const longestPointers = 65_536;
 /** Maximum depth of nesting, far below the depth that exhausts the stack. */
 const deepest = 1_000;
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -50,6 +58,8 @@ class JsonParser {
   readonly #text: string;
   readonly #path: PropertyKey[] = [];
   readonly #errors: FieldError[] = [];
+  #errorCount = 0;
+  #pointersLength = 0;
   #at = 0;
   #repeatsName = false;
 
@@ -60,7 +70,7 @@ class JsonParser {
   parse(): InspectedJson {
     const value = this.#value();
     if (this.#peek() !== '') throw malformed();
-    return { value, errors: this.#errors, repeatsName: this.#repeatsName };
+    return { value, errors: this.#errors, errorCount: this.#errorCount, repeatsName: this.#repeatsName };
   }
 
   #value(): unknown {
@@ -163,8 +173,11 @@ class JsonParser {
 
   #report(detail: string | undefined): void {
     if (detail === undefined) return;
-    const path = this.#path.map((key) => (typeof key === 'string' ? key.toWellFormed() : key));
-    this.#errors.push({ pointer: jsonPointer(path), detail });
+    this.#errorCount += 1;
+    if (this.#errors.length === listedErrors || this.#pointersLength > longestPointers) return;
+    const pointer = jsonPointer(this.#path.map((key) => (typeof key === 'string' ? key.toWellFormed() : key)));
+    this.#pointersLength += pointer.length;
+    this.#errors.push({ pointer, detail });
   }
 }
 

@@ -265,6 +265,14 @@ describe('a rejected body', () => {
     expect([wrong.status, wrong.json.errors?.length]).toEqual([400, 100]);
   });
 
+  it('gets few errors if their pointers are long, and the number of the others', async () => {
+    const name = 'x'.repeat(40_000);
+    const { status, json } = await put(`{"${name}":[${Array(2_000).fill('"\\u0000"').join()}]}`);
+    expect(status).toBe(400);
+    expect(json.errors?.map(({ pointer }) => pointer)).toEqual([`/${name}/0`, `/${name}/1`]);
+    expect(json.detail).toBe(`/${name}/0: contains a NUL character (and 1999 more)`);
+  });
+
   it('is not quoted in the response or in the log', async () => {
     const { json } = await put('{"email":"canary@example.org" oops');
     expect(JSON.stringify(json)).not.toContain('canary');

@@ -88,8 +88,8 @@ function parse(text: string, { isPlain, names }: Outline): unknown {
 }
 
 function parseInspected(text: string): unknown {
-  const { value, errors, repeatsName } = inspectJson(text);
-  if (errors.length > 0) throw invalidRequest(errors);
+  const { value, errors, errorCount, repeatsName } = inspectJson(text);
+  if (errorCount > 0) throw invalidRequest(errors, errorCount);
   if (repeatsName) throw repeatedName();
   return value;
 }

@@ -76,13 +76,16 @@ export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = 
  * Maximum number of field errors in a response. Further errors are only counted, so that a response stays smaller than
  * its request.
  */
-const listedErrors = 100;
+export const listedErrors = 100;
 
-/** Returns a 400 that lists the first hundred field errors. Its detail describes the first one. */
-export function invalidRequest(errors: FieldError[]): Problem {
+/**
+ * Returns a 400 that lists the first hundred field errors. Its detail describes the first one. `count` is the number of
+ * all errors, for a caller that does not pass all of them.
+ */
+export function invalidRequest(errors: FieldError[], count = errors.length): Problem {
   const [first] = errors;
   if (!first) return new Problem('invalid-request');
   const place = first.pointer ? `${first.pointer}: ` : '';
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  const more = count > 1 ? ` (and ${count - 1} more)` : '';
   return new Problem('invalid-request', `${place}${first.detail}${more}`, { errors: errors.slice(0, listedErrors) });
 }
