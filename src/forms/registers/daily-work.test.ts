@@ -66,6 +66,20 @@ describe('one entry', () => {
     expect(await entriesOf(name)).toEqual(cities);
   });
 
+  it.each([
+    ['PUT', 'hinton', { label: 'Hinton' }, '', '/value'],
+    ['PUT', 'banff', { label: 'Banff' }, '', '/value'],
+    ['PUT', 'banff', { value: 'banff', label: 'Banff' }, '?keyField=vaule', '/vaule'],
+    ['PUT', 'banff', { value: { nested: true } }, '', '/value'],
+    ['PUT', 'banff', '""', '', ''],
+  ])('of %s %s without its key (%j) is 400 that names the member, and changes nothing', async (...given) => {
+    const [method, key, body, query, pointer] = given;
+    const name = await register();
+    const answered = await ask(method, name, `/entries/${key}${query}`, body);
+    expect(answered).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    expect(await entriesOf(name)).toEqual(cities);
+  });
+
   it('that 20 callers write concurrently loses none of their entries', async () => {
     const name = await register([]);
     const second = await backend.start();

@@ -1,7 +1,7 @@
 // Changes single entries, and compares two lists of entries. An entry has a key: a string is its own key; the key of an
 // object is its member `keyField`.
 import { isDeepStrictEqual } from 'node:util';
-import { Problem } from '../../service/http/problem.ts';
+import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 
 export interface EntryChange {
@@ -47,12 +47,13 @@ function indexOfKey(entries: readonly unknown[], key: string, keyField: string):
 /**
  * Replaces the entry whose key is `key`. If there is no such entry, appends the new entry, but throws Problem
  * `not-found` if the new entry has another key. A replacement may change the key. Throws Problem `conflict` if another
- * entry already has the new key.
+ * entry already has the new key, and `invalid-request` if the new entry has no key.
  */
 export function putEntry(entries: readonly unknown[], key: string, entry: unknown, keyField: string) {
-  const index = indexOfKey(entries, key, keyField);
   const newKey = keyOf(entry, keyField);
-  if (newKey === undefined || newKey === key)
+  if (newKey === undefined) throw withoutKey(entry, keyField);
+  const index = indexOfKey(entries, key, keyField);
+  if (newKey === key)
     return { entries: index < 0 ? [...entries, entry] : entries.with(index, entry), added: index < 0 };
   if (index < 0) throw noEntry();
   if (indexOfKey(entries, newKey, keyField) >= 0) throw new Problem('conflict', 'Another entry has the new key.');
@@ -64,6 +65,11 @@ export function removeEntry(entries: readonly unknown[], key: string, keyField: 
   const index = indexOfKey(entries, key, keyField);
   if (index < 0) throw noEntry();
   return entries.toSpliced(index, 1);
+}
+
+function withoutKey(entry: unknown, keyField: string): Problem {
+  const pointer = isObject(entry) ? jsonPointer([keyField]) : '';
+  return invalidRequest([{ pointer, detail: 'must be the key of the entry: a text that is not empty, or a number' }]);
 }
 
 const noEntry = () => new Problem('not-found', 'The register has no entry with this key.');
