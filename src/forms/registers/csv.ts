@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CsvError, Parser } from 'csv-parse';
 import { bodyProblem } from '../../service/http/body-bytes.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { maxEntries } from './register.ts';
 
@@ -91,14 +92,24 @@ function malformed(error: CsvError & { lines?: number }) {
 
 /**
  * Returns entries as CSV with a header. Strings become the column `value`. Nested values become JSON, and null becomes
- * an empty cell.
+ * an empty cell. Throws Problem `invalid-request` if the entries need more columns than an import allows. The table has
+ * a cell for each column and row, so without this limit its size would grow with the square of the entries' size.
  */
 export function toCsv(entries: readonly unknown[]): string {
   const rows = entries.map((entry) => (isObject(entry) ? entry : { value: entry }));
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const names = columns.length > 0 ? columns : ['value'];
+  const columns = new Set<string>();
+  for (const row of rows) {
+    for (const name of Object.keys(row)) columns.add(name);
+    if (columns.size > maxColumns) throw tooManyColumns();
+  }
+  const names = columns.size > 0 ? [...columns] : ['value'];
   const lines = rows.map((row) => names.map((name) => quoted(cellOf(row[name]))).join(','));
   return `${[names.map(quoted).join(','), ...lines].join('\r\n')}\r\n`;
+}
+
+function tooManyColumns(): Problem {
+  const detail = `The entries have more than ${maxColumns} different members, too many for CSV. Read them as JSON.`;
+  return new Problem('invalid-request', detail);
 }
 
 // Quotes a cell as RFC 4180 section 2 (rules 6 and 7) requires. An empty cell is quoted too, because a line that

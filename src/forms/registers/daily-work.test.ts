@@ -134,6 +134,28 @@ describe('CSV', () => {
     expect(json.headers.get('etag')).not.toBe(exported.headers.get('etag'));
   });
 
+  it('of entries with more than 100 different members is 400 that says so, and they are readable as JSON', async () => {
+    const entries = Array.from({ length: 101 }, (_, n) => ({ [`member ${n}`]: n }));
+    const name = await register(entries);
+    const exported = await ask('GET', name, '/entries', undefined, { accept: 'text/csv' });
+    expect(exported).toMatchObject({ status: 400, body: { detail: expect.stringContaining('100 different members') } });
+    expect(await entriesOf(name)).toEqual(entries);
+    const narrow = await register(entries.slice(1));
+    expect((await ask('GET', narrow, '/entries', undefined, { accept: 'text/csv' })).status).toBe(200);
+  });
+
+  it('with a long column name is 400 if the entries would be too large, before they are built', async () => {
+    const name = await register();
+    const rows = Array.from({ length: 9_000 }, (_, n) => `k${n},1\n`);
+    const table = `value,${'x'.repeat(900_000)}\n${rows.join('')}`;
+    for (const query of ['?dryRun=true', '?mode=replace'])
+      expect(await csv(name, query, table)).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '', detail: 'must be at most 1048576 bytes of JSON' }] },
+      });
+    expect(await entriesOf(name)).toEqual(cities);
+  });
+
   it.each([
     ['another content type', 'application/json', '[]', 415],
     ['another charset', 'text/csv; charset=utf-16', 'value\n', 415],

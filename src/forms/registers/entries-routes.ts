@@ -24,7 +24,8 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
       'A register is open if `anonymousRead` is set on its definition in the configuration service; a change takes effect ' +
       'here within five minutes. Without a token, `tenantId` names the tenant, and reads are limited by client address. ' +
       'With `Accept: text/csv` the response is a table with a header. Text that a spreadsheet would take for a formula has ' +
-      'an apostrophe before it, which an import removes.',
+      'an apostrophe before it, which an import removes. Entries with more than 100 different members are only available ' +
+      'as JSON.',
     guards: [varyByCaller, ifBearer([bearer, tenant], [anonymous, anonymousReadLimit, namedTenant])],
     params: nameParams,
     query: tenantQuery,

@@ -4,6 +4,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { cellOf, type Row, type Table, textOf } from './csv.ts';
 import { keyOf } from './entry-changes.ts';
+import { maxEntriesBytes, sizeOf, tooLarge } from './register.ts';
 
 export interface ImportOptions {
   /** Name of the column that contains the keys. Ignored if the entries are strings, because a string is its own key. */
@@ -45,14 +46,21 @@ export function importTable(table: Table, existing: readonly unknown[], options:
   return [...kept, ...entries.values()];
 }
 
+/**
+ * Reads the rows, and stops when the entries are too large for a register. Each entry repeats the names of the columns,
+ * so a table with a long name may become thousands of times larger.
+ */
 function imported(table: Table, toEntry: (row: Row) => unknown, keyField: string): Map<string, unknown> {
   const entries = new Map<string, unknown>();
+  let bytes = 0;
   for (const row of table.rows) {
     const entry = toEntry(row);
     const key = keyOf(entry, keyField);
     if (key === undefined) throw onLine(row, 'has no key');
     if (entries.has(key)) throw onLine(row, 'repeats the key of an earlier line');
     entries.set(key, entry);
+    bytes += sizeOf(entry);
+    if (bytes > maxEntriesBytes) throw invalidRequest([{ pointer: '', detail: tooLarge }]);
   }
   return entries;
 }

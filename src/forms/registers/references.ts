@@ -1,5 +1,6 @@
 // Finds where form definitions refer to registers. Any text in the UI schema that is the URN of a register counts as a
 // reference.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Configuration } from '../../platform/configuration.ts';
 import { jsonPointer } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
@@ -31,6 +32,13 @@ export interface ReferenceOptions {
 }
 
 const maxReferences = 1_000;
+/**
+ * Maximum length of all references, in characters. Pointers repeat the names of the members that contain a URN, so
+ * without this limit a UI schema with one long name would need a thousand times its size.
+ */
+const maxCharacters = 1_048_576;
+/** Number of members that are visited before the event loop may handle other work. They take about a millisecond. */
+const stepMembers = 5_000;
 
 export function createRegisterReferences({ configuration, store, urns }: ReferenceOptions) {
   const prefix = urns.register('');
@@ -49,15 +57,15 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
     try {
       return await store.asked(async () => {
         const results: Reference[] = [];
+        let characters = 0;
+        const isReference = (text: string) => text.startsWith(prefix) && matches(text.slice(prefix.length));
         for await (const { id, name, uiSchema } of listDefinitions(configuration, context))
-          for (const { text, path } of textsIn(uiSchema)) {
+          for await (const { text, path } of textsIn(uiSchema, isReference)) {
+            if (results.length === maxReferences || characters > maxCharacters) return { results, truncated: true };
+            const pointer = jsonPointer(path);
             const register = text.slice(prefix.length);
-            if (!text.startsWith(prefix) || !matches(register)) continue;
-            if (results.length === maxReferences) return { results, truncated: true };
-            results.push({
-              ...{ definitionId: id, definitionName: name, register, urn: text },
-              pointer: jsonPointer(path),
-            });
+            characters += name.length + text.length + register.length + pointer.length;
+            results.push({ definitionId: id, definitionName: name, register, urn: text, pointer });
           }
         return { results, truncated: false };
       });
@@ -82,13 +90,48 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
   };
 }
 
-/** Visits all texts in a value. It does not use recursion, because a tenant decides how deeply the value is nested. */
-function* textsIn(value: unknown): Generator<{ text: string; path: PropertyKey[] }> {
-  const left: { value: unknown; path: PropertyKey[] }[] = [{ value, path: [] }];
-  for (let item = left.pop(); item; item = left.pop()) {
-    const { path } = item;
-    if (typeof item.value === 'string') yield { text: item.value, path };
-    else if (typeof item.value === 'object' && item.value !== null)
-      for (const [name, member] of Object.entries(item.value)) left.push({ value: member, path: [...path, name] });
+/** An array or object that contains the current member. */
+interface Visited {
+  members: Record<PropertyKey, unknown>;
+  /** Undefined for an array. */
+  names: string[] | undefined;
+  count: number;
+  /** Index of the next member. */
+  next: number;
+}
+
+/**
+ * Yields the texts in a value that `matches` accepts, with their paths. Between steps, the event loop handles other
+ * work. A tenant decides how large and how deeply nested the value is. The function therefore does not use recursion, it
+ * stores only the containers of the current member, and it builds a path only for a match.
+ */
+async function* textsIn(
+  value: unknown,
+  matches: (text: string) => boolean,
+): AsyncGenerator<{ text: string; path: PropertyKey[] }> {
+  const containers = [visit([value])];
+  for (let steps = 1; ; steps += 1) {
+    if (steps % stepMembers === 0) await nextTurn();
+    const current = containers.at(-1);
+    if (!current) return;
+    if (current.next === current.count) {
+      containers.pop();
+      continue;
+    }
+    current.next += 1;
+    const member = current.members[currentKey(current)];
+    if (typeof member === 'object' && member !== null) containers.push(visit(member));
+    else if (typeof member === 'string' && matches(member))
+      yield { text: member, path: containers.slice(1).map(currentKey) };
   }
+}
+
+function visit(container: object): Visited {
+  const names = Array.isArray(container) ? undefined : Object.keys(container);
+  const count = Array.isArray(container) ? container.length : (names?.length ?? 0);
+  return { members: container as Visited['members'], names, count, next: 0 };
+}
+
+function currentKey({ names, next }: Visited): PropertyKey {
+  return names?.[next - 1] ?? next - 1;
 }

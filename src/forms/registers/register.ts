@@ -127,6 +127,9 @@ export interface EntryProblem {
 
 const named = { string: 'a string', object: 'an object' };
 
+/** What is wrong with entries that exceed `maxEntriesBytes`. */
+export const tooLarge = `must be at most ${maxEntriesBytes} bytes of JSON`;
+
 /** Maximum number of listed problems. This is enough to see what is wrong. */
 const maxProblems = 20;
 
@@ -146,8 +149,7 @@ export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
     else if (reserved) problems.push({ path: [index, ...reserved], detail: 'is a reserved name' });
     if (problems.length === maxProblems) break;
   }
-  if (problems.length === 0 && sizeOf(entries) > maxEntriesBytes)
-    problems.push({ path: [], detail: `must be at most ${maxEntriesBytes} bytes of JSON` });
+  if (problems.length === 0 && sizeOf(entries) > maxEntriesBytes) problems.push({ path: [], detail: tooLarge });
   return problems;
 }
 

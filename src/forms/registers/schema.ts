@@ -246,5 +246,7 @@ const reference = z.object({
 
 export const referencesResponse = z.object({
   results: z.array(reference),
-  truncated: z.boolean().meta({ description: 'True if there are more than 1,000' }),
+  truncated: z
+    .boolean()
+    .meta({ description: 'True if some are left out: more than 1,000, or more than about a million characters' }),
 });
