@@ -9,10 +9,23 @@ import { intakeSchema } from './intake.ts';
 /** The configuration service allows the same characters and the same length in the names of configurations. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
+/**
+ * Maximum number of invalid roles that are reported. Zod would create an issue of several hundred bytes for each item of
+ * a list, and a list may have a million items.
+ */
+const reportedRoles = 100;
 const roles = z
-  .array(z.string())
+  .array(z.unknown())
   .nullish()
-  .transform((list) => list ?? []);
+  .transform((list, context): string[] => {
+    let wrong = 0;
+    for (const [index, role] of list?.entries() ?? []) {
+      if (typeof role === 'string') continue;
+      context.addIssue({ code: 'custom', path: [index], message: 'must be a string' });
+      if (++wrong === reportedRoles) break;
+    }
+    return (list ?? []) as string[];
+  });
 // A duration must not contain months or years, because their length depends on the calendar.
 const duration = z
   .string()

@@ -16,9 +16,10 @@ export function roleProblems(
   registrations: readonly unknown[],
 ): FieldError[] {
   const isOfPlatform = (role: string) => role.startsWith(`${prefix}:`);
+  const registered = registeredRoles(registrations);
   return lists.flatMap((list) =>
     definition[list].flatMap((role, index) => {
-      const problem = nameProblem(role) ?? (isOfPlatform(role) ? registrationProblem(role, registrations) : undefined);
+      const problem = nameProblem(role) ?? (isOfPlatform(role) ? registrationProblem(role, registered) : undefined);
       return problem === undefined ? [] : [{ pointer: jsonPointer([list, index]), detail: problem }];
     }),
   );
@@ -30,14 +31,30 @@ function nameProblem(role: string): string | undefined {
 }
 
 /** In tokens, the name of a service's role is `<service URN>:<role>`. */
-function registrationProblem(name: string, registrations: readonly unknown[]): string | undefined {
+function registrationProblem(name: string, registered: (service: string) => Set<unknown>): string | undefined {
   const end = name.lastIndexOf(':');
-  const [service, role] = [name.slice(0, end), name.slice(end + 1)];
-  const registered = registrations.flatMap((document) => {
-    const entry = isObject(document) && Object.hasOwn(document, service) ? document[service] : undefined;
-    return isObject(entry) && Array.isArray(entry.roles) ? entry.roles : [];
-  });
-  if (registered.length === 0) return 'names a service that has registered no roles';
-  const isKnown = registered.some((one: unknown) => isObject(one) && one.role === role);
-  return isKnown ? undefined : 'is not a role of this service';
+  const roles = registered(name.slice(0, end));
+  if (roles.size === 0) return 'names a service that has registered no roles';
+  return roles.has(name.slice(end + 1)) ? undefined : 'is not a role of this service';
+}
+
+/**
+ * Returns a function that returns the roles of a service. It collects them once for each service, because a tenant's
+ * documents and definitions may each have tens of thousands of roles.
+ */
+function registeredRoles(registrations: readonly unknown[]): (service: string) => Set<unknown> {
+  const known = new Map<string, Set<unknown>>();
+  return (service) => {
+    let roles = known.get(service);
+    if (!roles) {
+      roles = new Set();
+      for (const document of registrations) {
+        const entry = isObject(document) && Object.hasOwn(document, service) ? document[service] : undefined;
+        const listed: unknown[] = isObject(entry) && Array.isArray(entry.roles) ? entry.roles : [];
+        for (const one of listed) roles.add(isObject(one) ? one.role : undefined);
+      }
+      known.set(service, roles);
+    }
+    return roles;
+  };
 }
