@@ -1,6 +1,6 @@
 // The dependencies and limits of the routes of the intake application.
 import type { Clock } from '../../service/clock.ts';
-import type { RateLimiter } from '../../service/limits/rate-limit.ts';
+import type { LocalRateLimiter, RateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { NoticeLinks } from '../notices/links.ts';
 import type { FormApi } from './api.ts';
@@ -32,7 +32,7 @@ export interface ApplyRoutesOptions {
   links: NoticeLinks;
   draftLimits: DraftLimits;
   /** Limit how many codes are sent for one form id, per minute and per hour. They apply even if no form has this id. */
-  sends: { minute: RateLimiter; hour: RateLimiter };
+  sends: { minute: LocalRateLimiter; hour: LocalRateLimiter };
   /** Limits how many wrong codes are entered for one form id, per hour. */
   wrongCodes: RateLimiter;
   /** Prefix of the URNs of uploaded files. */

@@ -44,19 +44,29 @@ export interface FormOfTenant {
 
 /**
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
- * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call.
+ * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A failed call does
+ * not count towards the limits, so that the applicant can ask again; the form service has limits for such calls too.
  */
-export async function sendCode({ api, sends }: ApplyRoutesOptions, { formId, ...form }: FormOfTenant): Promise<void> {
-  for (const limiter of [sends.minute, sends.hour])
+export async function sendCode(
+  { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
+  { formId, ...form }: FormOfTenant,
+): Promise<void> {
+  const limiters = [sends.minute, sends.hour];
+  for (const limiter of limiters)
     await count(limiter, formId, 'A code was sent a moment ago, or five were in the last hour.');
   const call = { method: 'POST', path: `/forms/${formId}`, body: '{"operation":"send-code"}', ...form } as const;
   await api.call(call).catch((error: unknown) => {
-    if (!(error instanceof Problem && hidden.has(error.slug))) throw error;
+    if (error instanceof Problem && hidden.has(error.slug)) return;
+    for (const limiter of limiters) limiter.uncount(keyOf(formId));
+    throw error;
   });
 }
 
+/** Returns the key under which the limits count a form. UUIDs are compared without regard to case. */
+const keyOf = (formId: string) => formId.toLowerCase();
+
 async function count(limiter: RateLimiter, formId: string, detail: string): Promise<void> {
-  const { isAllowed, reset } = await limiter.count(formId.toLowerCase());
+  const { isAllowed, reset } = await limiter.count(keyOf(formId));
   if (isAllowed) return;
   throw new Problem('too-many-requests', detail, { headers: { 'Retry-After': String(reset) } });
 }

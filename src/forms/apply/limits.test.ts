@@ -123,6 +123,19 @@ it('while the form service cannot be reached, requests get 502 with a log line a
   expect((await ask()).status).toBe(200);
 });
 
+it('codes that could not be sent do not use up the limit: as soon as the form service works again, a code is sent', async () => {
+  const headers = { 'x-forwarded-for': '203.0.113.205' };
+  const page = apply.browser();
+  const { body } = await start('203.0.113.205');
+  const ask = () => page.ask('POST', `/forms/${body.id}/codes`, { headers });
+  await gate.shut();
+  for (let attempt = 0; attempt < 6; attempt += 1) expect((await ask()).status).toBe(502);
+  await gate.open();
+  expect((await ask()).status).toBe(202);
+  await roomInWindow(minute, 20_000, apply.forms.now().getTime());
+  expect((await Promise.all([ask(), ask()])).map(({ status }) => status)).toContain(429);
+});
+
 it('a retry of a start gets the same draft, also at the limit, and counts only once', async () => {
   apply.forms.advance(60 * 60_000);
   const page = apply.browser();

@@ -35,6 +35,8 @@ export interface RateLimiter extends RateLimit {
 
 export interface LocalRateLimiter extends RateLimiter {
   count(key: string): Counted;
+  /** Takes back one counted request of the key in the current window, because it had no effect. */
+  uncount(key: string): void;
 }
 
 export interface RateLimits {
@@ -95,7 +97,15 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
       }
       return judge(limit, used, secondsLeft);
     };
-    return { ...limit, count };
+    const uncount = (key: string): void => {
+      const { index } = windowAt(clock().getTime(), limit.window);
+      const counted = counts.at(index, key);
+      // The count is 0 if a new window has begun since the request.
+      if (counted.own + counted.total === 0) return;
+      exchanged?.changed(index, key, counted);
+      counted.own -= 1;
+    };
+    return { ...limit, count, uncount };
   }
 
   return {

@@ -73,6 +73,17 @@ describe.concurrent('a local rate limit among replicas', () => {
     other.close();
   });
 
+  it('takes back a request on every replica, and never more than were counted', async () => {
+    const [one, other] = [replica(), replica()];
+    count(one, 'back', 2);
+    await untilTold('back', 2);
+    for (let times = 0; times < 3; times += 1) one.session.uncount('back');
+    await untilTold('back', 0);
+    expect([one.session.count('back').remaining, other.session.count('back').remaining]).toEqual([99, 99]);
+    one.close();
+    other.close();
+  });
+
   it('is kept in Redis for at most two windows', async () => {
     const one = replica();
     one.session.count('kept');
