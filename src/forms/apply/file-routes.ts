@@ -1,6 +1,7 @@
 // Uploads a file for a question of a form that this browser has opened.
 import { z } from 'zod';
-import { readBodyBytes } from '../../service/http/body-bytes.ts';
+import { type MinimumRate, readBodyBytes } from '../../service/http/body-bytes.ts';
+import { networkOf } from '../../service/http/client-address.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
@@ -21,6 +22,12 @@ const fileName = z
   .max(150, 'must have at most 150 characters')
   .regex(/^[^/\\\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+$/u, 'must be the name of a file');
 
+/**
+ * A slower upload ends, because it would keep a slot from others. Almost all mobile connections are faster. Without this
+ * limit, a client that sends a byte now and then could keep a slot for Node's limit of 300 s.
+ */
+const minimumRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };
+
 const uploadedFile = z.object({ urn: z.string(), name: z.string(), size: z.int() }).meta({ id: 'UploadedFile' });
 
 export function uploadFileRoute(options: ApplyRoutesOptions): Route {
@@ -40,6 +47,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     answers: {
       201: { description: 'The file', schema: uploadedFile },
       ...formFailures,
+      408: { description: 'The file arrives too slowly: after 30 s, at less than 8 KiB/s on average' },
       413: { description: 'The file is too large' },
       501: { description: 'The platform has no file service' },
     },
@@ -47,9 +55,9 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       const { id: tenantId } = tenantOf(response);
       if (!(await files.isAvailable())) throw new Problem('no-file-service', 'The platform has no file service.');
       await requireDraft(options, { formId, tenantId, context: response });
-      const release = await queue.take({ tenant: tenantId, member: formId });
+      const release = await queue.take({ tenant: tenantId, member: networkOf(response.locals.forwarded.address) });
       try {
-        const content = await readBodyBytes(request, fileLimit);
+        const content = await readBodyBytes(request, fileLimit, minimumRate);
         response.status(201).json(await files.upload({ tenantId, formId, name, content }));
       } finally {
         release();
@@ -66,11 +74,14 @@ async function requireDraft({ api }: ApplyRoutesOptions, { formId, ...form }: Fo
     throw new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
 }
 
-/** Limits concurrent uploads, because a file is held in memory while it is uploaded. */
+/**
+ * Limits concurrent uploads, because a file is held in memory while it is uploaded. A member is a client network. It is
+ * not a form, because anyone may create several drafts, and could then hold all slots of a tenant.
+ */
 function createUploadQueue(): FairQueue {
   return createFairQueue({
     slots: { total: 6, perTenant: 4, perMember: 2 },
-    waiting: { total: 50, perTenant: 25, perMember: 5 },
+    waiting: { total: 50, perTenant: 25, perMember: 10 },
     waitMs: 10_000,
     detail: 'Too many files are being uploaded.',
     retryAfterSeconds: 5,

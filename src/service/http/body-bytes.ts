@@ -6,14 +6,25 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
+/** The minimum rate of a body: its average since the request began, without the first `grace` milliseconds. */
+export interface MinimumRate {
+  bytesPerSecond: number;
+  grace: number;
+}
+
 /**
  * Reads the whole body: at most `limit` bytes before and after decompression. Node discards the rest of a rejected
- * body, so that the client can read the response. Throws Problems 400, 413 and 415.
+ * body, so that the client can read the response. Throws Problems 400, 413 and 415. Pass `minimumRate` if the request
+ * holds a limited resource meanwhile; a slower body gets Problem 408.
  */
-export async function readBodyBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+export async function readBodyBytes(
+  request: IncomingMessage,
+  limit: number,
+  minimumRate?: MinimumRate,
+): Promise<Buffer> {
   const decompress = decompressorOf(request.headers['content-encoding']);
   if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
-  const bytes = await collect(request, limit);
+  const bytes = await collect(request, limit, minimumRate);
   return decompress && bytes.length > 0 ? decompress(bytes, limit) : bytes;
 }
 
@@ -46,11 +57,17 @@ function decompressorOf(contentEncoding: string | undefined): Decompress | undef
   });
 }
 
-function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
+function collect(request: IncomingMessage, limit: number, minimumRate: MinimumRate | undefined): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let length = 0;
+  const onSlow = () => {
+    settle();
+    reject(tooSlow());
+  };
+  const stopWatch = minimumRate && watchRate(minimumRate, () => length, onSlow);
   const settle = () => {
+    stopWatch?.();
     request.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
   };
   const onData = (chunk: Buffer) => {
@@ -70,6 +87,24 @@ function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
   };
   request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
   return promise;
+}
+
+/** Calls `end` once when the body is too slow. The returned function stops the watch. */
+function watchRate({ bytesPerSecond, grace }: MinimumRate, lengthSoFar: () => number, end: () => void): () => void {
+  const began = performance.now();
+  const check = () => {
+    const left = grace + (lengthSoFar() / bytesPerSecond) * 1_000 - (performance.now() - began);
+    if (left <= 0) end();
+    else timer = setTimeout(check, Math.ceil(left));
+  };
+  let timer = setTimeout(check, grace);
+  return () => clearTimeout(timer);
+}
+
+// RFC 9110 section 15.5.9: the server closes the connection, because it no longer waits for the rest of the request.
+function tooSlow(): Problem {
+  const detail = 'The request body arrived too slowly. Send it again over a faster connection.';
+  return new Problem('request-timeout', detail, { headers: { Connection: 'close' } });
 }
 
 function tooLarge(limit: number): Problem {
