@@ -1,5 +1,5 @@
 // Copies the shared schemas that a data schema refers to into its `definitions`, so that a form renderer needs no other
-// document. All functions are pure.
+// document.
 import { isObject } from '../../service/json-value.ts';
 import { isSharedSchema, sharedSchema } from './shared-schemas.ts';
 
@@ -19,6 +19,21 @@ export function bundledSchema(schema: unknown): unknown {
     definitions[key] = rewritten(rest, `/definitions/${key}`, used);
   }
   return { ...bundled, definitions };
+}
+
+/**
+ * Returns a function like `bundledSchema` that keeps each result for as long as the given schema exists. The definitions
+ * of a tenant are the same objects until they change. Bundling a schema of a megabyte takes 0.2 s, and anyone may read a
+ * definition that permits applicants without an account.
+ */
+export function createSchemaBundles(): (schema: unknown) => unknown {
+  const known = new WeakMap<object, unknown>();
+  return (schema) => {
+    if (!isObject(schema)) return bundledSchema(schema);
+    const bundled = known.get(schema) ?? bundledSchema(schema);
+    known.set(schema, bundled);
+    return bundled;
+  };
 }
 
 /**

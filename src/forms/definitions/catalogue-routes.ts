@@ -2,7 +2,7 @@
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
-import { bundledSchema } from './bundled-schema.ts';
+import { createSchemaBundles } from './bundled-schema.ts';
 import { mayReadDefinition } from './definition.ts';
 import type { DefinitionRoutesOptions } from './routes.ts';
 import { definitionList, definitionParams, definitionResponse, tenantQuery } from './schema.ts';
@@ -33,6 +33,7 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
 }
 
 export function readDefinitionRoute({ bearer, tenant, find, isManager }: DefinitionRoutesOptions): Route {
+  const bundle = createSchemaBundles();
   return route({
     method: 'get',
     path: '/form/v1/definitions/:definitionId',
@@ -56,7 +57,7 @@ export function readDefinitionRoute({ bearer, tenant, find, isManager }: Definit
       const found = await find(tenantOf(response).id, definitionId, { permission: true, isChosen: true });
       if (!found) throw new Problem('not-found', 'There is no such form definition.');
       const { schemaKey: _key, schemaText: _text, ...definition } = found;
-      const dataSchema = bundledSchema(definition.dataSchema);
+      const dataSchema = bundle(definition.dataSchema);
       if (isManager(caller)) return void response.json({ ...definition, dataSchema });
       if (!mayReadDefinition(caller.roles, found))
         throw new Problem('forbidden', 'The caller has no role for this form definition.');
