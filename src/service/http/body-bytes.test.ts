@@ -1,6 +1,6 @@
 // Tests the minimum rate of a body, over real connections.
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
@@ -10,10 +10,16 @@ import { readBodyBytes } from './body-bytes.ts';
 const endings: (() => unknown)[] = [];
 afterEach(() => Promise.all(endings.splice(0).map((end) => end())));
 
-/** Starts a server that reads bodies of at least 10 kB/s after 200 ms. `read` gets the result of each. */
-async function startServer(read: (body: Promise<Buffer>) => void): Promise<Socket> {
+/**
+ * Starts a server that reads bodies of at least 10 kB/s after 200 ms, and connects to it. `read` gets the result for each
+ * request. `ready` delays the reading.
+ */
+async function startServer(
+  read: (body: Promise<Buffer>) => void,
+  ready: (request: IncomingMessage) => Promise<unknown> = async () => undefined,
+): Promise<Socket> {
   const listener: RequestListener = (request) =>
-    read(readBodyBytes(request, 1_000_000, { bytesPerSecond: 10_000, grace: 200 }));
+    void ready(request).then(() => read(readBodyBytes(request, 1_000_000, { bytesPerSecond: 10_000, grace: 200 })));
   const server = createServer(listener);
   const port = await listenOnLowPort(server);
   endings.push(() => server.close());
@@ -37,6 +43,16 @@ it.each([
   const began = performance.now();
   await expect(result.promise).rejects.toMatchObject({ slug: 'request-timeout', headers: { Connection: 'close' } });
   expect(performance.now() - began).toBeGreaterThan(150);
+});
+
+it('a body whose client left while the request waited is refused immediately', async () => {
+  const result = Promise.withResolvers<Buffer>();
+  const socket = await startServer(
+    (body) => result.resolve(body),
+    (request) => new Promise((resolve) => request.once('close', resolve)),
+  );
+  socket.write(`${head(100_000)}x`, () => setTimeout(() => socket.destroy(), 20));
+  await expect(result.promise).rejects.toMatchObject({ slug: 'invalid-request' });
 });
 
 it('a body that takes long but arrives at the minimum rate is read', async () => {

@@ -86,6 +86,8 @@ function collect(request: IncomingMessage, limit: number, minimumRate: MinimumRa
     reject(bodyProblem('invalid-request', 'ended before it was complete', error));
   };
   request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
+  // If the client left earlier, such as while the request waited for a slot, no further event follows.
+  if (request.destroyed) onCut();
   return promise;
 }
 
