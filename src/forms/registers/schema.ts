@@ -246,7 +246,5 @@ const reference = z.object({
 
 export const referencesResponse = z.object({
   results: z.array(reference),
-  truncated: z
-    .boolean()
-    .meta({ description: 'True if some are left out: more than 1,000, or more than about a million characters' }),
+  truncated: z.boolean().meta({ description: 'True if some are left out, because they are too many or too long' }),
 });
