@@ -7,6 +7,7 @@ import { metricsPage } from '../../dev/monitoring/metrics-page.ts';
 import { frenchOverride } from '../../src/forms/notices/notification-type.ts';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
+import { originWideHeaders } from '../../src/token-handler/targets/origin-wide-headers.ts';
 import { untrustedHeaders } from '../../src/token-handler/targets/untrusted-headers.ts';
 import { mutationPage, readResults } from '../mutation/page.ts';
 import { auditReference, auditSchema } from './audit-reference.ts';
@@ -17,7 +18,7 @@ import { withEventTable } from './event-reference.ts';
 import { formStatusPage } from './form-status-reference.ts';
 import { routedProcesses } from './route-tables.ts';
 import { routesReference } from './routes-reference.ts';
-import { withHeaderTable } from './target-header-reference.ts';
+import { withHeaderTables } from './target-header-reference.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -33,7 +34,7 @@ rewrite('docs/notices.md', (page) => withEventTable(page, events));
 writeFileSync(join(root, 'docs/errors.md'), errorPage);
 writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 writeFileSync(join(root, 'docs/routes.md'), routesReference(routedProcesses));
-rewrite('docs/target-headers.md', (page) => withHeaderTable(page, untrustedHeaders));
+rewrite('docs/target-headers.md', (page) => withHeaderTables(page, untrustedHeaders, originWideHeaders));
 writeFileSync(join(root, 'docs/metrics.md'), metricsPage(createCatalogue()));
 writeFileSync(join(root, 'docs/audit.md'), auditReference(routedProcesses));
 writeFileSync(join(root, 'docs/audit-event.schema.json'), auditSchema());

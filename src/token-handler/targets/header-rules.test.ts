@@ -1,5 +1,5 @@
 // Tests, without a server, which headers a proxied request and its response keep.
-import { createServer, IncomingMessage } from 'node:http';
+import { createServer, type IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { serveUpgrades } from '../../service/http/upgrades.ts';
@@ -117,6 +117,8 @@ describe('a proxied response', () => {
       'upgrade',
     ],
     ...['set-cookie', 'set-cookie2', 'clear-site-data', 'service-worker-allowed', 'x-request-id'],
+    ...['strict-transport-security', 'alt-svc', 'nel', 'report-to', 'accept-ch', 'critical-ch', 'set-login'],
+    ...['secure-session-registration', 'secure-session-challenge', 'public-key-pins', 'expect-ct'],
     ...['x-content-type-options', 'access-control-allow-credentials'],
   ])('has no header %s of the upstream', (name) => {
     expect(responseHeaders({ ...json, [name]: 'x', etag: '"1"' }, 200, request())).toEqual({ ...json, etag: '"1"' });
@@ -217,6 +219,56 @@ describe('a proxied response', () => {
     ['an informational response', { 'content-security-policy': 'x' }, 103, 'x'],
   ])('restricts the scripts of %s', (_what, headers, status, policy) => {
     expect(responseHeaders(headers, status, request())['content-security-policy']).toBe(policy);
+  });
+
+  it.each<[string, Record<string, string | string[]>, number, unknown[]]>([
+    [
+      'lets only the session’s browser reuse it',
+      { 'cache-control': 'max-age=60' },
+      200,
+      ['max-age=60, private', 'Cookie'],
+    ],
+    ['keeps its own Vary', { 'cache-control': 'private', vary: 'Accept' }, 200, ['private', 'Accept, Cookie']],
+    ['does not repeat Cookie', { 'cache-control': 'Private', vary: 'cookie' }, 200, ['Private', 'cookie']],
+    ['keeps a Vary that no request matches', { 'cache-control': 'private', vary: '*' }, 200, ['private', '*']],
+    ['reads repeated lines', { 'cache-control': 'private', vary: ['a', 'b'] }, 200, ['private', 'a, b, Cookie']],
+    ['is not changed if no cache stores it', { 'cache-control': 'No-Store' }, 200, ['No-Store', undefined]],
+    ['is not changed without Cache-Control, because no-store is added', { vary: 'a' }, 200, [undefined, 'a']],
+    [
+      'lets shared caches reuse it as public',
+      { 'cache-control': 'public, max-age=6' },
+      200,
+      ['public, max-age=6', 'Cookie'],
+    ],
+    ['lets shared caches reuse it by s-maxage', { 'cache-control': 's-maxage=6' }, 200, ['s-maxage=6', 'Cookie']],
+    ['lets shared caches validate it', { 'cache-control': 'must-revalidate' }, 200, ['must-revalidate', 'Cookie']],
+    ['may have an empty Cache-Control', { 'cache-control': '' }, 200, ['private', 'Cookie']],
+    [
+      'is private even if only some of its fields were',
+      { 'cache-control': 'private="a, public", x="\\", no-store"' },
+      200,
+      ['private="a, public", x="\\", no-store", private', 'Cookie'],
+    ],
+    ['is limited as a 404', { 'cache-control': 'max-age=6' }, 404, ['max-age=6, private', 'Cookie']],
+    [
+      'keeps Vary of the cached response as a 304',
+      { 'cache-control': 'max-age=6' },
+      304,
+      ['max-age=6, private', undefined],
+    ],
+    ['adds to Vary as a 304', { 'cache-control': 'private', vary: 'a' }, 304, ['private', 'a, Cookie']],
+    ['is not limited as informational', { 'cache-control': 'max-age=6' }, 103, ['max-age=6', undefined]],
+  ])('limits caches: it %s', (_what, headers, status, expected) => {
+    const passedOn = responseHeaders({ ...json, ...headers } as IncomingHttpHeaders, status, request());
+    expect([passedOn['cache-control'], passedOn.vary]).toEqual(expected);
+  });
+
+  it('is private in delivery networks, too', () => {
+    const headers = { ...json, 'cdn-cache-control': 'max-age=60' };
+    const limited = { 'cdn-cache-control': 'max-age=60, private', vary: 'Cookie' };
+    expect(responseHeaders(headers, 200, request())).toEqual({ ...json, ...limited });
+    const both = { ...headers, 'cache-control': 'no-store' };
+    expect(responseHeaders(both, 200, request())).toEqual({ ...both, ...limited });
   });
 
   it('is an event stream if its Content-Type begins with text/event-stream', () => {

@@ -1,5 +1,6 @@
 // Tests which headers of requests and responses are forwarded. The real token handler is between a client and an
 // upstream that records requests.
+import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { type Sending, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
@@ -236,12 +237,12 @@ describe('response headers', () => {
   it('all other headers are returned unchanged, and take precedence over those of the token handler', async () => {
     const { status, headers } = await answered(
       {
-        'Cache-Control': 'max-age=60',
+        'Cache-Control': 'private, max-age=60',
         ETag: '"1"',
         Location: 'http://upstream.example/x',
         Link: ['<a>', '<b>'],
         'WWW-Authenticate': 'Bearer',
-        Vary: 'Accept',
+        Vary: 'Accept, Cookie',
         'X-Latin': '\u00e9',
         RateLimit: 'limit=1, remaining=0, reset=1',
       },
@@ -249,12 +250,12 @@ describe('response headers', () => {
     );
     expect(status).toBe(418);
     expect(headers).toMatchObject({
-      'cache-control': 'max-age=60',
+      'cache-control': 'private, max-age=60',
       etag: '"1"',
       location: 'http://upstream.example/x',
       link: '<a>, <b>',
       'www-authenticate': 'Bearer',
-      vary: 'Accept',
+      vary: 'Accept, Cookie',
       'x-latin': '\u00e9',
       ratelimit: 'limit=1, remaining=0, reset=1',
     });
@@ -281,6 +282,31 @@ describe('response headers', () => {
   it('Clear-Site-Data is dropped, so that an upstream cannot clear cookies', async () => {
     const { headers } = await answered({ 'Clear-Site-Data': '"cookies"' });
     expect(headers).not.toHaveProperty('clear-site-data');
+  });
+
+  it('headers that set a policy for the frontend’s whole origin are dropped, also from trailers and early hints', async () => {
+    const policies = {
+      'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
+      NEL: '{"report_to":"a","max_age":86400,"success_fraction":1}',
+      'Report-To': '{"group":"a","max_age":86400,"endpoints":[{"url":"https://evil.example/"}]}',
+      'Alt-Svc': 'h3=":443"',
+    };
+    expect((await answered({ ...policies, 'X-Kept': '1' })).headers).toMatchObject({ 'x-kept': '1' });
+    world.upstream.answer = (_request, response) => {
+      response.writeEarlyHints({ link: '</a>; rel=preload', ...policies });
+      response.writeHead(200, { Trailer: 'X-Sum', ...policies });
+      response.write('x');
+      response.addTrailers({ 'X-Sum': '1', ...policies });
+      response.end();
+    };
+    const { request, answer } = world.start();
+    const early = new Promise((resolve) => request.once('information', ({ headers }) => resolve(headers)));
+    request.end();
+    const incoming = await answer;
+    await buffer(incoming);
+    for (const received of [await early, incoming.headers, incoming.trailers])
+      for (const name of Object.keys(policies)) expect(received).not.toHaveProperty(name.toLowerCase());
+    expect(incoming.trailers).toEqual({ 'x-sum': '1' });
   });
 
   it('malformed headers that could split the response cause a 502, and do not reach the client', async () => {

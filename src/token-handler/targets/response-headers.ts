@@ -1,8 +1,11 @@
-// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers, and also cookies,
-// because only the token handler sets cookies. Prevents documents from running scripts in the frontend's origin, and
-// rejects responses whose framing Node would change (RFC 9110, RFC 9112).
+// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers, and also headers that
+// would change the browser's state for the whole origin of the frontend, such as cookies. Prevents documents from running
+// scripts in that origin, limits which caches may reuse a response, and rejects responses whose framing Node would change
+// (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
+import { asText, limitCaches } from './cache-limits.ts';
+import { originWideHeaders } from './origin-wide-headers.ts';
 import { remembered } from './remembered.ts';
 import { connectionNames } from './request-headers.ts';
 
@@ -19,12 +22,7 @@ const dropped = new Set([
   'te',
   'transfer-encoding',
   'upgrade',
-  'set-cookie',
-  'set-cookie2',
-  // This header could make the browser delete the session cookie.
-  'clear-site-data',
-  // This header would let a service worker control paths of the frontend outside the folder of its script.
-  'service-worker-allowed',
+  ...originWideHeaders.flatMap(({ names }) => names.map((name) => name.toLowerCase())),
   // The token handler sets this header to the request id in its log line.
   'x-request-id',
   // The token handler always sets this header to `nosniff`.
@@ -53,7 +51,10 @@ export function responseHeaders(
     if (name === 'trailer' && !mayHaveTrailers(status, headers, request)) continue;
     passedOn[name] = value;
   }
-  if (status >= 200) restrictDocument(passedOn, status);
+  if (status >= 200) {
+    restrictDocument(passedOn, status);
+    limitCaches(passedOn, status);
+  }
   return passedOn;
 }
 
@@ -99,10 +100,6 @@ export function responseTrailers(trailers: IncomingHttpHeaders): ResponseHeaders
     passedOn[name] = value;
   }
   return passedOn;
-}
-
-function asText(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value.join(',') : value;
 }
 
 /**
