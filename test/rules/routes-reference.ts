@@ -22,7 +22,8 @@ export const guardMeanings: Record<string, string> = {
   tenant: 'The tenant of the call: the token’s, or for a core caller the one that `tenantId` names.',
   tenantOrAll: 'Like `tenant`, but a core caller may leave `tenantId` out to call for all tenants.',
   tenantOrCore: 'Like `tenant`, but a core caller may leave `tenantId` out to call for core’s configuration.',
-  ifBearer: 'The guards before “else” if the request has an Authorization header; otherwise those after it.',
+  ifBearer:
+    'The guards before “else” if the request has an Authorization header; otherwise those after it. Routes of sessions ignore an Authorization header with another scheme than `Bearer`.',
   mayUpdateData: 'The caller may change the data of this form. Runs before the body is read.',
   mayList: 'The caller has form-admin, or asks for their own forms without form data. Otherwise 403.',
   varyByCaller: 'Adds `Vary: Accept, Authorization` to the response.',

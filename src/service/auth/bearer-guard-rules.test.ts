@@ -207,6 +207,14 @@ describe('the guard ifBearer', () => {
     expect(await call(guard)).toMatchObject({ result: 'passed', ran: ['c', 'd'] });
   });
 
+  it('runs the second list for a call with another scheme, if the guard ignores such schemes', async () => {
+    const guard = ifBearer([step('a')], [step('c')], { ignoresOtherSchemes: true });
+    for (const authorization of ['Basic YTpi', 'Bearers x', '', 'x Bearer y', undefined])
+      expect(await call(guard, authorization)).toMatchObject({ result: 'passed', ran: ['c'] });
+    for (const authorization of ['Bearer x', 'bearer x', 'BEARER', 'Bearer\tx'])
+      expect(await call(guard, authorization)).toMatchObject({ ran: ['a'] });
+  });
+
   it('stops at the first guard that refuses', async () => {
     const guard = ifBearer([step('a', 'forbidden'), step('b')], [step('c', 'forbidden'), step('d')]);
     expect(await call(guard, 'Bearer x')).toMatchObject({ result: { status: 403, detail: 'a' }, ran: ['a'] });

@@ -69,18 +69,32 @@ export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
   };
 }
 
+export interface IfBearerOptions {
+  /**
+   * True if an Authorization header with another scheme counts as none. Browsers send `Basic` with every request to a
+   * site whose proxy asks for a password, and those requests have the session cookie, too.
+   */
+  ignoresOtherSchemes?: boolean;
+}
+
 /**
  * Applies `bearerGuards` to requests with an Authorization header, and the guards of `otherwise` to all other requests.
  * Throws if one of the lists has no guard that admits callers.
  */
-export function ifBearer(bearerGuards: readonly Guard[], otherwise: readonly Guard[]): Guard {
+export function ifBearer(
+  bearerGuards: readonly Guard[],
+  otherwise: readonly Guard[],
+  { ignoresOtherSchemes = false }: IfBearerOptions = {},
+): Guard {
   for (const guards of [bearerGuards, otherwise])
     if (!isGuarded({ guards })) throw new Error(`ifBearer: no guard admits callers among ${namesOf(guards)}`);
   return {
     name: `ifBearer(${namesOf(bearerGuards)}; else ${namesOf(otherwise)})`,
     admits: [...new Set([...bearerGuards, ...otherwise].flatMap(({ admits = [] }) => admits))],
     async check(request, response) {
-      if (request.headers.authorization !== undefined) return passAll(bearerGuards, request, response);
+      const { authorization } = request.headers;
+      const isIgnored = ignoresOtherSchemes && !/^bearer\b/i.test(authorization ?? '');
+      if (authorization !== undefined && !isIgnored) return passAll(bearerGuards, request, response);
       try {
         await passAll(otherwise, request, response);
       } catch (error) {

@@ -114,6 +114,16 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect(all.length).toBeGreaterThan(3);
   });
 
+  it('a person on a site that asks for a password (Authorization: Basic) lists and revokes sessions, with the CSRF token', async () => {
+    const [one, two] = [await world.signIn(), await world.signIn()];
+    const basic = { Authorization: 'Basic YTpi' };
+    expect((await list(one.browser, basic)).ids).toContain(two.handle);
+    expect((await revoke(one, two.handle, basic)).status).toBe(403);
+    expect((await revoke(one, two.handle, { ...basic, 'X-XSRF-TOKEN': one.csrf })).status).toBe(200);
+    const without = await world.sessions(createSiteBrowser(), basic);
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+  });
+
   it('a bearer token without the role gets 403 and an invalid one 401, even with a session cookie', async () => {
     const { browser } = await world.signIn();
     const plain = await platform.access.foreignToken({ aud: platform.access.urns.service('token-handler') });

@@ -74,8 +74,14 @@ const refusals = {
   503: { description: 'The session store cannot be reached' },
 };
 
+/** Requires an administrator's bearer token, or the session cookie and, except on GET, the CSRF header. */
+function callerGuard({ bearer, tenant, seenSession, sessionTenant }: SessionRouteOptions): Guard {
+  const administrator = [bearer, role('token-handler-admin'), tenant];
+  return ifBearer(administrator, [seenSession, sessionTenant, csrf], { ignoresOtherSchemes: true });
+}
+
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, tenants, seenSession, sessionTenant, sessions } = options;
+  const { tenants, sessions } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
@@ -85,7 +91,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:
       'Reading the list does not extend a session, so a frontend may poll it. Only requests to targets extend the session of the cookie.',
-    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [seenSession, sessionTenant, csrf])],
+    guards: [callerGuard(options)],
     query: sessionListQuery,
     answers: {
       200: {
@@ -118,13 +124,13 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, seenSession, sessionTenant, sessions, logouts } = options;
+  const { sessions, logouts } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
     audit: 'session.revoke',
     summary: 'Ends a session of the person; or of the tenant, for an administrator',
-    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [seenSession, sessionTenant, csrf])],
+    guards: [callerGuard(options)],
     params: sessionParams,
     query: sessionQuery,
     answers: {
