@@ -69,7 +69,7 @@ export async function measureSessions({ settings, sessions, usedMemory }: Sessio
   const reads = await rateOf(20_000, load);
   const count = await milliseconds(() => store.tokens.count(now));
   const endPerson = await milliseconds(async () => {
-    const found = await store.index.entries('person:3', 100);
+    const found = (await store.index.entries('person:3', 100)) ?? [];
     if (found.length !== perPerson) throw new Error(`${found.length} sessions of a person`);
     await Promise.all(found.map((handle) => store.tokens.end(handle)));
     await Promise.all(found.map((handle) => store.index.remove(['person:3', 'tenant:demo'], handle)));

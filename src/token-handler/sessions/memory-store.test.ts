@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from './memory-store.ts';
 import { recordKey } from './session.ts';
+import { positionLife } from './session-indexes.ts';
 import type { SessionStore } from './store.ts';
 
 const idle = 1_000;
@@ -214,7 +215,22 @@ describe('a list of sessions in memory', () => {
     expect(await store.index.entries('list', 2, 'b')).toEqual(['c', 'd']);
     expect(await store.index.entries('list', 2, 'a')).toEqual(['b', 'c']);
     expect(await store.index.entries('list', 2, 'd')).toEqual([]);
-    expect(await store.index.entries('list', 2, 'unknown')).toEqual([]);
+    expect(await store.index.entries('list', 2, 'unknown')).toBeUndefined();
+  });
+
+  it('is read on after an entry that was removed, for an hour', async () => {
+    for (const handle of ['a', 'b', 'c', 'd']) await enter(handle, 2 * positionLife);
+    await enter('e', positionLife / 2);
+    for (const handle of ['c', 'd']) await store.index.remove(['list'], handle);
+    expect(await store.index.entries('list', 1, 'd')).toEqual(['b']);
+    expect(await store.index.entries('list', 3, 'c')).toEqual(['b', 'a', 'e']);
+    expect(await store.index.entries('other list', 3, 'c')).toBeUndefined();
+    for (const handle of ['a', 'b', 'e']) await store.index.remove(['list'], handle);
+    expect(await store.index.entries('list', 1, 'd')).toEqual([]);
+    at(positionLife - 1);
+    expect(await store.index.entries('list', 1, 'd')).toEqual([]);
+    at(positionLife + 1);
+    expect(await store.index.entries('list', 1, 'd')).toBeUndefined();
   });
 
   it('forgets the entries that have expired when another one is entered, and all after the last one', async () => {

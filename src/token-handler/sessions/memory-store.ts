@@ -3,6 +3,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import { expiryOf, recordKey, type SessionLimits } from './session.ts';
+import { positionLife } from './session-indexes.ts';
 import type { Marks, RecordClient, SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
 /** A cache whose values have individual expiry times. Timers remove expired values even if nothing reads them. */
@@ -103,6 +104,8 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
 
 function createIndex(now: () => number): SessionIndex {
   const indexes = new Expiring<Map<string, number>>(now);
+  /** Expiry of removed entries. */
+  const positions = new Expiring<number>(now);
   return {
     async enter(names, handle, until, time) {
       for (const name of names) {
@@ -113,16 +116,31 @@ function createIndex(now: () => number): SessionIndex {
       }
     },
     async entries(name, top, after) {
-      const entries = [...(indexes.get(name) ?? [])].sort(([one, a], [other, b]) => b - a || (one < other ? 1 : -1));
-      const handles = entries.map(([handle]) => handle);
-      const start = after === undefined ? 0 : handles.indexOf(after) + 1;
-      return after !== undefined && start === 0 ? [] : handles.slice(start, start + top);
+      const entries = indexes.get(name) ?? new Map<string, number>();
+      const sorted = [...entries].sort(latestFirst);
+      if (after === undefined) return sorted.slice(0, top).map(([handle]) => handle);
+      const end = entries.get(after) ?? positions.get(positionKey(name, after));
+      if (end === undefined) return undefined;
+      const further = sorted.filter((entry) => latestFirst([after, end], entry) < 0);
+      return further.slice(0, top).map(([handle]) => handle);
     },
     async remove(names, handle, until = Number.POSITIVE_INFINITY) {
-      for (const entries of names.map((name) => indexes.get(name)))
-        if ((entries?.get(handle) ?? 0) <= until) entries?.delete(handle);
+      for (const name of names) {
+        const entries = indexes.get(name);
+        const end = entries?.get(handle);
+        if (end === undefined || end > until) continue;
+        positions.keep(positionKey(name, handle), end, now() + positionLife);
+        entries?.delete(handle);
+      }
     },
   };
+}
+
+const positionKey = (name: string, handle: string) => `${name} ${handle}`;
+
+/** Sorts entries in the order of Redis: by expiry, and entries with the same expiry by their handles. */
+function latestFirst([one, a]: [string, number], [other, b]: [string, number]): number {
+  return b - a || Number(one < other) - Number(one > other);
 }
 
 function createMarks(now: () => number): Marks {

@@ -3,19 +3,26 @@
 // revoked. One more index contains all sessions and is only used to count them.
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
+import { positionLife } from './session-indexes.ts';
 import type { SessionIndex } from './store.ts';
 
 export function createIndex(redis: Redis): SessionIndex {
   const key = (index: string) => `{sessions:${index}}`;
+  const positionKey = (index: string, handle: string) => `${key(index)}:removed:${handle}`;
   return {
     async enter(indexes, handle, until, now) {
       await Promise.all(indexes.map((index) => redis.run(enterScript, [key(index)], [handle, until, now])));
     },
     async entries(index, top, after = '') {
-      return (await redis.run(entriesScript, [key(index)], [top, after])) as string[];
+      const found = await redis.run(entriesScript, [key(index), positionKey(index, after)], [top, after]);
+      return (found as string[] | null) ?? undefined;
     },
     async remove(indexes, handle, until = Number.MAX_SAFE_INTEGER) {
-      await Promise.all(indexes.map((index) => redis.run(removeScript, [key(index)], [handle, until])));
+      await Promise.all(
+        indexes.map((index) =>
+          redis.run(removeScript, [key(index), positionKey(index, handle)], [handle, until, positionLife]),
+        ),
+      );
     },
   };
 }
@@ -63,15 +70,33 @@ const countScript = defineScript(`
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 return redis.call('ZCARD', KEYS[1])`);
 
-/** Returns one page of an index. KEYS: index. ARGV: size of the page, last handle of the previous page or ''. */
+/**
+ * Returns one page of an index, or nil if the position of the previous page's last handle is unknown. If the entry of that
+ * handle was removed, adds it again and removes it in the end, because Redis then finds the entries that follow it. KEYS:
+ * index, position of that handle. ARGV: size of the page, last handle of the previous page or ''.
+ */
 const entriesScript = defineScript(`
 local rank = -1
-if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
-if not rank then return {} end
-return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
+local removed = false
+if ARGV[2] ~= '' then
+  rank = redis.call('ZREVRANK', KEYS[1], ARGV[2])
+  if not rank then
+    removed = redis.call('GET', KEYS[2])
+    if not removed then return false end
+    redis.call('ZADD', KEYS[1], removed, ARGV[2])
+    rank = redis.call('ZREVRANK', KEYS[1], ARGV[2])
+  end
+end
+local entries = redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))
+if removed then redis.call('ZREM', KEYS[1], ARGV[2]) end
+return entries`);
 
-/** Removes an entry of an index, unless it expires after `until`. KEYS: index. ARGV: handle, until. */
+/**
+ * Removes an entry of an index, unless it expires after `until`. KEYS: index, and a key that keeps the entry's position, if
+ * it is to be kept. ARGV: handle, until, milliseconds for which the position is kept.
+ */
 const removeScript = defineScript(`
 local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end
+if KEYS[2] then redis.call('SET', KEYS[2], kept, 'PX', ARGV[3]) end
 return redis.call('ZREM', KEYS[1], ARGV[1])`);

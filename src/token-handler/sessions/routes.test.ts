@@ -114,6 +114,22 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect(all.length).toBeGreaterThan(3);
   });
 
+  it('an administrator ends all sessions page by page, and a page after an unknown session is 400', async () => {
+    const browsers = await Promise.all(Array.from({ length: 5 }, async () => (await world.signIn()).browser));
+    const token = await world.handler.adminToken();
+    for (let after = ''; ; ) {
+      const { body } = await world.handler.api(`/sessions?top=2${after && `&after=${after}`}`, { token });
+      const ids = (body as { id: string }[]).map(({ id }) => id);
+      if (ids.length === 0) break;
+      for (const id of ids)
+        expect((await world.handler.api(`/sessions/${id}`, { method: 'DELETE', token })).status).toBe(200);
+      after = ids.at(-1) ?? '';
+    }
+    for (const browser of browsers) expect((await list(browser)).status).toBe(401);
+    const unknown = await world.handler.api('/sessions?after=unknown', { token });
+    expect(unknown).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/after' }] } });
+  });
+
   it('a person on a site that asks for a password (Authorization: Basic) lists and revokes sessions, with the CSRF token', async () => {
     const [one, two] = [await world.signIn(), await world.signIn()];
     const basic = { Authorization: 'Basic YTpi' };

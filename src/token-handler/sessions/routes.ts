@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
-import { Problem } from '../../service/http/problem.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
@@ -46,9 +46,18 @@ const sessionList = z.array(
 
 const sessionListQuery = z.strictObject({
   top: z.coerce.number().int().min(1).max(100).default(100).describe('For administrators: sessions in a page'),
-  after: z.string().max(100).optional().describe('For administrators: id of the last session of the page before'),
+  after: z
+    .string()
+    .max(100)
+    .optional()
+    .describe(
+      'For administrators: id of the last session of the page before, which may have ended within the last hour',
+    ),
   tenantId: z.string().optional().describe('For administrators of core: the tenant'),
 });
+
+const unknownPosition =
+  'must be the id of a session of the tenant that is open, or ended within the last hour. Read the list from its beginning';
 
 const sessionParams = z.strictObject({
   sessionId: z.string().regex(/^[\w-]{1,100}$/, 'must be the id of a session'),
@@ -104,6 +113,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     async handle({ query }, request, response) {
       if (response.locals.session === undefined) {
         const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
+        if (!found) throw invalidRequest([{ pointer: '/query/after', detail: unknownPosition }]);
         response.json(found.map((one) => present(one, sessions)));
         return;
       }

@@ -14,3 +14,9 @@ export function indexesOf({ tenantId, clientId, user, sid }: Session): string[] 
   const indexes = [tenantIndex(tenantId), userIndex(tenantId, user.id)];
   return sid === undefined ? indexes : [...indexes, providerIndex(tenantId, clientId, sid)];
 }
+
+/**
+ * Milliseconds for which the position of a removed entry is kept, so that people who end the sessions of a page can read
+ * the next one.
+ */
+export const positionLife = 3_600_000;

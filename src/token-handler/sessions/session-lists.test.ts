@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createMemorySessions, hour, type MemorySessions, tenantId } from '../../../test/support/memory-sessions.ts';
 import { tenantIndex, userIndex } from './session-indexes.ts';
 
-const handlesOf = (found: { session: { handle: string } }[]) => found.map(({ session }) => session.handle);
+const handlesOf = (found: { session: { handle: string } }[] | undefined) => found?.map(({ session }) => session.handle);
 
 /**
  * Opens sessions at intervals of one second, so that the session that was opened last expires last. Returns their
@@ -57,6 +57,42 @@ it('a tenant’s list has pages', async () => {
   const [first, second, third] = await openMany(world, 3);
   expect(handlesOf(await world.sessions.ofTenant(tenantId, 2))).toEqual([first, second]);
   expect(handlesOf(await world.sessions.ofTenant(tenantId, 2, second))).toEqual([third]);
+});
+
+it('a tenant’s list has its next page although all sessions of the page before have ended', async () => {
+  const world = createMemorySessions();
+  const handles = await openMany(world, 5);
+  const ended: string[] = [];
+  for (let after: string | undefined; ; after = ended.at(-1)) {
+    const page = (await world.sessions.ofTenant(tenantId, 2, after)) ?? [];
+    if (page.length === 0) break;
+    for (const { session } of page) await world.sessions.end(session);
+    ended.push(...(handlesOf(page) ?? []));
+  }
+  expect(ended).toEqual(handles);
+  expect(await world.sessions.ofTenant(tenantId, 2, 'unknown')).toBeUndefined();
+});
+
+it('a page is full although many later sessions have ended', async () => {
+  const world = createMemorySessions();
+  const live = await openMany(world, 3);
+  for (const handle of await openMany(world, 230)) await world.store.tokens.end(handle);
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 1))).toEqual(live.slice(0, 1));
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 100, live[0]))).toEqual(live.slice(1));
+  expect(handlesOf(await world.sessions.ofUser(tenantId, 'ana'))).toEqual(live);
+});
+
+it('a list of very many ended sessions is refused while they are removed, and never seems to be empty', async () => {
+  const world = createMemorySessions();
+  const live = await openMany(world, 1);
+  for (let ended = 0; ended < 2_500; ended += 1)
+    await world.store.index.enter([tenantIndex(tenantId)], `ended ${ended}`, world.now + 12 * hour, world.now);
+  world.now += 60_000;
+  await expect(world.sessions.ofTenant(tenantId, 100)).rejects.toMatchObject({
+    slug: 'unavailable',
+    headers: { 'Retry-After': '1' },
+  });
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual(live);
 });
 
 it('a session at the identity provider has the sessions of one client', async () => {

@@ -56,7 +56,7 @@ describe.each(['redis', 'memory'] as const)('sessions in %s', (kind) => {
     await replica.store.tokens.end(handle);
     const { index } = replica.store;
     const entries = index.entries.bind(index);
-    const listed: string[][] = [];
+    const listed: (string[] | undefined)[] = [];
     index.entries = async (...given) => {
       const handles = await entries(...given);
       listed.push(handles);

@@ -23,6 +23,7 @@ import {
   type TokenSet,
 } from './session.ts';
 import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
+import { allSessions, SessionLists } from './session-lists.ts';
 import { createSessionMetrics } from './session-metrics.ts';
 import type { Marks, SealedTokens, SessionStore } from './store.ts';
 
@@ -35,9 +36,8 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
 
 /** Maximum size of the session cache in bytes, which is enough for about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** Maximum number of sessions in the list of one person, and of sessions that a list reads concurrently. */
+/** Maximum number of sessions in the list of one person. */
 const mostOfUser = 100;
-const all = Number.MAX_SAFE_INTEGER;
 /** Milliseconds that a sign-in may take between writing the index entries and starting the session. */
 const longestStart = 60_000;
 
@@ -61,6 +61,7 @@ export class Sessions {
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
+  readonly #lists: SessionLists;
 
   constructor({ store, keys, limits, cookieName, ...options }: SessionsOptions) {
     this.cookie = createSessionCookie(cookieName, keys);
@@ -74,6 +75,13 @@ export class Sessions {
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
+    this.#lists = new SessionLists({
+      index: store.index,
+      load: (handle) => this.#load(handle),
+      isAlive: (found) => this.#isAlive(found),
+      // Keeps recent entries, because their sign-in may be incomplete. A session without an entry cannot be revoked.
+      removedUntil: () => this.#now() + limits.maxAge - longestStart,
+    });
     store.tokens.onChange((handle) => this.#drop(handle));
     const { registry } = options.metrics;
     createSessionMetrics({ registry, clock: options.clock, count: () => store.tokens.count(this.#now()) });
@@ -152,17 +160,21 @@ export class Sessions {
 
   /** Returns the sessions of a person, latest first: at most 100 sessions, or all if `most` is `all`. */
   async ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]> {
-    return this.#list(userIndex(tenantId, userId), most === 'all' ? all : mostOfUser);
+    const top = most === 'all' ? allSessions : mostOfUser;
+    return (await this.#lists.read(userIndex(tenantId, userId), top)) ?? [];
   }
 
-  /** Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page. */
-  async ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[]> {
-    return this.#list(tenantIndex(tenantId), top, after);
+  /**
+   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page, whose session
+   * may have ended within the last hour. Returns undefined if the position of `after` is unknown.
+   */
+  async ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
+    return this.#lists.read(tenantIndex(tenantId), top, after);
   }
 
   /** Returns all sessions that belong to the session `sid` at the identity provider. */
   async ofProviderSession(of: Pick<Session, 'tenantId' | 'clientId'>, sid: string): Promise<FoundSession[]> {
-    return this.#list(providerIndex(of.tenantId, of.clientId, sid), all);
+    return (await this.#lists.read(providerIndex(of.tenantId, of.clientId, sid), allSessions)) ?? [];
   }
 
   seal(session: Session, tokens: TokenSet): SealedTokens {
@@ -200,23 +212,6 @@ export class Sessions {
       onEnd: (listener) => this.#endWatch.onEnd(handle, listener),
     };
     return found;
-  }
-
-  /** Returns the live sessions of an index. Removes entries of sessions that have ended. */
-  async #list(name: string, top: number, after?: string): Promise<FoundSession[]> {
-    const { index } = this.#store;
-    const handles = await index.entries(name, top, after);
-    const alive: FoundSession[] = [];
-    for (let start = 0; start < handles.length; start += mostOfUser) {
-      const some = handles.slice(start, start + mostOfUser);
-      const found = await Promise.all(some.map((handle) => this.#load(handle)));
-      const gone = some.filter((_, position) => !found[position]);
-      // Keeps recent entries, because their sign-in may be incomplete. A session without an entry cannot be revoked.
-      const until = this.#now() + this.limits.maxAge - longestStart;
-      await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
-      alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));
-    }
-    return alive;
   }
 
   #touch(found: FoundSession, now: number): void {

@@ -298,9 +298,22 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect(await store.index.entries(index, 2)).toEqual(['handle 5', 'handle 4']);
       expect(await store.index.entries(index, 2, 'handle 4')).toEqual(['handle 3', 'handle 2']);
       expect(await store.index.entries(index, 2, 'handle 1')).toEqual([]);
-      expect(await store.index.entries(index, 2, 'unknown')).toEqual([]);
+      expect(await store.index.entries(index, 2, 'unknown')).toBeUndefined();
       await store.index.remove([index], 'handle 5');
       expect(await store.index.entries(index, 10)).toEqual(['handle 4', 'handle 3', 'handle 2', 'handle 1']);
+    });
+
+    it('lists the entries that follow a removed one, also among entries that expire at the same time', async () => {
+      const index = `index ${serial}`;
+      for (const handle of ['a', 'b', 'c', 'd']) await store.index.enter([index], handle, now + hour, now);
+      await store.index.enter([index], 'e', now + hour - 1, now);
+      for (const handle of ['c', 'd']) await store.index.remove([index], handle);
+      expect(await store.index.entries(index, 1, 'd')).toEqual(['b']);
+      expect(await store.index.entries(index, 3, 'c')).toEqual(['b', 'a', 'e']);
+      expect(await store.index.entries(index, 3)).toEqual(['b', 'a', 'e']);
+      for (const handle of ['a', 'b', 'e']) await store.index.remove([index], handle);
+      expect(await store.index.entries(index, 1, 'd')).toEqual([]);
+      expect(await store.index.entries(`other ${index}`, 1, 'd')).toBeUndefined();
     });
 
     it('drops expired entries', async () => {

@@ -77,8 +77,11 @@ export interface TokenStore {
 export interface SessionIndex {
   /** Adds the session to indexes. The entries may be dropped after `until`. */
   enter(indexes: string[], handle: string, until: number, now: number): Promise<void>;
-  /** Returns at most `top` handles, latest first. `after` is the last handle of the previous page. */
-  entries(index: string, top: number, after?: string): Promise<string[]>;
+  /**
+   * Returns at most `top` handles, latest first. `after` is the last handle of the previous page; its entry may have been
+   * removed. Returns undefined if it was never in the index, or was removed more than an hour ago.
+   */
+  entries(index: string, top: number, after?: string): Promise<string[] | undefined>;
   /** Removes the session from indexes. If `until` is given, keeps entries that expire later. */
   remove(indexes: string[], handle: string, until?: number): Promise<void>;
 }

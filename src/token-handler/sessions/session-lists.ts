@@ -1,0 +1,65 @@
+// Reads lists of sessions. The store's indexes also have entries of sessions that have ended. Such an entry is removed
+// when it is read, and reading goes on until the page is full, so that a page without sessions is the end of the list.
+import { Problem } from '../../service/http/problem.ts';
+import type { FoundSession } from './session.ts';
+import type { SessionIndex } from './store.ts';
+
+export interface SessionListsOptions {
+  index: SessionIndex;
+  load(handle: string): Promise<FoundSession | undefined>;
+  isAlive(found: FoundSession): boolean;
+  /** Returns the time until which an entry must expire to be removed if its session does not exist. */
+  removedUntil(): number;
+}
+
+/** Pass this number as `top` to read all sessions of an index at once. */
+export const allSessions = Number.MAX_SAFE_INTEGER;
+/** Maximum number of sessions that a list reads concurrently. */
+const concurrent = 100;
+/** Maximum number of entries without a live session that one call reads. */
+const mostEntries = 2_000;
+
+export class SessionLists {
+  readonly #options: SessionListsOptions;
+
+  constructor(options: SessionListsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns at most `top` live sessions, latest first. `after` is the last handle of the previous page. Returns undefined
+   * if the index does not know the position of `after`. Throws Problem `unavailable` if there are too many entries of
+   * ended sessions for one call. A later call finds fewer, because this one has removed them.
+   */
+  async read(name: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
+    const found: FoundSession[] = [];
+    let last = after;
+    let size = top;
+    for (let read = 0; read < mostEntries; read += size) {
+      if (read > 0) size = concurrent;
+      const handles = await this.#options.index.entries(name, size, last);
+      if (!handles) return undefined;
+      found.push(...(await this.#live(name, handles)));
+      if (found.length >= top || handles.length < size) return found.slice(0, top);
+      last = handles.at(-1);
+    }
+    if (found.length > 0) return found;
+    throw new Problem('unavailable', 'Ended sessions are being removed from the list. Try again.', {
+      headers: { 'Retry-After': '1' },
+    });
+  }
+
+  async #live(name: string, handles: string[]): Promise<FoundSession[]> {
+    const { index, load, isAlive, removedUntil } = this.#options;
+    const live: FoundSession[] = [];
+    for (let start = 0; start < handles.length; start += concurrent) {
+      const some = handles.slice(start, start + concurrent);
+      const found = await Promise.all(some.map(load));
+      const gone = some.filter((_, position) => !found[position]);
+      const until = removedUntil();
+      await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
+      live.push(...found.filter((one) => one !== undefined).filter(isAlive));
+    }
+    return live;
+  }
+}
