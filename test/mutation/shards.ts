@@ -36,6 +36,7 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [
       `${targets}/request-headers.ts`,
       `${targets}/response-headers.ts`,
+      `${targets}/cache-limits.ts`,
       `${targets}/untrusted-headers.ts`,
       `${targets}/upstream-policy.ts`,
       `${targets}/remembered.ts`,
@@ -63,7 +64,7 @@ export const shards: Readonly<Record<string, Shard>> = {
     tests: [`${sessions}/records.test.ts`, `${sessions}/memory-store.test.ts`],
   },
   sessions: {
-    modules: [`${sessions}/sessions.ts`, `${sessions}/end-watch.ts`],
+    modules: [`${sessions}/sessions.ts`, `${sessions}/session-lists.ts`, `${sessions}/end-watch.ts`],
     tests: [`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`, `${sessions}/end-watch.test.ts`],
   },
   refreshes: {

@@ -121,16 +121,16 @@ function createIndex(now: () => number): SessionIndex {
       if (after === undefined) return sorted.slice(0, top).map(([handle]) => handle);
       const end = entries.get(after) ?? positions.get(positionKey(name, after));
       if (end === undefined) return undefined;
-      const further = sorted.filter((entry) => latestFirst([after, end], entry) < 0);
+      const further = sorted.filter((entry) => entry[0] !== after && latestFirst([after, end], entry) < 0);
       return further.slice(0, top).map(([handle]) => handle);
     },
     async remove(names, handle, until = Number.POSITIVE_INFINITY) {
       for (const name of names) {
-        const entries = indexes.get(name);
-        const end = entries?.get(handle);
+        const entries = indexes.get(name) ?? new Map<string, number>();
+        const end = entries.get(handle);
         if (end === undefined || end > until) continue;
         positions.keep(positionKey(name, handle), end, now() + positionLife);
-        entries?.delete(handle);
+        entries.delete(handle);
       }
     },
   };
@@ -140,7 +140,7 @@ const positionKey = (name: string, handle: string) => `${name} ${handle}`;
 
 /** Sorts entries in the order of Redis: by expiry, and entries with the same expiry by their handles. */
 function latestFirst([one, a]: [string, number], [other, b]: [string, number]): number {
-  return b - a || Number(one < other) - Number(one > other);
+  return b - a || (one < other ? 1 : -1);
 }
 
 function createMarks(now: () => number): Marks {
