@@ -92,6 +92,16 @@ export function isUndecided(error: unknown, service: string): boolean {
   return error instanceof PlatformError && error.service === service && error.mayHaveProcessed;
 }
 
+/**
+ * True if the content of one call may have caused the failure, so that other calls may succeed: the service responded
+ * with status 500, or with a response that is too large or does not match its schema.
+ */
+export function mayConcernOneCall(error: unknown): boolean {
+  if (!(error instanceof PlatformError) || error.kind !== 'failed') return false;
+  const status = error.upstreamStatus;
+  return error.reason === 'oversized' || status === 500 || (status !== undefined && status < 300);
+}
+
 /** Returns log fields for an error that may come from a platform service. */
 export function failureFields(error: unknown): object {
   return error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };

@@ -21,6 +21,7 @@ export interface OutboxDatabase {
     channels?: { channel: string; address: string }[];
     at?: Date;
     data?: object;
+    tenantId?: string | undefined;
   }): Promise<string>;
   addRow(formId: string, kind: OutboxKind, options?: { facts?: Partial<OutboxFacts>; at?: Date }): Promise<string>;
   removeForm(formId: string): Promise<void>;
@@ -39,19 +40,19 @@ export async function createOutboxDatabase(): Promise<OutboxDatabase> {
   return {
     url,
     pool,
-    async addForm({ id = randomUUID(), channels = [], at = new Date(), data = {} } = {}) {
+    async addForm({ id = randomUUID(), channels = [], at = new Date(), data = {}, tenantId = testTenant } = {}) {
       await pool.query(
         `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
            anonymous_applicant, one_per_applicant, last_accessed, applicant, data)
          VALUES ($1, $2, 'permit', 'Draft', $3, '{"id":"subject-1","name":"Intake"}', 'core', true, false, $3, $4, $5)`,
-        [id, testTenant, at, { addressAs: 'Ana', channels }, data],
+        [id, tenantId, at, { addressAs: 'Ana', channels }, data],
       );
       return id;
     },
     async addRow(formId, kind, { facts = {}, at = new Date() } = {}) {
       const { rows } = await pool.query<{ sequence: string }>(
         `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-         VALUES ($1, $2, $3, $4, $5, $5) RETURNING sequence`,
+         VALUES ($1, coalesce((SELECT tenant_id FROM forms WHERE id = $1), $2), $3, $4, $5, $5) RETURNING sequence`,
         [formId, testTenant, kind, { definitionId: 'permit', ...facts }, at],
       );
       return rows[0]?.sequence ?? '';

@@ -1,12 +1,20 @@
 // Tests when a service counts as down, and when it is probed.
 import { expect, it } from 'vitest';
+import { PlatformError } from '../../platform/platform-error.ts';
 import { retryDelay } from '../../service/retry.ts';
 import { createOutage } from './failure.ts';
 
+const service = 'events';
+const overloaded = new PlatformError(service, 'failed', { upstreamStatus: 503 });
+const broken = new PlatformError(service, 'failed', { upstreamStatus: 500 });
+const refused = new PlatformError(service, 'rejected', { upstreamStatus: 400 });
+
 function world() {
   let now = 0;
-  const outage = createOutage({ clock: () => new Date(now), backoff: { first: 1_000, cap: 30_000 }, random: () => 1 });
-  const fail = (count: number, side: 'service' | 'row') => Array.from({ length: count }, () => outage.failed(side));
+  const options = { service, clock: () => new Date(now), backoff: { first: 1_000, cap: 30_000 }, random: () => 1 };
+  const outage = createOutage(options);
+  const fail = (count: number, error: unknown, tenantId = 'bay') =>
+    Array.from({ length: count }, () => outage.failed(tenantId, error));
   const advance = (milliseconds: number) => {
     now += milliseconds;
   };
@@ -14,52 +22,133 @@ function world() {
 }
 
 it('a service is down after five consecutive failures', () => {
-  const { outage, fail } = world();
-  fail(4, 'service');
+  const { outage, fail, advance } = world();
+  fail(4, overloaded);
   expect(outage.state()).toBe('none');
-  fail(3, 'service');
+  fail(3, overloaded);
   expect(outage.state()).toBe('down');
-  expect(outage.waitMs()).toBe(1_000);
+  advance(999);
+  expect(outage.state()).toBe('down');
+  advance(1);
+  expect(outage.state()).toBe('probe');
 });
 
 it('a success between failures shows that the service works', () => {
   const { outage, fail } = world();
   for (let round = 0; round < 20; round += 1) {
-    fail(4, 'service');
-    expect(outage.succeeded()).toBeUndefined();
+    fail(4, overloaded);
+    expect(outage.succeeded('bay')).toBeUndefined();
   }
   expect(outage.state()).toBe('none');
 });
 
 it('each failed probe doubles the wait up to the cap, and a successful one ends the outage', () => {
   const { outage, fail, advance } = world();
-  fail(5, 'service');
-  const waits: number[] = [];
-  for (let probe = 0; probe < 7; probe += 1) {
-    waits.push(outage.waitMs());
-    advance(outage.waitMs());
+  fail(5, overloaded);
+  for (const wait of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+    advance(wait - 1);
+    expect(outage.state()).toBe('down');
+    advance(1);
     expect(outage.state()).toBe('probe');
-    outage.failed('service');
+    fail(1, overloaded);
   }
-  expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
-  advance(30_000);
-  expect(outage.succeeded()).toBe('ended');
+  expect(outage.succeeded('bay')).toBe('ended');
   expect(outage.state()).toBe('none');
-  fail(5, 'service');
-  expect(outage.waitMs()).toBe(1_000);
+  fail(5, overloaded);
+  advance(1_000);
+  expect(outage.state()).toBe('probe');
 });
 
 it('a refused row shows that the service is back', () => {
   const { outage, fail, advance } = world();
-  fail(5, 'service');
+  fail(5, overloaded);
   advance(1_000);
-  expect(outage.failed('row')).toBe('ended');
+  expect(fail(1, refused)).toEqual(['ended']);
   expect(outage.state()).toBe('none');
+});
+
+it('a row that cannot be rendered does not show that the service is back', () => {
+  const { outage, fail, advance } = world();
+  fail(5, overloaded);
+  advance(1_000);
+  expect(fail(1, new Error('The row cannot be rendered.'))).toEqual([undefined]);
+  expect(outage.state()).toBe('probe');
 });
 
 it('refused rows are no outage, however many: those of one tenant do not hold back the others', () => {
   const { outage, fail } = world();
-  expect(fail(1_000, 'row').every((change) => change === undefined)).toBe(true);
+  expect(fail(1_000, refused).every((change) => change === undefined)).toBe(true);
+  expect(outage.state()).toBe('none');
+});
+
+it.each([
+  ['status 500', broken],
+  ['a response that is too large', new PlatformError(service, 'failed', { reason: 'oversized' })],
+  ['a broken connection', new PlatformError(service, 'unreachable', { reason: 'ECONNRESET' })],
+  ['a timeout', new PlatformError(service, 'timeout')],
+  ['a definition that cannot be read', new PlatformError('configuration', 'failed', { upstreamStatus: 500 })],
+])('%s is no outage if it concerns the rows of one tenant only', (_, error) => {
+  const { outage, fail } = world();
+  fail(1_000, error);
+  expect(outage.state()).toBe('none');
+});
+
+it.each([
+  ['refuses connections', new PlatformError(service, 'unreachable', { reason: 'ECONNREFUSED' })],
+  ['has an open circuit', new PlatformError(service, 'open')],
+  ['denies access', new PlatformError(service, 'denied', { upstreamStatus: 403 })],
+  ['responds with 429', new PlatformError(service, 'failed', { upstreamStatus: 429 })],
+])('a service that %s is down, even if only one tenant has rows', (_, error) => {
+  const { outage, fail } = world();
+  fail(5, error);
+  expect(outage.state()).toBe('down');
+});
+
+it('a service that responds to two tenants with 500 is down, and the rows of both wait for the next probe', () => {
+  const { outage, fail, advance } = world();
+  fail(4, broken);
+  fail(1, broken, 'lake');
+  expect(outage.state()).toBe('down');
+  expect(outage.held()).toEqual(['lake']);
+  fail(1, broken, 'bay');
+  expect(outage.held().toSorted()).toEqual(['bay', 'lake']);
+  advance(1_000);
+  expect(outage.held()).toEqual([]);
+  fail(1, broken, 'lake');
+  expect(outage.held()).toEqual(['lake']);
+});
+
+it('the success of a tenant ends the outage that the rows of two others caused', () => {
+  const { outage, fail } = world();
+  fail(4, broken);
+  fail(4, broken, 'lake');
+  expect(outage.succeeded('hill')).toBe('ended');
+  expect(outage.state()).toBe('none');
+});
+
+it('the success of a tenant does not end the series of failures of the only tenant whose rows fail', () => {
+  const { outage, fail } = world();
+  fail(10, broken);
+  expect(outage.succeeded('hill')).toBeUndefined();
+  fail(10, broken);
+  expect(outage.succeeded('bay')).toBe('ended');
+});
+
+it('an outage lasts while the probes of a single tenant get no response', () => {
+  const { outage, fail, advance } = world();
+  fail(5, new PlatformError(service, 'open'));
+  advance(1_000);
+  fail(1, new PlatformError(service, 'timeout'));
+  expect(outage.state()).toBe('down');
+  advance(1_999);
+  expect(outage.state()).toBe('down');
+});
+
+it('an outage ends if only a row that fails with 500 is left of its single tenant', () => {
+  const { outage, fail, advance } = world();
+  fail(5, overloaded);
+  advance(1_000);
+  fail(1, broken);
   expect(outage.state()).toBe('none');
 });
 

@@ -1,7 +1,7 @@
 // Handles failed deliveries. Decides whether the service or the row has caused a failure, detects outages of a service,
 // and logs failures. A series of failures is logged when it begins, once a minute while it lasts, and when it ends. Log
 // lines contain ids and kinds, but no requests or responses.
-import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
+import { mayConcernOneCall, PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -22,6 +22,15 @@ export class DeadlineError extends Error {
     super('The delivery did not end in time.');
     this.name = 'DeadlineError';
   }
+}
+
+/** Rejects with DeadlineError if the work does not end within `ms` milliseconds. The work then continues. */
+export async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineError()), ms);
+  });
+  return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }
 
 /**
@@ -46,60 +55,92 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
 }
 
 /**
- * Tracks whether a service is down. While it is down, its queue sends only probes, so that an outage costs one request
- * at a time instead of one per row. A refusal of a row by the service does not count as an outage, because an outage
- * stops the rows of all tenants.
+ * What a failed delivery says about the service of its queue. `responds`: it responded with a failure that the row may
+ * have caused, for example because the event is too large, or because its tenant was removed. `silent`: it did not
+ * respond, which the row may have caused too. `unknown`: nothing, because the row could not be rendered.
+ */
+type Verdict = 'works' | 'responds' | 'silent' | 'fails' | 'unknown';
+
+function verdictOf(error: unknown, service: string): Verdict {
+  if (sideOf(error) === 'row') return isRefusalBy(service, error) ? 'works' : 'unknown';
+  if (!(error instanceof PlatformError)) return 'silent';
+  if (mayConcernOneCall(error)) return error.service === 'configuration' ? 'unknown' : 'responds';
+  const isSilent = error.kind === 'timeout' || error.kind === 'unreachable' || error.reason === 'truncated';
+  return isSilent && error.mayHaveProcessed ? 'silent' : 'fails';
+}
+
+const isRefusalBy = (service: string, error: unknown) =>
+  error instanceof PlatformError && error.service === service && serviceRefusal(error) !== undefined;
+
+/**
+ * Tracks whether a service is down. While it is down, its queue delivers one row at a time: one row of each tenant, and
+ * then none until the next probe. An outage therefore costs a few requests instead of one per row, and ends with the
+ * first row that the service accepts, so that a tenant whose rows always fail does not stop the other tenants.
+ *
+ * Failures that a row may have caused count as an outage only if they concern several tenants. Otherwise, these rows
+ * are only retried with backoff, and the other rows of their tenant are delivered too. A service that does not respond
+ * is down even for a single tenant, because its circuit breaker opens.
  */
 export interface Outage {
-  /** `probe`: the service was down, and one delivery may now test whether it works again. */
+  /** `probe`: the service was down, and a row of any tenant may now test whether it works again. */
   state(): 'none' | 'probe' | 'down';
-  /** Milliseconds until the next probe; 0 if the service is not down. */
-  waitMs(): number;
-  /** Records an accepted delivery. Returns `ended` if this delivery ends an outage. */
-  succeeded(): 'ended' | undefined;
-  /**
-   * Records a failed delivery. Returns `ended` if this delivery ends an outage, because the service refused a probe's
-   * row.
-   */
-  failed(side: FailureSide): 'ended' | undefined;
+  /** The tenants whose rows must wait for the next probe. */
+  held(): string[];
+  /** Records an accepted delivery. Returns `ended` if it ends a series of failures. */
+  succeeded(tenantId: string): 'ended' | undefined;
+  /** Records a failed delivery. Returns `ended` if it ends a series of failures. */
+  failed(tenantId: string, error: unknown): 'ended' | undefined;
+}
+
+export interface OutageOptions {
+  service: string;
+  clock: Clock;
+  backoff: Backoff;
+  random?: () => number;
 }
 
 /** Number of consecutive failures of the service that count as an outage. */
 const limit = 5;
 
-export function createOutage(options: { clock: Clock; backoff: Backoff; random?: () => number }): Outage {
+export function createOutage({ service, clock, backoff, random }: OutageOptions): Outage {
   let failures = 0;
-  /**
-   * Number of failures since the service went down, including the failure that started the outage. 0 while the service
-   * works.
-   */
-  let failedProbes = 0;
+  /** Number of failures that no row can have caused, since the service last responded to a row. */
+  let certain = 0;
+  /** Number of waits for a probe since the service went down. 0 while the service works. */
+  let waits = 0;
   let probeAt = 0;
-  const now = () => options.clock().getTime();
+  /** The tenants of the failures, each with the wait in which a delivery of it failed last. */
+  const failed = new Map<string, number>();
+  const now = () => clock().getTime();
   const state = () => {
-    if (failedProbes === 0) return 'none';
+    if (waits === 0) return 'none';
     return now() < probeAt ? 'down' : 'probe';
   };
-  const succeeded = () => {
-    const wasDown = failedProbes > 0;
-    failures = 0;
-    failedProbes = 0;
-    return wasDown ? 'ended' : undefined;
+  const succeeded = (tenantId: string) => {
+    // If rows of only one other tenant fail, this success does not end their series.
+    const isEnd = failures >= limit && (failed.has(tenantId) || failed.size > 1);
+    [failures, certain, waits] = [0, 0, 0];
+    failed.clear();
+    return isEnd ? 'ended' : undefined;
   };
   return {
     state,
-    waitMs: () => (state() === 'down' ? probeAt - now() : 0),
+    held: () => (state() === 'down' ? [...failed.keys()].filter((tenant) => failed.get(tenant) === waits) : []),
     succeeded,
-    failed(side) {
-      const before = state();
-      // A delivery that fails during the outage began before it, so its failure is not new information.
+    failed(tenantId, error) {
+      const [verdict, before] = [verdictOf(error, service), state()];
+      if (verdict === 'unknown') return undefined;
+      if (verdict === 'works') return before === 'none' ? undefined : succeeded(tenantId);
+      failed.set(tenantId, waits);
+      // During a wait, a failure only says that the service does not work for this tenant either.
       if (before === 'down') return undefined;
-      // If the service refuses the row of a probe, the service works again.
-      if (side === 'row') return before === 'probe' ? succeeded() : undefined;
       failures += 1;
-      if (before === 'none' && failures < limit) return undefined;
-      failedProbes += 1;
-      probeAt = now() + retryDelay(failedProbes, options.backoff, options.random);
+      if (verdict === 'fails') certain += 1;
+      if (verdict === 'responds') certain = 0;
+      const isDown = certain >= limit || (failures >= limit && failed.size > 1);
+      waits = isDown ? waits + 1 : 0;
+      probeAt = now() + retryDelay(waits, backoff, random);
+      failed.set(tenantId, waits);
       return undefined;
     },
   };

@@ -98,7 +98,7 @@ it('a row whose lease is half over is given back untried, because another proces
 it('rows that wait when the service goes down are given back', async () => {
   const { started, givenBack } = world([rows(8)], 5);
   await expect.poll(() => started).toHaveLength(5);
-  for (const end of ends) end(Promise.reject(new PlatformError('events', 'unreachable')));
+  for (const end of ends) end(Promise.reject(new PlatformError('events', 'unreachable', { reason: 'ECONNREFUSED' })));
   await expect.poll(() => givenBack).toHaveLength(8);
   expect(started).toHaveLength(5);
 });

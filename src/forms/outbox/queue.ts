@@ -7,7 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { Deliver } from './delivery.ts';
 import { inRequestOf, inSpanOf } from './delivery-scope.ts';
-import { causeOf, createOutage, DeadlineError, type FailureLog, type Outage, sideOf } from './failure.ts';
+import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
 import type { ClaimedBatch, ClaimedRow, DeliveryService, DispatchedStore, Position } from './store.ts';
@@ -58,7 +58,7 @@ export interface Queue {
 export function createQueue(options: QueueOptions): Queue {
   const { pace, clock } = options;
   const due = createSignal();
-  const outage = createOutage({ clock, backoff: pace.outage });
+  const outage = createOutage({ service: options.service, clock, backoff: pace.outage });
   const settlements = createSettlements({
     ...options,
     onSettled(accepted) {
@@ -76,16 +76,17 @@ export function createQueue(options: QueueOptions): Queue {
     while (!stopping) {
       const limit = batchSize();
       if (limit === 0) {
-        await due.wait(Math.max(outage.waitMs(), pace.poll.min));
+        await due.wait(pace.poll.min);
         continue;
       }
-      const { rows, took, fromOldest } = await claim(limit);
+      const held = outage.held();
+      const { rows, took, fromOldest } = await claim(limit, held);
       for (const row of rows) await deliveries.start(row);
       if (rows.length === limit || !fromOldest) continue;
       idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
       // The queue pauses before the next claim even if nudged. It pauses longer after an expensive claim, which had to
-      // pass over many rows that wait for other rows.
-      const pause = Math.min(pace.poll.min, 50);
+      // pass over many rows that wait for other rows, or for the next probe.
+      const pause = Math.max(Math.min(pace.poll.min, 50), held.length > 0 ? Math.min(took * 10, longestPause) : 0);
       await sleep(pause);
       await due.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - pause);
     }
@@ -93,13 +94,12 @@ export function createQueue(options: QueueOptions): Queue {
 
   /**
    * Returns the number of rows to claim now. Returns 0 until half of `capacity` plus `ahead` is free, because a few
-   * large claims cost less than many small ones.
+   * large claims cost less than many small ones. While the service is down, returns 1 if no delivery is running.
    */
   function batchSize(): number {
     const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];
-    const state = outage.state();
-    if (state === 'none') return (most - busy) * 2 >= most ? most - busy : 0;
-    return state === 'probe' && busy === 0 ? 1 : 0;
+    if (outage.state() === 'none') return (most - busy) * 2 >= most ? most - busy : 0;
+    return busy === 0 ? 1 : 0;
   }
 
   return {
@@ -130,11 +130,12 @@ function createDeliveries(options: DeliveriesOptions) {
   let started = 0;
 
   /**
-   * True unless the queue stops, half of the row's lease has passed, or the service is down. A single probe is allowed.
+   * True unless the queue stops, half of the row's lease has passed, or the service is down. A single probe is allowed
+   * for a tenant that does not have to wait for the next one.
    */
   function mayStart(row: ClaimedRow): boolean {
-    const state = outage.state();
-    if (stopping || state === 'down' || (state === 'probe' && running.size > 0)) return false;
+    if (stopping) return false;
+    if (outage.state() !== 'none' && (running.size > 0 || outage.held().includes(row.tenantId))) return false;
     return row.claimedUntil.getTime() - clock().getTime() >= pace.lease / 2;
   }
 
@@ -173,40 +174,45 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
     const delivered = await withDeadline(work, pace.deadline);
     const { outcome, subscriberId } = delivered;
     metrics.delivered(row.kind, outcome, performance.now() - began);
-    if (outcome !== 'skipped' && outage.succeeded() === 'ended') failures.ended(service);
+    if (outcome !== 'skipped' && outage.succeeded(row.tenantId) === 'ended') failures.ended(service);
     if (delivered.until) settlements.add({ kind: 'postponed', row, notBefore: delivered.until, postponed: true });
     else settlements.add({ kind: 'accepted', row, subscriberId });
   } catch (error) {
     const side = sideOf(error);
     metrics.delivered(row.kind, side === 'row' ? 'rejected' : 'failed', performance.now() - began);
     failures.failed(service, error, row);
-    if (outage.failed(side) === 'ended') failures.ended(service);
+    if (outage.failed(row.tenantId, error) === 'ended') failures.ended(service);
     settlements.add(failureOf(row, error, options));
   }
 }
 
-function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOptions): Outcome {
+function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: DeliveriesOptions): Outcome {
   const cause = causeOf(error);
   const refusals = row.refusals + (cause ? 1 : 0);
   if (cause && refusals >= pace.refusals) return { kind: 'refused', row, ...cause };
-  const delay = retryDelay(cause ? refusals : row.attempts, pace.retry[sideOf(error)]);
+  const backoff = { ...pace.retry[sideOf(error)] };
+  // The service works for other rows. Many rows that always fail must not use up the capacity for them.
+  if (outage.state() === 'none') backoff.cap = pace.retry.row.cap;
+  const delay = retryDelay(cause ? refusals : row.attempts, backoff);
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
 }
 
 /** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
 const longWalk = 1_000;
+/** Maximum pause in milliseconds that not even a commit to the outbox ends. */
+const longestPause = 5_000;
 
 /** Returns a function that claims the batch after the previous one. `took` is in milliseconds. */
 function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
   let after: Position | undefined;
   let began = 0;
-  return async (limit: number): Promise<ClaimedBatch & { took: number; fromOldest: boolean }> => {
+  return async (limit: number, held: string[]): Promise<ClaimedBatch & { took: number; fromOldest: boolean }> => {
     const started = performance.now();
     const fromOldest = !after;
     if (fromOldest) began = started;
     let batch: ClaimedBatch = { rows: [], end: undefined };
     try {
-      batch = await store.claim({ service, limit, now: clock(), lease: pace.lease, after });
+      batch = await store.claim({ service, limit, now: clock(), lease: pace.lease, after, held });
       failures.ended('postgres');
     } catch (error) {
       failures.failed('postgres', error);
@@ -215,14 +221,6 @@ function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
     after = batch.rows.length === limit && started - began < longWalk ? batch.end : undefined;
     return { ...batch, fromOldest, took: performance.now() - started };
   };
-}
-
-async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new DeadlineError()), ms);
-  });
-  return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }
 
 /** Creates a wait that a notification ends early. A notification that arrives before the wait also ends it. */

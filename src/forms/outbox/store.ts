@@ -63,6 +63,8 @@ export interface ClaimOptions {
   lease: number;
   /** The position from which to continue. Without it, the claim begins at the oldest row. */
   after?: Position | undefined;
+  /** Tenants whose rows are not claimed. */
+  held?: readonly string[] | undefined;
 }
 
 export interface Backlog {
@@ -87,7 +89,7 @@ export interface OutboxStoreOptions {
  * up the oldest row of each form instead of joining the whole backlog. Up to 100,000 rows are accepted per minute. They
  * stay at the head of the index until it is vacuumed; `after` skips them.
  */
-export function claimSql({ service, now, lease, limit, after }: ClaimOptions): string {
+export function claimSql({ service, now, lease, limit, after, held = [] }: ClaimOptions): string {
   const nowSql = timestampSql(now);
   const from = after && `(${escapeLiteral(after.notBefore)}::timestamptz, ${escapeLiteral(after.sequence)}::bigint)`;
   return `
@@ -96,6 +98,7 @@ WITH due AS MATERIALIZED (
   SELECT o.sequence, o.not_before FROM outbox o
   WHERE o.accepted IS NULL AND o.lane = ${escapeLiteral(service)} AND o.not_before <= ${nowSql}
     ${from ? `AND (o.not_before, o.sequence) > ${from}` : ''}
+    ${held.length > 0 ? `AND o.tenant_id NOT IN (${held.map(escapeLiteral).join(', ')})` : ''}
     AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowSql})
     AND o.sequence = (
       SELECT p.sequence FROM outbox p

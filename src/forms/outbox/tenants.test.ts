@@ -1,0 +1,108 @@
+// Tests that rows of a tenant that always fail do not delay the rows of other tenants. Postgres, the platform clients and
+// the HTTP server are real. The waits after failures are those of production.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
+import {
+  startTestDispatcher,
+  type TestDispatcher,
+  type TestDispatcherOptions,
+} from '../../../test/support/outbox-dispatcher.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+
+const [bad, worse, good] = ['bad', 'worse', 'good'].map(
+  (name) => `urn:example:platform:tenant-service:v2:/tenants/${name}`,
+);
+/** Milliseconds that a delivery may take while rows of other tenants fail. */
+const moment = 1_000;
+
+let database: OutboxDatabase;
+let sink: Sink;
+let dispatcher: TestDispatcher | undefined;
+/** The forms whose rows always fail. */
+let failing: Set<string>;
+/** Time of the delivery for each form. */
+let delivered: Map<string, number>;
+
+beforeEach(async () => {
+  database = await createOutboxDatabase();
+  sink = await startSink();
+  failing = new Set();
+  delivered = new Map();
+  sink.answer(({ body }) => {
+    const { formId } = body.context as { formId: string };
+    if (failing.has(formId)) return { status: 500 };
+    delivered.set(formId, Date.now());
+    return undefined;
+  });
+});
+
+afterEach(async () => {
+  await dispatcher?.stop();
+  await sink.close();
+  await database.close();
+});
+
+function start(options: Partial<TestDispatcherOptions> = {}): void {
+  const retry = { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } };
+  const pace = { retry, outage: { first: 1_000, cap: 30_000 } };
+  dispatcher = startTestDispatcher({ databaseUrl: database.url, sinkUrl: sink.url, pace, ...options });
+}
+
+async function addFailing(count: number, tenantId: string | undefined): Promise<void> {
+  for (let added = 0; added < count; added += 1) {
+    const form = await database.addForm({ tenantId });
+    failing.add(form);
+    await database.addRow(form, 'form-created');
+  }
+}
+
+/** Adds a row every 100 ms, and returns how long each delivery took, in milliseconds. */
+async function delaysOf(tenantId: string | undefined, count: number): Promise<number[]> {
+  const added = new Map<string, number>();
+  for (let row = 0; row < count; row += 1) {
+    const form = await database.addForm({ tenantId });
+    await database.addRow(form, 'form-created');
+    added.set(form, Date.now());
+    await sleep(100);
+  }
+  const all = () => [...added.keys()].every((form) => delivered.has(form));
+  await expect.poll(all, { timeout: 5_000, interval: 20 }).toBe(true);
+  return [...added].map(([form, at]) => (delivered.get(form) ?? 0) - at);
+}
+
+it('events of a tenant arrive within a moment while 200 rows of another tenant always fail', async () => {
+  await addFailing(200, bad);
+  start();
+  await sleep(500);
+  expect(Math.max(...(await delaysOf(good, 30)))).toBeLessThan(moment);
+});
+
+it('events of a tenant arrive within a moment while 200 rows of two other tenants always fail', async () => {
+  await addFailing(100, bad);
+  await addFailing(100, worse);
+  start();
+  await sleep(500);
+  expect(Math.max(...(await delaysOf(good, 30)))).toBeLessThan(moment);
+});
+
+it('events of a tenant arrive within a moment while 50 other rows of this tenant always fail', async () => {
+  await addFailing(50, bad);
+  start();
+  await sleep(500);
+  expect(Math.max(...(await delaysOf(bad, 30)))).toBeLessThan(moment);
+});
+
+it('events of a tenant arrive within a moment while the definitions of another tenant cannot be read', async () => {
+  await addFailing(50, bad);
+  start({
+    definitions: {
+      async find(tenantId, id) {
+        if (tenantId === bad) throw new PlatformError('configuration', 'failed', { reason: 'oversized' });
+        return { id, name: 'Permit' };
+      },
+    },
+  });
+  await sleep(500);
+  expect(Math.max(...(await delaysOf(good, 10)))).toBeLessThan(moment);
+});
