@@ -1,8 +1,9 @@
 // A circuit breaker. While a service fails, it refuses calls to the service, and sends one probe every few seconds
-// until the service works again. Every error that an action throws counts as a failure of the service. An action must
-// therefore return a 4xx response instead of throwing.
+// until the service works again. An error that an action throws counts as a failure of the service, unless the content
+// of this one call may have caused it: otherwise, one tenant whose calls always fail would stop the calls of all
+// tenants. An action must return a 4xx response instead of throwing.
 import type { Logger } from '../service/operations/log.ts';
-import { PlatformError } from './platform-error.ts';
+import { mayConcernOneCall, PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 export interface CircuitOptions {
@@ -29,8 +30,10 @@ export interface Circuit {
  */
 const judgedCalls = 19;
 const minimumCalls = 5;
+/** Milliseconds from the opening of the circuit to the probe, unless the client sets another time. */
+export const circuitReset = 2_000;
 
-export function createCircuit({ service, metrics, log, resetMs = 2_000 }: CircuitOptions): Circuit {
+export function createCircuit({ service, metrics, log, resetMs = circuitReset }: CircuitOptions): Circuit {
   /** The outcomes of the last calls. Kept only while the circuit is closed. */
   let outcomes: ('ok' | 'failed')[] = [];
   /** Time at which the next probe may start. Undefined while the circuit is closed. */
@@ -88,7 +91,8 @@ export function createCircuit({ service, metrics, log, resetMs = 2_000 }: Circui
         settle('ok');
         return result;
       } catch (error) {
-        settle('failed');
+        // A service that responds is neither unreachable nor overloaded.
+        settle(mayConcernOneCall(error) ? 'ok' : 'failed');
         throw error;
       }
     },

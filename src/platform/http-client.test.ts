@@ -24,6 +24,7 @@ import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.
 const ok = z.looseObject({ ok: z.literal(true) });
 const fine = answerJson({ ok: true });
 const status = (code: number) => answerJson({ errorMessage: 'because' }, code);
+const oversized = answerJson({ ok: true, big: 'x'.repeat(50_000) });
 
 /**
  * A short timeout for calls that would otherwise hang. A client that applies it ends such a call long before `longest`
@@ -155,7 +156,7 @@ describe('a failing service', () => {
   });
 
   it('that sends more than the limit is PlatformError failed, and the rest is not read', async () => {
-    server.behave((response) => response.writeHead(200).end(JSON.stringify({ ok: true, big: 'x'.repeat(50_000) })));
+    server.behave(oversized);
     await expect(get()).rejects.toMatchObject({ kind: 'failed', reason: 'oversized' });
     expect(server.requests).toHaveLength(1);
   });
@@ -342,7 +343,7 @@ describe('the token', () => {
 
 describe('the circuit', () => {
   it('opens when calls fail, refuses calls with PlatformError open, and recovers', async () => {
-    server.behave(status(500));
+    server.behave(status(503));
     for (let call = 0; call < 5; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
     const asked = server.requests.length;
     await expect(get()).rejects.toMatchObject({ kind: 'open', status: 502, headers: { 'Retry-After': '60' } });
@@ -355,7 +356,7 @@ describe('the circuit', () => {
   });
 
   it('that is open refuses a call before it resolves token and URL', async () => {
-    server.behave(status(500));
+    server.behave(status(503));
     let asked = 0;
     const made = createClient({
       baseUrl: async () => {
@@ -368,12 +369,13 @@ describe('the circuit', () => {
   });
 
   it('lets one probe through when half open; a failed probe opens it again', async () => {
-    server.behave(status(500));
+    server.behave(status(503));
     for (let call = 0; call < 5; call += 1) await get().catch(() => undefined);
     waitForProbe();
     const asked = server.requests.length;
     const results = await Promise.allSettled([get(), get(), get(), get()]);
-    expect(server.requests).toHaveLength(asked + 1);
+    // The probe is retried, as every call is.
+    expect(server.requests).toHaveLength(asked + 3);
     const kinds = results.map((result) => result.status === 'rejected' && result.reason.kind);
     expect(kinds.toSorted()).toEqual(['failed', 'open', 'open', 'open']);
     await expect(get()).rejects.toMatchObject({ kind: 'open' });
@@ -396,7 +398,7 @@ describe('the circuit', () => {
 
   it('opens after ten consecutive failures, regardless of earlier successes', async () => {
     for (let call = 0; call < 100; call += 1) await get();
-    server.behave(status(500));
+    server.behave(status(503));
     for (let call = 0; call < 10; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
     await expect(get()).rejects.toMatchObject({ kind: 'open' });
   });
@@ -405,6 +407,22 @@ describe('the circuit', () => {
     server.behave(status(code));
     for (let call = 0; call < 30; call += 1) await get().catch(() => undefined);
     expect(server.requests).toHaveLength(30);
+  });
+
+  it('never opens on 500, so that the calls of one tenant that always fail do not stop those of other tenants', async () => {
+    server.behave((response, request, nth) =>
+      (request.target === '/lost' ? status(500) : fine)(response, request, nth),
+    );
+    const call = (path: string) => client.request({ operation: 'read', method: 'GET', path, answer: ok });
+    for (let round = 0; round < 30; round += 1) await expect(call('/lost')).rejects.toMatchObject({ kind: 'failed' });
+    await expect(call('/x')).resolves.toEqual({ ok: true });
+  });
+
+  it('never opens on responses that are too large', async () => {
+    server.behave(oversized);
+    for (let call = 0; call < 30; call += 1) await expect(get()).rejects.toMatchObject({ reason: 'oversized' });
+    server.behave(fine);
+    await expect(get()).resolves.toEqual({ ok: true });
   });
 
   it('never opens because the token cannot be fetched', async () => {
@@ -431,7 +449,7 @@ describe('the circuit', () => {
   });
 
   it('of one service does not stop calls to another', async () => {
-    const failing = await startFaultServer(status(500));
+    const failing = await startFaultServer(status(503));
     onTestFinished(() => failing.close());
     const other = createClient({ service: 'events', baseUrl: async () => failing.url });
     for (let call = 0; call < 10; call += 1) await get(other).catch(() => undefined);
@@ -440,7 +458,7 @@ describe('the circuit', () => {
   });
 
   it('writes one line when it opens and none for the calls that it refuses', async () => {
-    server.behave(status(500));
+    server.behave(status(503));
     for (let call = 0; call < 100; call += 1) await get().catch(() => undefined);
     expect(captured.lines().filter(({ msg }) => msg === 'circuit opened')).toHaveLength(1);
     expect(captured.lines()).toHaveLength(6);

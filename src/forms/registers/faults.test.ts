@@ -282,7 +282,7 @@ describe('What a failure discloses', () => {
 
   it('an open circuit is 502 with Retry-After, and calls work again after it has closed', () =>
     withReplica(10_000, async (replica, proxy) => {
-      await proxy.break(500, { at: 1 });
+      await proxy.break(503, { at: 1 });
       let response = await replica.request('GET', '');
       for (let asked = 0; asked < 20 && !response.headers.has('retry-after'); asked += 1)
         response = await replica.request('GET', '');
