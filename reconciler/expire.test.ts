@@ -245,6 +245,7 @@ describe('periods of a definition', () => {
 describe('a definition that cannot be read', () => {
   it.each([
     ['invalid', 'succeeded'],
+    ['failing', 'succeeded'],
     ['unreadable', 'failed'],
   ] as const)('because it is %s keeps its forms and holds up no other; the run has %s', async (reason, outcome) => {
     world.breakDefinition(`broken ${reason}`, reason);

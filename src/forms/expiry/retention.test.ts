@@ -1,6 +1,10 @@
 // Checks how long the forms of a definition are kept for various configurations of the definition.
 import { describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { createCircuit } from '../../platform/circuit.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import { createPlatformMetrics } from '../../platform/platform-metrics.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { createRetentionReader } from './retention.ts';
 
 const day = 86_400_000;
@@ -86,6 +90,43 @@ describe('a definition that cannot be read', () => {
       'tenant endless invalid',
     ]);
     expect(policies).toEqual([{ ...key('permit'), retention: defaults }]);
+  });
+
+  it.each([
+    ['is too large', { reason: 'oversized' }],
+    ['is answered with 500', { upstreamStatus: 500 }],
+  ])('because its document %s is a failure of its tenant, not of the service', async (_, options) => {
+    const read = readerOf({ tenant: {}, lost: new PlatformError('configuration', 'failed', options) });
+    const { policies, skipped } = await read([key('permit', 'lost'), key('permit')]);
+    expect(skipped).toMatchObject([{ ...key('permit', 'lost'), reason: 'failing' }]);
+    expect(policies).toHaveLength(1);
+  });
+
+  it('is unreadable if the service fails for every definition', async () => {
+    const read = readerOf({ tenant: new PlatformError('configuration', 'failed', { upstreamStatus: 500 }) });
+    const { skipped } = await read([key('permit'), key('licence')]);
+    expect(skipped.map(({ reason }) => reason)).toEqual(['unreadable', 'unreadable']);
+  });
+
+  it('is read after a pause if only the open circuit prevented it, so that other tenants’ forms expire', async () => {
+    const metrics = createPlatformMetrics(createMetrics());
+    const circuit = createCircuit({ service: 'configuration', metrics, log: captureLog().log, resetMs: 50 });
+    const read = createRetentionReader({
+      defaults,
+      pause: 100,
+      configuration: {
+        activeOrLatest: (_namespace, _name, { tenantId }) =>
+          circuit.run(async () => {
+            if (tenantId === 'hanging') throw new PlatformError('configuration', 'timeout');
+            return { revision: 1, configuration: {} };
+          }),
+      },
+    });
+    const keysOf = (tenantId: string, count: number) =>
+      Array.from({ length: count }, (_, nth) => key(`form-${nth}`, tenantId));
+    const { policies, skipped } = await read([...keysOf('hanging', 80), ...keysOf('tenant', 200)]);
+    expect(policies).toHaveLength(200);
+    expect(skipped).toHaveLength(80);
   });
 });
 

@@ -1,8 +1,11 @@
 // Reads how long the forms of each definition are kept. If a definition was removed, the default periods apply. If a
 // definition cannot be read, it is skipped with a reason: its forms do not expire, because they may have to be kept for
-// longer. A problem with one definition does not affect other definitions.
+// longer. A problem with one definition does not affect other definitions. If the circuit breaker of the configuration
+// service prevented a read, the read is repeated once, because a few definitions can open the circuit.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { circuitReset } from '../../platform/circuit.ts';
 import type { Configuration } from '../../platform/configuration.ts';
-import { isOutage } from '../../platform/platform-error.ts';
+import { isOutage, mayConcernOneCall, PlatformError } from '../../platform/platform-error.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
@@ -15,8 +18,12 @@ export interface DefinitionKey {
 }
 
 export interface SkippedDefinition extends DefinitionKey {
-  /** `unreadable`: the configuration service failed. `invalid`: the definition cannot be used. */
-  reason: 'invalid' | 'unreadable';
+  /**
+   * `invalid`: the definition cannot be used. `failing`: the configuration service failed for this definition, but not
+   * for all, for example because the document is too large or the tenant was removed. `unreadable`: the configuration
+   * service, or another service, failed.
+   */
+  reason: 'invalid' | 'failing' | 'unreadable';
   error?: unknown;
 }
 
@@ -28,15 +35,21 @@ export interface Retentions {
 export interface RetentionReaderOptions {
   configuration: Pick<Configuration, 'activeOrLatest'>;
   defaults: Retention;
+  /** Milliseconds before the reads that an open circuit prevented are repeated. */
+  pause?: number;
 }
 
 /** Maximum number of concurrent reads of definitions. */
 const width = 8;
 
-export function createRetentionReader({ configuration, defaults }: RetentionReaderOptions) {
+type Found = Policy | SkippedDefinition;
+
+export function createRetentionReader(options: RetentionReaderOptions) {
+  // After this pause, an open circuit lets a read through.
+  const { configuration, defaults, pause = circuitReset + 100 } = options;
   const source = createDefinitionSource(configuration);
 
-  async function read({ tenantId, definitionId }: DefinitionKey): Promise<Policy | SkippedDefinition> {
+  async function read({ tenantId, definitionId }: DefinitionKey): Promise<Found> {
     const key = { tenantId, definitionId };
     try {
       const definition = await source.find(tenantId, definitionId, { permission: false });
@@ -44,20 +57,52 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
       const policy = policyOf(key, definition?.retention ?? {}, defaults);
       return policy ?? { ...key, reason: 'invalid' };
     } catch (error) {
-      return { ...key, reason: isOutage(error) ? 'unreadable' : 'invalid', error };
+      return { ...key, reason: reasonOf(error), error };
     }
+  }
+
+  /** Reads the definitions in groups of `width`, and puts the results into `found`. */
+  async function readAll(keys: readonly DefinitionKey[], found: Map<DefinitionKey, Found>): Promise<void> {
+    for (let start = 0; start < keys.length; start += width)
+      await Promise.all(keys.slice(start, start + width).map(async (key) => found.set(key, await read(key))));
+  }
+
+  /** Repeats the reads that an open circuit prevented. */
+  async function readAgain(found: Map<DefinitionKey, Found>): Promise<void> {
+    const prevented = [...found].filter(([, result]) => isPrevented(result)).map(([key]) => key);
+    if (prevented.length === 0) return;
+    await sleep(pause);
+    // If the definitions of a tenant opened the circuit, reading its other definitions may open the circuit again.
+    const failed = [...found.values()].filter((result) => 'reason' in result && !isPrevented(result));
+    const suspects = new Set(failed.map(({ tenantId }) => tenantId));
+    const isSuspect = ({ tenantId }: DefinitionKey) => suspects.has(tenantId);
+    const [first, ...others] = [...prevented.filter((key) => !isSuspect(key)), ...prevented.filter(isSuspect)];
+    // The circuit lets a single call through. If this call succeeds, the circuit closes.
+    if (first) await readAll([first], found);
+    await readAll(others, found);
   }
 
   /** Returns the policies and the skipped definitions in the order of the keys. The promise never rejects. */
   return async function readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions> {
-    const retentions: Retentions = { policies: [], skipped: [] };
-    for (let start = 0; start < keys.length; start += width)
-      for (const found of await Promise.all(keys.slice(start, start + width).map(read)))
-        if ('retention' in found) retentions.policies.push(found);
-        else retentions.skipped.push(found);
-    return retentions;
+    const found = new Map<DefinitionKey, Found>(keys.map((key) => [key, { ...key, reason: 'unreadable' }]));
+    await readAll(keys, found);
+    await readAgain(found);
+    const results = [...found.values()];
+    const policies = results.filter((result) => 'retention' in result);
+    const skipped = results.filter((result) => 'reason' in result);
+    // If the service fails for all definitions, it is down.
+    const isDown = results.every((result) => 'reason' in result && result.reason !== 'invalid');
+    return { policies, skipped: isDown ? skipped.map((one) => ({ ...one, reason: 'unreadable' })) : skipped };
   };
 }
+
+function reasonOf(error: unknown): SkippedDefinition['reason'] {
+  if (!isOutage(error)) return 'invalid';
+  return error.service === 'configuration' && mayConcernOneCall(error) ? 'failing' : 'unreadable';
+}
+
+const isPrevented = (result: Found) =>
+  'error' in result && result.error instanceof PlatformError && result.error.kind === 'open';
 
 /** Merges the definition's periods with the defaults. Returns undefined if a period is invalid. */
 export function policyOf(
