@@ -1,9 +1,14 @@
 // Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms
-// that may have duplicates. If the service fails or denies access, the forms wait for the next run, and this run still
-// succeeds.
-
-import { type CheckOptions, dueChecks, removeOthers, settleChecks } from '../src/forms/expiry/subscriber-checks.ts';
-import { failureFields } from '../src/platform/platform-error.ts';
+// that may have duplicates. If the service is down or denies access, the forms wait for the next run. If it fails for
+// one form, that form waits for a day, so that it does not stop the checks of all other forms. The run still succeeds.
+import {
+  type CheckOptions,
+  dueChecks,
+  postponeChecks,
+  removeOthers,
+  settleChecks,
+} from '../src/forms/expiry/subscriber-checks.ts';
+import { failureFields, mayConcernOneCall, PlatformError, serviceRefusal } from '../src/platform/platform-error.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { Writer } from './lease.ts';
@@ -18,6 +23,8 @@ export interface SubscriberUpkeep {
 
 /** Maximum number of checks in a run. Each check makes at least one call to the notification service. */
 const checksOfRun = 500;
+/** Milliseconds until a form whose check failed is checked again. */
+const postponement = 86_400_000;
 
 /**
  * Removes duplicate subscribers, and returns their number. In a dry run, returns the number of forms to check instead.
@@ -31,8 +38,9 @@ export async function removeOtherSubscribers({
 }: SubscriberUpkeep): Promise<number> {
   const due = await writer.transact((client) => dueChecks(client, clock(), checksOfRun));
   if (writer.dryRun) return due.length;
-  const settled: string[] = [];
+  const [settled, postponed]: [string[], string[]] = [[], []];
   let removed = 0;
+  let failure: unknown;
   for (const check of due) {
     if (signal.aborted) break;
     try {
@@ -41,10 +49,24 @@ export async function removeOtherSubscribers({
       removed += others;
       settled.push(check.formId);
     } catch (error) {
-      log.warn({ waiting: due.length - settled.length, ...failureFields(error) }, 'subscribers not checked');
-      break;
+      failure ??= error;
+      const isOfForm = mayConcernForm(error);
+      if (isOfForm || isTimeout(error)) postponed.push(check.formId);
+      if (!isOfForm) break;
     }
   }
+  const waiting = due.length - settled.length;
+  if (failure !== undefined) log.warn({ waiting, ...failureFields(failure) }, 'subscribers not checked');
   if (settled.length > 0) await writer.transact((client) => settleChecks(client, settled));
+  const until = new Date(clock().getTime() + postponement);
+  if (postponed.length > 0) await writer.transact((client) => postponeChecks(client, postponed, until));
   return removed;
 }
+
+/** True if the checks of other forms may succeed. */
+function mayConcernForm(error: unknown): boolean {
+  return !(error instanceof PlatformError) || mayConcernOneCall(error) || serviceRefusal(error) !== undefined;
+}
+
+/** The service may hang for all forms, so the run ends. The next run begins with another form. */
+const isTimeout = (error: unknown) => error instanceof PlatformError && error.kind === 'timeout';

@@ -42,6 +42,11 @@ export async function removeOthers(check: SubscriberCheck, { notifications, urns
   return others.length;
 }
 
+/** Postpones the checks of these forms, so that the checks of other forms come first. */
+export async function postponeChecks(db: Queryable, formIds: readonly string[], until: Date): Promise<void> {
+  await db.query('UPDATE subscriber_checks SET due = $2 WHERE form_id = ANY ($1)', [formIds, until]);
+}
+
 export async function settleChecks(db: Queryable, formIds: readonly string[]): Promise<void> {
   await db.query('DELETE FROM subscriber_checks WHERE form_id = ANY ($1)', [formIds]);
 }
