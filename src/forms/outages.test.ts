@@ -31,6 +31,14 @@ const read = (id: string, code: string) =>
 const tries = async (id: string) =>
   (await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id])).rowCount;
 
+/** Creates a draft, and waits until its applicant is subscribed. */
+async function subscribed(): Promise<string> {
+  const id = await forms.draft();
+  const sql = 'SELECT subscriber_id FROM forms WHERE id = $1';
+  await expect.poll(async () => (await forms.pool.query(sql, [id])).rows[0].subscriber_id).not.toBeNull();
+  return id;
+}
+
 describe('while the notification service is away', () => {
   it('a code that the service did not get does not count', async () => {
     const id = await forms.draft();
@@ -78,13 +86,7 @@ describe('while the notification service is away', () => {
   });
 
   it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
-    const id = await forms.draft();
-    await expect
-      .poll(
-        async () =>
-          (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id,
-      )
-      .not.toBeNull();
+    const id = await subscribed();
     await notifications.break(503, { at: 1 });
     let response = await send(id);
     // Each failure of the notification service results in a 502, even after the form service has stopped calling it.
@@ -97,6 +99,14 @@ describe('while the notification service is away', () => {
     await notifications.heal();
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
   });
+});
+
+it('applicants get codes immediately after the service failed 20 times to send a code to somebody else', async () => {
+  const [refused, other] = [await subscribed(), await subscribed()];
+  await notifications.break(500, { at: 1 });
+  for (let asked = 0; asked < 20; asked += 1) expect((await send(refused)).status).toBe(502);
+  await notifications.heal();
+  expect((await send(other)).status).toBe(202);
 });
 
 describe('if the response to the check of a code is lost', () => {
