@@ -17,7 +17,7 @@ import type { OutboxRow } from './outbox.ts';
 export type FailureSide = 'service' | 'row';
 
 /** The error of a delivery that did not end in time. */
-export class DeadlineError extends Error {
+class DeadlineError extends Error {
   constructor() {
     super('The delivery did not end in time.');
     this.name = 'DeadlineError';
