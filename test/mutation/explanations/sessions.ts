@@ -267,11 +267,4 @@ export const sessions: readonly Explanation[] = [
     kind: 'performance only',
     why: 'an entry that stays uses memory until the next read, and one that is missing prevents only that a result is cached.',
   },
-  {
-    file: 'src/token-handler/sessions/sessions.ts',
-    text: 'for (let start = 0; start < handles.length; start += mostOfUser) {',
-    changes: [['start < handles.length', 'start <= handles.length']],
-    kind: 'equivalent',
-    why: 'one more round reads no sessions.',
-  },
 ];
