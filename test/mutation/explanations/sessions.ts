@@ -154,7 +154,12 @@ export const sessions: readonly Explanation[] = [
   {
     file: 'src/token-handler/sessions/records.ts',
     text: '} catch {',
-    changes: [['{ // A session counts as ended if the key that encrypted its record was removed from the key ring. return null; }', '{}']],
+    changes: [
+      [
+        '{ // A session counts as ended if the key that encrypted its record was removed from the key ring. return null; }',
+        '{}',
+      ],
+    ],
     kind: 'equivalent',
     why: 'connect-redis treats undefined like null: there is no record.',
   },
