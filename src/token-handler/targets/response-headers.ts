@@ -27,6 +27,9 @@ const dropped = new Set([
   'x-request-id',
   // The token handler always sets this header to `nosniff`.
   'x-content-type-options',
+  // With these headers, an upstream would make a web server in front of the token handler send a file or another location
+  // of that server instead of the response.
+  ...['x-accel-redirect', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url', 'x-reproxy-file'],
   // This header would let other origins of the same site read responses to requests with the session cookie.
   'access-control-allow-credentials',
 ]);
