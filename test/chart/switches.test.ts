@@ -501,16 +501,6 @@ describe('invalid values', () => {
       'networkPolicy.ingressController: set podLabels or namespaceLabels of the pods of the ingress controller',
     ],
     [
-      'a database beside the bundled Postgres',
-      { ...bundled, 'forms.database.existingSecret.name': 'own' },
-      'forms.database: bundled.enabled already provides Postgres; remove value and existingSecret',
-    ],
-    [
-      'the URL of a database beside the bundled Postgres',
-      { ...bundled, 'tokenHandler.database.value': 'postgres://a:b@c/d' },
-      'tokenHandler.database: bundled.enabled already provides Postgres; remove value and existingSecret',
-    ],
-    [
       'routes to a platform server that is not enabled',
       { 'ingress.enabled': true, 'ingress.platformServer': true },
       'runs no platform server',

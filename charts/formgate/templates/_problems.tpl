@@ -17,10 +17,6 @@
 {{- $problems = append $problems (printf "%s: set either value or existingSecret.name, not both" $secret.path) -}}
 {{- end -}}
 {{- $isOptional := or (hasPrefix "REDIS_" $variable) (hasPrefix "OTEL_" $variable) -}}
-{{- $isOther := and $secret.bundled (or $secret.source.value (ne ($secret.source.existingSecret.name | default $secret.bundled.name) $secret.bundled.name)) -}}
-{{- if and $isOther (eq $variable "DATABASE_URL") -}}
-{{- $problems = append $problems (printf "%s: bundled.enabled already provides Postgres; remove value and existingSecret" $secret.path) -}}
-{{- end -}}
 {{- if not (or $isOptional $secret.source.existingSecret.name $secret.source.value $secret.bundled $secret.generated) -}}
 {{- $problems = append $problems (printf "%s: set value or existingSecret.name%s" $secret.path (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
 {{- end -}}
