@@ -95,6 +95,23 @@ it('a list of very many ended sessions is refused while they are removed, and ne
   expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual(live);
 });
 
+it('a page contains each session once, although it is read in parts between ended sessions', async () => {
+  const world = createMemorySessions();
+  const older = await openMany(world, 30);
+  for (const handle of await openMany(world, 120)) await world.store.tokens.end(handle);
+  const latest = await openMany(world, 50);
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual([...latest, ...older]);
+});
+
+it('a page ends early if very many ended sessions follow its live ones', async () => {
+  const world = createMemorySessions();
+  for (let ended = 0; ended < 2_500; ended += 1)
+    await world.store.index.enter([tenantIndex(tenantId)], `ended ${ended}`, world.now + hour, world.now);
+  const live = await openMany(world, 1);
+  world.now += 60_000;
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual(live);
+});
+
 it('a session at the identity provider has the sessions of one client', async () => {
   const world = createMemorySessions();
   const handles = await openMany(world, 101, { session: { sid: 'one' } });

@@ -14,9 +14,9 @@ export interface SessionListsOptions {
 
 /** Pass this number as `top` to read all sessions of an index at once. */
 export const allSessions = Number.MAX_SAFE_INTEGER;
-/** Maximum number of sessions that a list reads concurrently. */
+/** Number of sessions that a list reads concurrently. */
 const concurrent = 100;
-/** Maximum number of entries without a live session that one call reads. */
+/** Number of entries of ended sessions that one call skips; then it returns the live sessions that it has found. */
 const mostEntries = 2_000;
 
 export class SessionLists {
@@ -31,24 +31,27 @@ export class SessionLists {
    * if the index does not know the position of `after`. Throws Problem `unavailable` if there are too many entries of
    * ended sessions for one call. A later call finds fewer, because this one has removed them.
    */
+  async read(name: string, top: number): Promise<FoundSession[]>;
+  async read(name: string, top: number, after: string | undefined): Promise<FoundSession[] | undefined>;
   async read(name: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
+    const size = Math.max(top, concurrent);
     const found: FoundSession[] = [];
     let last = after;
-    let size = top;
-    for (let read = 0; read < mostEntries; read += size) {
-      if (read > 0) size = concurrent;
+    for (let left = mostEntries; left > 0 && found.length < top; left -= size) {
       const handles = await this.#options.index.entries(name, size, last);
       if (!handles) return undefined;
       found.push(...(await this.#live(name, handles)));
-      if (found.length >= top || handles.length < size) return found.slice(0, top);
+      if (handles.length < size) return found.slice(0, top);
       last = handles.at(-1);
     }
-    if (found.length > 0) return found;
-    throw new Problem('unavailable', 'Ended sessions are being removed from the list. Try again.', {
-      headers: { 'Retry-After': '1' },
-    });
+    if (found.length === 0)
+      throw new Problem('unavailable', 'Ended sessions are being removed from the list. Try again.', {
+        headers: { 'Retry-After': '1' },
+      });
+    return found.slice(0, top);
   }
 
+  /** Returns the live sessions, and removes the entries of sessions that do not exist. */
   async #live(name: string, handles: string[]): Promise<FoundSession[]> {
     const { index, load, isAlive, removedUntil } = this.#options;
     const live: FoundSession[] = [];

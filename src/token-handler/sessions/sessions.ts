@@ -161,7 +161,7 @@ export class Sessions {
   /** Returns the sessions of a person, latest first: at most 100 sessions, or all if `most` is `all`. */
   async ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]> {
     const top = most === 'all' ? allSessions : mostOfUser;
-    return (await this.#lists.read(userIndex(tenantId, userId), top)) ?? [];
+    return this.#lists.read(userIndex(tenantId, userId), top);
   }
 
   /**
@@ -174,7 +174,7 @@ export class Sessions {
 
   /** Returns all sessions that belong to the session `sid` at the identity provider. */
   async ofProviderSession(of: Pick<Session, 'tenantId' | 'clientId'>, sid: string): Promise<FoundSession[]> {
-    return (await this.#lists.read(providerIndex(of.tenantId, of.clientId, sid), allSessions)) ?? [];
+    return this.#lists.read(providerIndex(of.tenantId, of.clientId, sid), allSessions);
   }
 
   seal(session: Session, tokens: TokenSet): SealedTokens {
