@@ -26,7 +26,7 @@ const fields = z.object({
   ),
   BODY_LIMIT: integer(4_194_304, { min: 1_024 }).describe('Largest request body, in bytes; a register is one body'),
   TENANT_CONFIGURATION_LIMIT: integer(1_073_741_824, { min: 1_048_576 }).describe(
-    'Largest size of all configuration of a tenant, revisions included, in bytes as Postgres compresses it',
+    'Largest size of all configuration of a tenant, revisions included, in bytes as Postgres compresses it; a revision counts as at least 1 KiB',
   ),
   SMTP_URL: z
     .string()

@@ -55,9 +55,10 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
 }
 
 /**
- * What a failed delivery says about the service of its queue. `responds`: it responded with a failure that the row may
- * have caused, for example because the event is too large, or because its tenant was removed. `silent`: it did not
- * respond, which the row may have caused too. `unknown`: nothing, because the row could not be rendered.
+ * What a failed delivery says about the service of its queue. `works`: it refused the row. `fails`: it failed in a way that
+ * no row can cause. `responds`: it responded with a failure that the row may have caused, for example because the event is
+ * too large, or because its tenant was removed. `silent`: it did not respond, which the row may have caused too.
+ * `unknown`: nothing, because the row could not be rendered.
  */
 type Verdict = 'works' | 'responds' | 'silent' | 'fails' | 'unknown';
 

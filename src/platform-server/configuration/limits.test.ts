@@ -112,6 +112,17 @@ it('a configuration with 5,000 revisions gets no further one, but its latest can
   expect((await replace('many/x', ['b'])).body).toMatchObject({ latest: { revision: 4_999, configuration: ['b'] } });
 });
 
+it('a tenant with very many small revisions gets no further one', async () => {
+  await replace('small/x', [], otherAdmin);
+  await database.query(
+    `INSERT INTO configuration_revisions SELECT tenant, namespace, name, nth, created, last_updated, configuration
+     FROM configuration_revisions, generate_series(1, 2048) nth WHERE namespace = 'small'`,
+  );
+  expect((await replace('small/y', [], otherAdmin)).status).toBe(409);
+  expect((await send('DELETE', 'small/x', undefined, otherAdmin)).body).toEqual({ deleted: true });
+  expect((await replace('small/y', [], otherAdmin)).status).toBe(200);
+});
+
 it('a tenant whose configuration is full can make it smaller and delete it; other tenants are not affected', async () => {
   const incompressible = (bytes: number) => [randomBytes(bytes / 2).toString('hex')];
   const expectRefused = ({ status, body }: Answered) => {
