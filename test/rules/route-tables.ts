@@ -72,7 +72,11 @@ export function tokenHandlerApiRoutes(): Route[] {
       signInLimit: addressLimit(limiter('sign-in')),
       outcomes: { observe: (_step: string, item: Route) => item },
     },
-    logout: { browserSession: browser },
+    logout: {
+      browserSession: browser,
+      invalidLogoutTokens: addressLimit(limiter('invalid-logout-tokens')),
+      validLogoutTokens: limiter('backchannel-logout'),
+    },
     sessions: { ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },
     targets: {
       addressLimit: addressLimit(limiter('targets-address')),

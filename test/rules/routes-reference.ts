@@ -32,6 +32,8 @@ export const guardMeanings: Record<string, string> = {
   nameOrRealm: 'The query has `name` or `realm`. Otherwise 401.',
   addressLimit: 'A rate limit per client address. Over the limit 429.',
   rateLimit: 'A rate limit per session. Over the limit 429.',
+  logoutTokenLimits:
+    'Rate limits of logout tokens: invalid ones per client address, valid ones per tenant and client address. Over a limit 429. Reads the body, which contains the token.',
   browserSession: 'Reads the session cookie. 503 if the session store cannot be reached.',
   liveSession: 'A live session of the cookie. Otherwise 401.',
   seenSession: 'A live session of the cookie, which this request does not extend. Otherwise 401.',

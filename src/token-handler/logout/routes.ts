@@ -23,6 +23,14 @@ import type { Logouts } from './logout-metrics.ts';
 import { LogoutRefusal, type LogoutToken, type VerifyLogoutToken } from './logout-token.ts';
 import type { ProviderLogouts } from './provider-logouts.ts';
 
+declare global {
+  namespace Express {
+    interface Locals {
+      logoutToken?: LogoutToken;
+    }
+  }
+}
+
 export interface LogoutOptions {
   tenants: Pick<Tenants, 'byId'>;
   catalog: Pick<ClientCatalog, 'find'>;
@@ -109,7 +117,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
     audit: 'session.end-by-provider',
     operationId: 'backchannelLogout',
     summary: 'Ends the sessions that a logout token of the identity provider names',
-    guards: [anonymous],
+    guards: [anonymous, logoutTokenLimits(options)],
     params: clientParams,
     answers: {
       200: { description: 'The sessions have ended, or there were none' },
@@ -117,26 +125,19 @@ export function backchannelRoute(options: LogoutOptions): Route {
       429: { description: 'Too many invalid logout tokens from this address, or too many logouts in the tenant' },
       503: { description: 'The session store, the database or the keys of the identity provider are unavailable' },
     },
-    async handle({ params }, request, response) {
-      let token: LogoutToken | undefined;
+    async handle({ params: { clientId } }, _request, response) {
       try {
-        token = await options.verifyLogoutToken(await readLogoutToken(request));
-        validTokensOf(token, response, options).check(request, response);
-        const logout = await token.logoutOf(params.clientId);
+        const logout = await logoutTokenOf(response).logoutOf(clientId);
         noteAudit(response, { isProvider: true, tenant: logout.tenantId });
         const ended = await options.providerLogouts.end(logout);
         if (ended === 'used') throw new LogoutRefusal('the token was used before');
         if (ended === 'other algorithm') throw new LogoutRefusal('ID tokens are signed with another algorithm');
         options.logouts.count('back-channel', ended);
-        options.log.info(
-          { tenant: logout.tenantId, client: params.clientId, ended },
-          'logout by the identity provider',
-        );
+        options.log.info({ tenant: logout.tenantId, client: clientId, ended }, 'logout by the identity provider');
         response.status(200).end();
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
-        if (!token) await options.invalidLogoutTokens.check(request, response);
-        options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
+        options.log.warn({ client: clientId, err: error }, 'logout token refused');
         // Back-Channel Logout 1.0, section 2.8, defines this body.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
@@ -145,12 +146,35 @@ export function backchannelRoute(options: LogoutOptions): Route {
 }
 
 /**
- * Returns the limit of a tenant's valid tokens. Tenants are counted separately, because they may all have the same
- * identity provider. The address is part of the key, so that another recipient of a valid token cannot use up the limit
- * by sending the token repeatedly.
+ * Returns a guard that verifies the logout token of the body, and limits the tokens. Invalid tokens are counted by client
+ * address. Valid ones are counted by tenant, because all tenants may have the same identity provider, and by address, so
+ * that another recipient of a valid token cannot use up the tenant's limit by sending the token repeatedly.
  */
-function validTokensOf({ tenantId }: LogoutToken, { locals }: Response, { validLogoutTokens }: LogoutOptions) {
-  return rateLimit(validLogoutTokens, () => `${tenantId}\0${networkOf(locals.forwarded.address)}`);
+function logoutTokenLimits({ verifyLogoutToken, invalidLogoutTokens, validLogoutTokens }: LogoutOptions): Guard {
+  const valid = rateLimit(
+    validLogoutTokens,
+    ({ locals }) => `${locals.logoutToken?.tenantId}\0${networkOf(locals.forwarded.address)}`,
+  );
+  return {
+    name: 'logoutTokenLimits',
+    async check(request, response) {
+      try {
+        response.locals.logoutToken = await verifyLogoutToken(await readLogoutToken(request));
+        valid.check(request, response);
+      } catch (error) {
+        if (!(error instanceof LogoutRefusal)) throw error;
+        await invalidLogoutTokens.check(request, response);
+        // The handler responds to the refusal, because it knows the form of the response.
+        response.locals.logoutToken = { tenantId: '', logoutOf: () => Promise.reject(error) };
+      }
+    },
+  };
+}
+
+/** Returns the token that `logoutTokenLimits` has verified. If the token was refused, its `logoutOf` rejects. */
+function logoutTokenOf({ locals }: Response): LogoutToken {
+  if (!locals.logoutToken) throw new Error('the route has no guard that verifies the logout token');
+  return locals.logoutToken;
 }
 
 async function readLogoutToken(request: Request): Promise<string> {
