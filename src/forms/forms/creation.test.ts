@@ -181,7 +181,6 @@ describe('a large create', () => {
 });
 
 describe('an intake window', () => {
-  const at = (milliseconds: number) => new Date(forms.now().getTime() + milliseconds).toISOString();
   const submit = (id: string, as: Who = 'intake', key?: string) =>
     forms.ask('POST', `/${id}`, {
       as,
@@ -201,9 +200,11 @@ describe('an intake window', () => {
   async function defined(...windows: { opens?: number; closes?: number }[]): Promise<string> {
     const id = `w-${randomUUID().slice(0, 8)}`;
     // `define` moves the clock forward by six minutes.
+    const later = forms.now().getTime() + hour / 10;
+    const at = (milliseconds: number) => new Date(later + milliseconds).toISOString();
     const intake = windows.map(({ opens, closes }) => ({
-      ...(opens !== undefined && { opens: at(opens + hour / 10) }),
-      ...(closes !== undefined && { closes: at(closes + hour / 10) }),
+      ...(opens !== undefined && { opens: at(opens) }),
+      ...(closes !== undefined && { closes: at(closes) }),
     }));
     await forms.define({ ...permit, id, intake: intake.length === 1 ? intake[0] : intake });
     return id;
