@@ -19,7 +19,9 @@ afterEach(async () => {
   await database.close();
 });
 
+/** Replaces all forms by new ones with two events each. */
 async function fill(forms: number): Promise<void> {
+  await database.pool.query('TRUNCATE forms, outbox CASCADE');
   await database.pool.query(
     `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
        anonymous_applicant, one_per_applicant, last_accessed, applicant)

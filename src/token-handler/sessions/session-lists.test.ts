@@ -85,7 +85,7 @@ it('a page is full although many later sessions have ended', async () => {
 it('a list of very many ended sessions is refused while they are removed, and never seems to be empty', async () => {
   const world = createMemorySessions();
   const live = await openMany(world, 1);
-  for (let ended = 0; ended < 2_500; ended += 1)
+  for (let ended = 0; ended < 2_050; ended += 1)
     await world.store.index.enter([tenantIndex(tenantId)], `ended ${ended}`, world.now + 12 * hour, world.now);
   world.now += 60_000;
   await expect(world.sessions.ofTenant(tenantId, 100)).rejects.toMatchObject({
@@ -95,12 +95,31 @@ it('a list of very many ended sessions is refused while they are removed, and ne
   expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual(live);
 });
 
+it.each([
+  { sessions: 150, top: 100 },
+  { sessions: 250, top: 'all' },
+] as const)('a list of $sessions sessions is read at once: $top', async ({ sessions, top }) => {
+  const world = createMemorySessions();
+  const handles = await openMany(world, sessions);
+  const { index } = world.store;
+  const { entries } = index;
+  let read = 0;
+  index.entries = (...query) => {
+    read += 1;
+    return entries(...query);
+  };
+  const found = top === 'all' ? world.sessions.ofUser(tenantId, 'ana', top) : world.sessions.ofTenant(tenantId, top);
+  expect(handlesOf(await found)).toEqual(handles.slice(0, top === 'all' ? sessions : top));
+  expect(read).toBe(1);
+});
+
 it('a page contains each session once, although it is read in parts between ended sessions', async () => {
   const world = createMemorySessions();
-  const older = await openMany(world, 30);
+  const older = await openMany(world, 130);
   for (const handle of await openMany(world, 120)) await world.store.tokens.end(handle);
   const latest = await openMany(world, 50);
-  expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual([...latest, ...older]);
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 100))).toEqual([...latest, ...older].slice(0, 100));
+  expect(handlesOf(await world.sessions.ofTenant(tenantId, 200))).toEqual([...latest, ...older]);
 });
 
 it('a page ends early if very many ended sessions follow its live ones', async () => {

@@ -272,4 +272,11 @@ export const sessions: readonly Explanation[] = [
     kind: 'performance only',
     why: 'an entry that stays uses memory until the next read, and one that is missing prevents only that a result is cached.',
   },
+  {
+    file: 'src/token-handler/sessions/session-lists.ts',
+    text: 'for (let start = 0; start < handles.length; start += concurrent) {',
+    changes: [['start < handles.length', 'start <= handles.length']],
+    kind: 'equivalent',
+    why: 'one more turn of the loop has no handles.',
+  },
 ];
