@@ -5,6 +5,7 @@ import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Select } from '../elements/fields.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { type ListPage, MoreButton } from '../elements/more-button.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { ScrollRegion } from '../elements/scroll-region.tsx';
 import { Table } from '../elements/table.tsx';
@@ -21,8 +22,8 @@ interface Props {
 
 export function DefinitionRevisions({ located, version, onChanged }: Props) {
   const { id, source } = located;
-  const request = revisionsRequest(id, source);
-  const load = useLoad(`${id} ${version}`, () => send<{ results: Revision[] }>(request));
+  const read = (after?: string) => send<ListPage<Revision>>(revisionsRequest(id, source, after));
+  const load = useLoad(`${id} ${version}`, read);
   return (
     <section aria-labelledby="revisions-title">
       <h2 id="revisions-title">Revisions</h2>
@@ -30,11 +31,12 @@ export function DefinitionRevisions({ located, version, onChanged }: Props) {
         {({ results }) => (
           <>
             <RevisionTable located={located} revisions={results} onChanged={onChanged} />
+            <MoreButton label="Show earlier revisions" load={load} read={read} />
             {results.length > 1 && <Compare located={located} revisions={results} />}
           </>
         )}
       </Loaded>
-      <Curl request={request} label="Revisions as a curl command" />
+      <Curl request={revisionsRequest(id, source)} label="Revisions as a curl command" />
     </section>
   );
 }

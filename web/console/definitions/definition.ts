@@ -35,9 +35,10 @@ export function documentRequest(id: string, source: Source): ApiRequest {
   return { target, path: source === 'collection' ? `${root}/platform/form-service` : root + path`/form-service/${id}` };
 }
 
-export function revisionsRequest(id: string, source: Source): ApiRequest {
+/** `after` is `page.next` of the page before. */
+export function revisionsRequest(id: string, source: Source, after?: string): ApiRequest {
   const { path: document } = documentRequest(id, source);
-  return { target, path: `${document}/revisions`, query: { top: 20 } };
+  return { target, path: `${document}/revisions`, query: { top: 20, after } };
 }
 
 export function operationRequest(id: string, source: Source, json: object): ApiRequest {

@@ -13,7 +13,7 @@ export interface Load<T> {
   problem: ApiProblem | undefined;
   isLoading: boolean;
   reload(): void;
-  /** Replaces the value without a request, for example by the response to a change. */
+  /** Replaces the value without a request, for example by the response to a change. Does nothing for a former key. */
   set(value: T): void;
 }
 
@@ -49,7 +49,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
       setLoading(true);
       setRound((number) => number + 1);
     }, []),
-    set: useCallback((value: T) => setState({ key, value }), [key]),
+    set: useCallback((value: T) => setState((state) => (state.key === key ? { key, value } : state)), [key]),
   };
 }
 

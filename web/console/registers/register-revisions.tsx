@@ -6,6 +6,7 @@ import { ActionButton } from '../elements/action-button.tsx';
 import { Curl } from '../elements/curl.tsx';
 import { Select } from '../elements/fields.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { type ListPage, MoreButton } from '../elements/more-button.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
@@ -27,7 +28,8 @@ interface Props {
 }
 
 export function RegisterRevisions({ name, version, onChanged }: Props) {
-  const load = useLoad(`${name} ${version}`, () => send<{ results: Revision[] }>(revisionsRequest(name)));
+  const read = (after?: string) => send<ListPage<Revision>>(revisionsRequest(name, after));
+  const load = useLoad(`${name} ${version}`, read);
   return (
     <section aria-labelledby="revisions-title">
       <h2 id="revisions-title">Revisions</h2>
@@ -39,6 +41,7 @@ export function RegisterRevisions({ name, version, onChanged }: Props) {
         {({ results }) => (
           <>
             <RevisionTable name={name} revisions={results} onChanged={onChanged} />
+            <MoreButton label="Show earlier revisions" load={load} read={read} />
             {results.length > 1 && <Compare name={name} revisions={results} />}
           </>
         )}
@@ -72,7 +75,7 @@ function RevisionTable({ name, revisions, onChanged }: { revisions: readonly Rev
             `${revision}${latest ? ' (latest)' : ''}`,
             <Time key="time" at={lastUpdated} />,
             entries,
-            active ? 'Yes, pinned' : '',
+            active ? 'Yes' : '',
             active ? (
               ''
             ) : (

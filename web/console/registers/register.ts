@@ -101,10 +101,11 @@ export function importRequest(register: string, csv: string, query: ImportOption
   return { target, path: path`/form/v1/registers/${register}/entries`, method: 'POST', query: { ...query }, csv };
 }
 
-export const revisionsRequest = (name: string): ApiRequest => ({
+/** `after` is `page.next` of the page before. */
+export const revisionsRequest = (name: string, after?: string): ApiRequest => ({
   target,
   path: path`/form/v1/registers/${name}/revisions`,
-  query: { top: 20 },
+  query: { top: 20, after },
 });
 
 export const keepRequest = (name: string): ApiRequest => ({

@@ -72,6 +72,26 @@ export function testRegisters(suite: ConsoleSuite): void {
     expect(await stored()).toEqual([louise, moraine, { value: 'new' }]);
   });
 
+  it('registers: earlier revisions are shown page by page, and can be pinned', async () => {
+    await create('rivers', '', [{ value: 'bow' }]);
+    for (let kept = 0; kept < 41; kept += 1)
+      await suite.world.api('demo-admin', 'POST', '/form/v1/registers/rivers/revisions', {});
+    const page = await suite.open('/registers/rivers');
+    // The revision that forms use, here the latest, has no button.
+    const rows = page.getByRole('button', { name: /^Pin revision/ });
+    const more = page.getByRole('button', { name: 'Show earlier revisions' });
+    for (const shown of [19, 39]) {
+      await expect.poll(() => rows.count()).toBe(shown);
+      await more.click();
+    }
+    await page.getByRole('button', { name: 'Pin revision 0' }).waitFor();
+    expect(await rows.count()).toBe(41);
+    expect(await more.count()).toBe(0);
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Pin revision 0' }).click();
+    await page.getByText('Revision 0 is pinned').waitFor();
+  });
+
   it('registers: a file that is chosen or dropped fills the table; what it lacks is removed if asked to', async () => {
     await create('ports', 'harbours', [
       { value: 'hal', label: 'Halifax' },
