@@ -48,6 +48,7 @@ async function draft(address: string): Promise<string> {
   const kinds = {
     status: 'Draft' as const,
     anonymousApplicant: true,
+    forAnother: false,
     onePerApplicant: false,
     noticeHashes: [hashOf(address)],
     addressHashes: [],

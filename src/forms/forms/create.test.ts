@@ -194,6 +194,18 @@ describe('oneFormPerApplicant', () => {
     expect((await forms.ask('POST', '', { as: 'clerk', body })).status).toBe(201);
   });
 
+  it('does not count forms that a person filled in for others, as a clerk', async () => {
+    const token = await forms.tokenWith({ realmRoles: ['applicant', 'clerk'] });
+    const create = (body: object) => forms.ask('POST', '', { token, body: { definitionId: 'once', ...body } });
+    expect((await create({ applicant: anonymous() })).status).toBe(201);
+    const own = await create({});
+    expect(own.status).toBe(201);
+    expect((await create({ applicant: anonymous() })).status).toBe(201);
+    const { status, body } = await create({});
+    expect(status).toBe(409);
+    expect(body).toMatchObject({ formId: (own.body as { id: string }).id });
+  });
+
   it('admits one of ten concurrent creates', async () => {
     const token = await forms.tokenWith({ realmRoles: ['applicant'] });
     const responses = await Promise.all(

@@ -105,6 +105,7 @@ async function prepare(
     createdBy: { id: subject, name: caller.name },
     issuer,
     anonymousApplicant: role === 'intake',
+    forAnother: role === 'clerk',
     onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
     applicant,
     noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),

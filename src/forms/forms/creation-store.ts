@@ -9,6 +9,8 @@ import { recordSql, recordValues } from './store.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;
+  /** True if a clerk enters the form for someone else. */
+  forAnother: boolean;
   /** `Submitted` if the form is submitted immediately. */
   status: 'Draft' | 'Submitted';
   /** JSON text of the form data, and of the files; undefined for an empty object. */
@@ -57,7 +59,7 @@ const createSql = `
 WITH existing AS (
   SELECT FROM forms
   WHERE $15 AND tenant_id = $1 AND definition_id = $10 AND created_by_issuer = $11 AND created_by ->> 'id' = $12::jsonb ->> 'id'
-    AND NOT anonymous_applicant
+    AND NOT anonymous_applicant AND NOT for_another
   LIMIT 1
 ), record AS (
   ${recordSql('WHERE $5::bytea IS NOT NULL AND NOT EXISTS (SELECT FROM existing)')}
@@ -65,9 +67,9 @@ WITH existing AS (
   RETURNING form_id
 ), form AS (
   INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
-    one_per_applicant, applicant, last_accessed, submitted, data, files)
+    one_per_applicant, applicant, last_accessed, submitted, data, files, for_another)
   SELECT $7, $1, $10, $18, $9, $12, $11, $13, $15, $14, $9, CASE WHEN $18 = 'Submitted' THEN $9::timestamptz END,
-    coalesce($19::json, '{}'), coalesce($20::json, '{}')
+    coalesce($19::json, '{}'), coalesce($20::json, '{}'), $24
   WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
   RETURNING id
 ), addresses AS (
@@ -106,7 +108,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
      * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or
      * five within the last hour. The mail of `form-submitted` counts towards these limits, but is never suppressed.
      * Returns false if no form was created, either because the idempotency key was used or because the creator already
-     * has a form of the definition.
+     * has an own form of the definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
       const { tenantId, id, created, onePerApplicant, noticeHashes, addressHashes } = form;
@@ -115,6 +117,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
         ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
         ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files, addressHashes],
         ...storedOrigin(),
+        form.forAnother,
       ];
       try {
         const claim = { tenant: tenantId, member: id };
@@ -132,13 +135,13 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
       }
     },
 
-    /** Returns the id of the oldest form that a signed-in creator has of a definition. */
+    /** Returns the id of the oldest form of a definition that a signed-in person created for themselves. */
     async findOfCreator(form: Pick<NewForm, 'tenantId' | 'definitionId' | 'issuer' | 'createdBy'>) {
       const { tenantId, definitionId, issuer, createdBy } = form;
       const { rows } = await pool.query<{ id: string }>(
         { tenant: tenantId, member: createdBy.id },
         `SELECT id FROM forms WHERE tenant_id = $1 AND definition_id = $2 AND created_by_issuer = $3
-          AND created_by ->> 'id' = $4 AND NOT anonymous_applicant
+          AND created_by ->> 'id' = $4 AND NOT anonymous_applicant AND NOT for_another
         ORDER BY created, id LIMIT 1`,
         [tenantId, definitionId, issuer, createdBy.id],
       );

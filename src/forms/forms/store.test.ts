@@ -44,6 +44,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
     createdBy: actor,
     issuer: 'https://access.example.org/auth/realms/demo',
     anonymousApplicant: true,
+    forAnother: false,
     onePerApplicant: false,
     applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
     noticeHashes: [],
