@@ -154,7 +154,12 @@ export const shards: Readonly<Record<string, Shard>> = {
     ],
   },
   'token-refresh': {
-    modules: [`${signIn}/token-refresh.ts`, `${signIn}/relying-party.ts`, `${signIn}/provider-cache.ts`],
+    modules: [
+      `${signIn}/token-refresh.ts`,
+      `${signIn}/relying-party.ts`,
+      `${signIn}/provider-cache.ts`,
+      `${auth}/provider-fetch.ts`,
+    ],
     tests: [`${signIn}/token-refresh.test.ts`, `${signIn}/relying-party.test.ts`],
   },
   'expiry-dates': {

@@ -1,5 +1,5 @@
-// Caches each realm's discovery document (OpenID Connect Discovery 1.0) for an hour. While the identity provider cannot
-// be reached, an older document is used.
+// Caches each realm's discovery document (OpenID Connect Discovery 1.0). A document that is older than an hour is still
+// used while a new one is fetched, and while the identity provider cannot be reached.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
 import type { ProviderAddresses } from '../provider-addresses.ts';
@@ -28,10 +28,7 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     noDeleteOnStaleGet: true,
     fetchMethod: discover,
   });
-  // If discovery fails, an outdated cached document is used. The option is set only if a document is cached: otherwise
-  // the cache would replace the discovery error with an error that does not say what failed.
-  const metadataOf = (realm: string) =>
-    providers.forceFetch(realm, { allowStaleOnFetchRejection: providers.peek(realm) !== undefined });
+  const metadataOf = (realm: string) => providers.forceFetch(realm);
 
   return {
     /** Returns an openid-client configuration for one call to the identity provider on behalf of a client. */

@@ -61,7 +61,7 @@ interface Given {
   timeout?: number;
 }
 
-async function refresh(given: Given = {}): Promise<RefreshOutcome> {
+function start(given: Given): { outcome: Promise<RefreshOutcome>; close(): Promise<void> } {
   const url = given.url ?? base;
   const { refresh: send, close } = createTokenRefresh({
     ...{
@@ -74,12 +74,13 @@ async function refresh(given: Given = {}): Promise<RefreshOutcome> {
     configure: given.configure ?? (async () => configurationFor(url)),
   });
   const client = { realm: 'demo', oidcClientId: 'oidc-web', clientSecret: 'a secret' };
-  const outcome = await send(client, 'the refresh token', {
-    subject: 'ana',
-    tokens: { accessToken: 'a', ...given.tokens },
-  });
-  await close();
-  return outcome;
+  const original = { subject: 'ana', tokens: { accessToken: 'a', ...given.tokens } };
+  return { outcome: send(client, 'the refresh token', original), close };
+}
+
+async function refresh(given: Given = {}): Promise<RefreshOutcome> {
+  const { outcome, close } = start(given);
+  return outcome.finally(close);
 }
 
 function configurationFor(url: string): oidc.Configuration {
@@ -169,12 +170,19 @@ describe('the refresh token may be sent again', () => {
     [429, 'soon', 0],
     [429, 'soon 5', 0],
     [429, 'Sun, 22 Nov 2026 12:00:07 GMT', 7_000],
+    [429, '22 Nov 2026 12:00:07 GMT', 7_000],
+    [429, 'Sun, 22 Nov 2026 12:00:07 +0000', 7_000],
     [429, 'Sun, 22 Nov 2026 11:59:00 GMT', 0],
     [503, '10', 10_000],
   ])('after %i with Retry-After %s, in %i ms', async (status, retryAfter, pause) => {
     answer(status, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
     expect(await refresh()).toEqual({ kind: 'unused', retryAfter: pause });
     expect(counted).toEqual(failure);
+  });
+
+  it('after 429 with a body that is not JSON', async () => {
+    answer(429, 'slow down', { 'retry-after': '5' });
+    expect(await refresh()).toEqual({ kind: 'unused', retryAfter: 5_000 });
   });
 
   it.each(['invalid_client', 'unauthorized_client'])('after the client was rejected with %s', async (error) => {
@@ -241,6 +249,15 @@ describe('the refresh token is never sent again', () => {
   it('after no response in time', async () => {
     respond = () => undefined;
     expect(await refresh({ timeout: 0.2 })).toEqual({ kind: 'unknown' });
+  });
+
+  it('after the process has stopped during the request', async () => {
+    const { promise: asked, resolve: respondNever } = Promise.withResolvers<unknown>();
+    respond = respondNever;
+    const { outcome, close } = start({});
+    await asked;
+    await close();
+    expect(await outcome).toEqual({ kind: 'unknown' });
   });
 
   it('after a response that cannot be checked, because the keys cannot be fetched', async () => {

@@ -163,13 +163,12 @@ function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshO
   // The status 429, or 503 with Retry-After, means that the request was not processed (RFC 6585 section 4, RFC 9110
   // section 15.6.4). Gateways send other error statuses even after they have forwarded the request.
   if (status === 429 || (status === 503 && retryAfter !== null))
-    return { kind: 'unused', retryAfter: pauseOf(retryAfter, clock) };
+    return { kind: 'unused', retryAfter: pauseOf(retryAfter ?? '', clock) };
   return { kind: 'unknown' };
 }
 
 /** Returns the wait that a Retry-After header requests (RFC 9110 section 10.2.3), in milliseconds, at most a minute. */
-function pauseOf(retryAfter: string | null, clock: Clock): number {
-  if (retryAfter === null) return 0;
+function pauseOf(retryAfter: string, clock: Clock): number {
   const milliseconds = /^\d+$/.test(retryAfter)
     ? Number(retryAfter) * 1_000
     : Date.parse(retryAfter) - clock().getTime();
