@@ -37,6 +37,7 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${targets}/request-headers.ts`,
       `${targets}/response-headers.ts`,
       `${targets}/cache-limits.ts`,
+      `${targets}/origin-wide-headers.ts`,
       `${targets}/untrusted-headers.ts`,
       `${targets}/upstream-policy.ts`,
       `${targets}/remembered.ts`,

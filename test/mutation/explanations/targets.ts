@@ -275,6 +275,27 @@ export const targets: readonly Explanation[] = [
     why: '`close` ends the timer; without `close`, the timer must not keep the process alive.',
   },
   {
+    file: 'src/token-handler/targets/cache-limits.ts',
+    text: "const names = membersOf(vary ?? '');",
+    changes: [["''", '"Stryker was here!"']],
+    kind: 'equivalent',
+    why: 'the text contains neither `*` nor `cookie`.',
+  },
+  {
+    file: 'src/token-handler/targets/cache-limits.ts',
+    text: "return isStated ? 'stated' : 'not stated';",
+    changes: [["'stated'", '""']],
+    kind: 'equivalent',
+    why: 'callers look only for the other two values.',
+  },
+  {
+    file: 'src/token-handler/targets/cache-limits.ts',
+    text: 'const rememberedValues = { most: 500, longest: 100 };',
+    changes: [['{ most: 500, longest: 100 }', '{}']],
+    kind: 'performance only',
+    why: 'without limits, nothing is cached.',
+  },
+  {
     file: 'src/token-handler/targets/request-headers.ts',
     text: 'const rememberedNames = { most: 1_000, longest: 100 };',
     changes: [['{ most: 1_000, longest: 100 }', '{}']],
