@@ -254,7 +254,7 @@ describe('the refresh token is never sent again', () => {
   it('after the process has stopped during the request', async () => {
     const { promise: asked, resolve: respondNever } = Promise.withResolvers<unknown>();
     respond = respondNever;
-    const { outcome, close } = start({});
+    const { outcome, close } = start({ timeout: 600 });
     await asked;
     await close();
     expect(await outcome).toEqual({ kind: 'unknown' });
