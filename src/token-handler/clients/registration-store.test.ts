@@ -1,8 +1,10 @@
 // Tests registrations in Postgres: storage, encryption of secrets, and key rotation.
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { recordClaims } from '../../../test/support/claims.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { createKeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
@@ -372,6 +374,52 @@ describe('changes that wait for a slow identity provider', () => {
     expect(await shared.find(other.tenantId, clientId)).toMatchObject(other);
     const result = await shared.change(other.tenantId, clientId, async (found) => ({ result: found?.tenantId }));
     expect(result).toBe(other.tenantId);
+  });
+});
+
+describe('a statement', () => {
+  it('uses the share of its tenant and client', async () => {
+    const recorded = recordClaims(pool);
+    const { tenantId, clientId } = registration;
+    store = storeWith(first, { pool: recorded.pool, changePool: recorded.pool });
+    onTestFinished(() => {
+      store = storeWith(first);
+    });
+    await replace();
+    await store.find(tenantId, clientId);
+    await store.change(tenantId, clientId, async () => ({ result: 0 }));
+    await store.save({ ...registration, revision: 0 } as StoredRegistration);
+    const lost = await begin();
+    await store.giveUp(lost, registration);
+    await store.forget(lost, registration);
+    await store.discard(registration, await begin(), now);
+    expect(recorded.claims).toEqual(Array(10).fill({ tenant: tenantId, member: clientId }));
+    await store.summaries(tenantId);
+    expect(recorded.claims.at(-1)).toEqual({ tenant: tenantId, member: '' });
+  });
+
+  it('of a change waits for an earlier change of the client, even for seconds', async () => {
+    const impatient = new pg.Pool({
+      connectionString: database.url,
+      options: '-c lock_timeout=50 -c statement_timeout=50',
+    });
+    onTestFinished(() => impatient.end());
+    await replace();
+    const { tenantId, clientId } = registration;
+    const [began, response] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow = store.change(tenantId, clientId, async () => {
+      began.resolve();
+      await response.promise;
+      return { result: 'slow' };
+    });
+    await began.promise;
+    const next = storeWith(first, { pool: unsharedPool(impatient), changePool: unsharedPool(impatient) }).change(
+      ...([tenantId, clientId, async () => ({ result: 'next' })] as const),
+    );
+    const ended = Promise.allSettled([slow, next]);
+    await sleep(200);
+    response.resolve();
+    expect(await ended).toEqual(['slow', 'next'].map((value) => ({ status: 'fulfilled', value })));
   });
 });
 

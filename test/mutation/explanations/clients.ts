@@ -103,4 +103,41 @@ export const clients: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'no other outcome has the member; the check satisfies the type checker.',
   },
+  {
+    file: 'src/token-handler/clients/provider-registration.ts',
+    text: 'isLast: true,',
+    changes: [['true', 'false']],
+    kind: 'second barrier',
+    why: 'the connection would be kept. If it is dead at the next registration, that one fails, and its client is removed as a leftover.',
+  },
+  {
+    file: 'src/token-handler/clients/leftover-clients.ts',
+    text: 'return rows[0]?.count ?? 0;',
+    changes: [['rows[0]?.count', 'rows[0].count']],
+    kind: 'equivalent',
+    why: 'a count always has one row.',
+  },
+  {
+    file: 'src/token-handler/clients/registration-store.ts',
+    text: 'if (!(error instanceof KeyRingError)) throw error;',
+    changes: [['!(error instanceof KeyRingError)', 'false']],
+    kind: 'second barrier',
+    why: 'only the key ring throws here.',
+  },
+  {
+    file: 'src/token-handler/clients/registration-store.ts',
+    text: 'const detail = "The client\'s registration cannot be read. An administrator has to register the client again.";',
+    changes: [
+      ['"The client\'s registration cannot be read. An administrator has to register the client again."', '""'],
+    ],
+    kind: 'text for people',
+    why: 'the detail of a problem.',
+  },
+  {
+    file: 'src/token-handler/clients/registration-store.ts',
+    text: 'if (attemptId !== undefined) await client.query(forgetSql, [attemptId]);',
+    changes: [['attemptId !== undefined', 'true']],
+    kind: 'equivalent',
+    why: 'without an id, the statement deletes nothing.',
+  },
 ];
