@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData, Store } from 'express-session';
 import pino from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
@@ -55,6 +55,52 @@ it('a replica whose clock is 40 s ahead of Redis ends no session', async () => {
   expect((await store.tokens.load(handle))?.tokens).toMatchObject({ sealed: 'set 2', version: 2 });
 });
 
+it('a store passes on whether, and until when, Redis has reported all changes', () => {
+  const { tokens } = createRedisStore(redis, limits);
+  expect(tokens.isTracked).toBe(true);
+  expect(tokens.trackedUntil).toBeGreaterThan(0);
+});
+
+it('after a lost connection, an attempt has 3 s to show its life before its session ends', async () => {
+  const listeners: ((key: string | null) => void)[] = [];
+  const { reads } = redis.tracked;
+  const tracked = { reads, isLive: true, toldUntil: 0, onInvalid: listeners.push.bind(listeners) };
+  const { tokens } = createRedisStore(Object.assign(Object.create(redis), { tracked }) as Redis, limits);
+  const silence = async (name: string) => {
+    const handle = handleOf(name);
+    await tokens.start(handle, { sealed: 'set 1', limit: Date.now() + hour }, Date.now());
+    await tokens.claim(handle, 1, 'intent');
+    await server.command('HINCRBY', `{sess:${handle}}:tokens`, 'since', '-6000');
+    await server.command('DEL', `{sess:${handle}}:alive`);
+    return handle;
+  };
+  const [first, second] = [await silence('first'), await silence('second')];
+  for (const listener of listeners) listener('the key of a change');
+  expect(await tokens.abandon(first, 'intent')).toBe(true);
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+  onTestFinished(() => clock.mockRestore());
+  for (const listener of listeners) listener(null);
+  clock.mockReturnValue(3_999);
+  expect(await tokens.abandon(second, 'intent')).toBe(false);
+  clock.mockReturnValue(4_000);
+  expect(await tokens.abandon(second, 'intent')).toBe(true);
+});
+
+it('a session that the index of all sessions has lost is in it again after a refresh', async () => {
+  const { tokens, records } = createRedisStore(redis, limits);
+  const handle = handleOf('lost from the index');
+  const now = Date.now();
+  await records.set(recordKey(handle), 'record', { expiration: { type: 'EX', value: 3_600 } });
+  const before = await tokens.count(now);
+  await tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now);
+  await expect.poll(() => tokens.count(now)).toBe(before + 1);
+  for (let part = 0; part < 16; part += 1) await server.command('ZREM', `{sessions:open:${part}}`, handle);
+  expect(await tokens.count(now)).toBe(before);
+  await tokens.claim(handle, 1, 'intent');
+  await tokens.conclude(handle, 'intent', now, { sealed: 'set 2', limit: now + hour });
+  await expect.poll(() => tokens.count(now)).toBe(before + 1);
+});
+
 describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
   let store: SessionStore;
   let records: Store;
@@ -87,7 +133,11 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
   };
 
   describe('counts sessions', () => {
-    const count = async () => store.tokens.count(Date.now());
+    const count = async () => {
+      const sessions = await store.tokens.count(Date.now());
+      expect(sessions).toBeGreaterThanOrEqual(0);
+      return sessions;
+    };
     const change = (before: number, by: number) => expect.poll(count).toBe(before + by);
 
     it('from their start to their end', async () => {
@@ -116,6 +166,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       await store.tokens.claim(handle, 1, 'intent');
       await store.tokens.conclude(handle, 'intent', Date.now(), { sealed: 'set 2', limit: now + hour });
       await store.tokens.touch(handle, now + 1_000, 0);
+      await store.tokens.touch(handle, now + 1_001, 60_000);
       await delay(100);
       expect(await count()).toBe(before + 1);
       await store.tokens.end(handle);
@@ -234,7 +285,8 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       await store.tokens.conclude(handle, 'second', now);
       expect((await store.tokens.load(handle))?.tokens.intent).toBe('first');
       await store.tokens.conclude(handle, 'first', now);
-      expect((await store.tokens.load(handle))?.tokens.intent).toBeUndefined();
+      const released = (await store.tokens.load(handle))?.tokens;
+      expect(released).toStrictEqual({ version: 1, sealed: 'set 1', limit: now + 12 * hour, touched: now });
     });
 
     it('no touch, claim, replacement or release brings an ended session back', async () => {
@@ -326,6 +378,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
     it('keeps the greatest value of a mark until it expires', async () => {
       const name = `mark ${serial}`;
       expect(await store.marks.value(name)).toBeUndefined();
+      await store.marks.raise(`another ${name}`, 7, 2_000);
       await store.marks.raise(name, 5, 2_000);
       await store.marks.raise(name, 3, 2_000);
       expect(await store.marks.value(name)).toBe(5);

@@ -279,4 +279,23 @@ export const sessions: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'one more turn of the loop has no handles.',
   },
+  {
+    file: 'src/token-handler/sessions/redis-indexes.ts',
+    text: "if (typeof expiry !== 'number' || expiry === 0) return;",
+    changes: [
+      ["typeof expiry !== 'number' || expiry === 0", 'false'],
+      ["typeof expiry !== 'number' || expiry === 0", "typeof expiry !== 'number' && expiry === 0"],
+      ["typeof expiry !== 'number'", 'false'],
+      ['expiry === 0', 'false'],
+    ],
+    kind: 'equivalent',
+    why: 'the script removes an entry with the expiry 0 at once. The check of the type is for the type checker.',
+  },
+  {
+    file: 'src/token-handler/sessions/redis-store.ts',
+    text: 'const wasLive = (await redis.run(endScript, keysOf(handle), [])) === 1;',
+    changes: [['[]', '["Stryker was here"]']],
+    kind: 'equivalent',
+    why: 'the script reads no arguments.',
+  },
 ];
