@@ -2,6 +2,7 @@
 import { clients } from './explanations/clients.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { forms } from './explanations/forms.ts';
+import { proxiedRequest } from './explanations/proxied-request.ts';
 import { service } from './explanations/service.ts';
 import { sessions } from './explanations/sessions.ts';
 import { signIn } from './explanations/sign-in.ts';
@@ -11,6 +12,7 @@ export const explanations: readonly Explanation[] = [
   ...forms,
   ...service,
   ...targets,
+  ...proxiedRequest,
   ...sessions,
   ...signIn,
   ...clients,

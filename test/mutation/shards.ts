@@ -226,7 +226,13 @@ export const shards: Readonly<Record<string, Shard>> = {
   },
   proxy: {
     modules: [`${targets}/proxied-request.ts`],
-    tests: [`${targets}/proxied-request-rules.test.ts`],
+    tests: [
+      `${targets}/proxied-request-rules.test.ts`,
+      `${targets}/sharing.test.ts`,
+      `${targets}/proxied-request.test.ts`,
+      `${targets}/session-end.test.ts`,
+    ],
+    needsPostgres: true,
   },
   registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
   'registration-store': {

@@ -103,7 +103,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
       return;
     }
     this.#noteHead();
-    this.#download = new Download(response, this.#outgoing.method === 'HEAD' ? undefined : passedOn['content-length']);
+    this.#download = new Download(response, passedOn['content-length']);
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
