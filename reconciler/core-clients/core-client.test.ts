@@ -1,7 +1,7 @@
 // Tests that a CoreClient resource becomes an entry in the core configuration that the token handler can read.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseClient } from '../../src/token-handler/clients/client.ts';
+import { createClientParser } from '../../src/token-handler/clients/client.ts';
 import { createCoreClientParser, hashEntry } from './core-client.ts';
 
 const rules = { urnPrefix: 'urn:example', redirectUriRules: { allowInsecure: false, allowWildcardPaths: false } };
@@ -32,7 +32,10 @@ describe('a CoreClient', () => {
       ],
       keycloakLogout: true,
     });
-    expect(parseClient('Permits', entry, { ...rules, core: true }).client).toMatchObject({ ...entry, core: true });
+    expect(createClientParser({ ...rules, core: true })('Permits', entry).client).toMatchObject({
+      ...entry,
+      core: true,
+    });
   });
 
   it('without a spec has its name as id, and no other fields', () => {
@@ -122,7 +125,7 @@ describe('a CoreClient', () => {
     fc.assert(
       fc.property(spec, (given) => {
         const { entry } = parse({ name: 'permits', spec: given });
-        if (entry) expect(parseClient(entry.id, entry, { ...rules, core: true }).problems).toBeUndefined();
+        if (entry) expect(createClientParser({ ...rules, core: true })(entry.id, entry).problems).toBeUndefined();
       }),
     );
   });

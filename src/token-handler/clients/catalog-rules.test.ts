@@ -1,5 +1,6 @@
 // Tests which clients a tenant has, and how the client documents of the tenant and of core are read. The test keeps the
 // stored documents and the cached copies in memory. A cached copy may be outdated.
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import type { Lookup, Owner } from '../../platform/configuration.ts';
@@ -156,6 +157,43 @@ describe('a client that is looked for', () => {
   });
 });
 
+describe('a document with very many clients', () => {
+  const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`client-${index}`, {}]));
+
+  it('costs a request that needs one of them little', async () => {
+    write('demo', many);
+    const began = process.cpuUsage();
+    expect(await catalog.find(demo, 'client-7')).toMatchObject({ id: 'client-7' });
+    expect(await catalog.find(demo, 'unknown')).toBeUndefined();
+    const { user, system } = process.cpuUsage(began);
+    expect((user + system) / 1_000).toBeLessThan(500);
+  });
+
+  it('is listed in parts, between which other requests are served', async () => {
+    write('demo', many);
+    const longest = monitorEventLoopDelay({ resolution: 1 });
+    longest.enable();
+    const listed = await catalog.list(demo);
+    longest.disable();
+    expect(listed).toHaveLength(20_000);
+    expect(longest.max / 1e6).toBeLessThan(500);
+    expect(longest.count).toBeGreaterThan(3);
+  });
+
+  it('still has only clients of a limited size', async () => {
+    const redirectUris = Array.from({ length: 101 }, (_, index) => `https://a.example/${index}`);
+    const targets = Array.from({ length: 201 }, (_, index) => ({ id: `t${index}`, upstream: 'form-service' }));
+    write('demo', { web: { redirectUris, targets: targets.slice(0, 200) }, large: { targets } });
+    expect(await catalog.find(demo, 'large')).toBeUndefined();
+    const web = await catalog.find(demo, 'web');
+    expect([web?.redirectUris.length, web?.targets.length]).toEqual([100, 200]);
+    expect(log.lines().map(({ reasons }) => reasons)).toEqual([
+      ['targets: must be at most 200'],
+      ['redirectUris[100] and later: a client has at most 100'],
+    ]);
+  });
+});
+
 describe('the report of a document', () => {
   const counts = async (name: string) => (await metrics.registry.getSingleMetric(name)?.get())?.values ?? [];
 
@@ -169,6 +207,15 @@ describe('the report of a document', () => {
     cached.clear();
     await catalog.list(demo);
     expect(log.lines()).toHaveLength(2);
+  });
+
+  it('names at most 20 clients with problems', async () => {
+    const broken = Array.from({ length: 30 }, (_, index) => [`client-${index}`, { prompt: 'always' }]);
+    write('demo', Object.fromEntries(broken));
+    await catalog.list(demo);
+    expect(log.lines()).toHaveLength(21);
+    expect(log.lines().at(-1)).toMatchObject({ level: 'warn', place: 'tenant', tenant: demo.id, logged: 20 });
+    expect(await counts('formgate_invalid_clients_total')).toMatchObject([{ value: 30 }]);
   });
 
   it('names at most 10 unknown fields of a client, shortened', async () => {

@@ -10,7 +10,8 @@ import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
-import { type Client, type ParsedClient, parseClient } from './client.ts';
+import { type Client, createClientParser } from './client.ts';
+import { ClientDocument } from './client-document.ts';
 import { createCatalogMetrics } from './client-metrics.ts';
 
 export interface ClientCatalog {
@@ -31,10 +32,6 @@ export interface CatalogOptions {
   metrics: Metrics;
 }
 
-/** The clients of one configuration document, keyed by id. An invalid entry has the value undefined. */
-type Entries = ReadonlyMap<string, Client | undefined>;
-
-const none: Entries = new Map();
 const corePlace = { core: true } as const;
 const permission = { permission: true } as const;
 
@@ -50,10 +47,15 @@ export async function requireClient(
 }
 
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
-  const { configuration, urns, redirectUriRules } = options;
-  const report = createReport(options);
+  const { configuration, urns, redirectUriRules, log, metrics } = options;
+  const rules = { urnPrefix: urns.prefix, redirectUriRules };
+  const parsers = {
+    core: createClientParser({ ...rules, core: true }),
+    tenant: createClientParser({ ...rules, core: false }),
+  };
+  const counts = createCatalogMetrics(metrics);
   // The platform's cache returns the same object for an unchanged document, so each document is parsed only once.
-  const parsedDocuments = new WeakMap<Revision, Entries>();
+  const documents = new WeakMap<Revision, ClientDocument>();
 
   const latest = (place: { core: true } | { tenantId: string }, read: Lookup = permission) =>
     configuration.latest(clientsNamespace, clientsName, place, read);
@@ -69,58 +71,37 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
       ...permission,
-      lacks: (revision) => !entriesOf(revision, tenantId).has(clientId),
+      lacks: (revision) => documentOf(revision, tenantId)?.has(clientId) !== true,
     });
 
-  function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
-    if (!revision) return none;
-    const known = parsedDocuments.get(revision);
+  function documentOf(revision: Revision | undefined, tenantId: string | undefined): ClientDocument | undefined {
+    if (!revision) return undefined;
+    const known = documents.get(revision);
     if (known) return known;
-    const entries = new Map<string, Client | undefined>();
-    const rules = { urnPrefix: urns.prefix, redirectUriRules, core: tenantId === undefined };
-    for (const [id, entry] of clientEntries(revision.configuration)) {
-      const parsed = parseClient(id, entry, rules);
-      entries.set(id, parsed.client);
-      report(tenantId, id, parsed);
-    }
-    parsedDocuments.set(revision, entries);
-    return entries;
+    const place = tenantId === undefined ? 'core' : 'tenant';
+    const document = new ClientDocument(clientEntries(revision.configuration), {
+      ...{ place, tenantId, parse: parsers[place], log, counts },
+    });
+    documents.set(revision, document);
+    return document;
   }
 
   return {
     async list(tenant) {
-      const core = entriesOf(await latest(corePlace), undefined);
-      const own = entriesOf(await latest({ tenantId: tenant.id }), tenant.id);
-      const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
+      const core = await documentOf(await latest(corePlace), undefined)?.all();
+      const own = await documentOf(await latest({ tenantId: tenant.id }), tenant.id)?.all();
+      const clients = [...new Map([...(own ?? []), ...(core ?? [])]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
     async find(tenant, clientId) {
-      const core = entriesOf(peek(corePlace) ?? (await latest(corePlace)), undefined);
+      const core = documentOf(peek(corePlace) ?? (await latest(corePlace)), undefined);
       // The ids of core clients are reserved: a tenant cannot use one, even if the core entry is invalid.
-      if (core.has(clientId)) return core.get(clientId);
-      const known = entriesOf(peek({ tenantId: tenant.id }), tenant.id);
-      if (known.has(clientId)) return known.get(clientId);
-      const own = entriesOf(await latestWith(clientId, tenant.id), tenant.id);
-      if (own.has(clientId)) return own.get(clientId);
-      return entriesOf(await latestWith(clientId), undefined).get(clientId);
+      if (core?.has(clientId)) return core.get(clientId);
+      const known = documentOf(peek({ tenantId: tenant.id }), tenant.id);
+      if (known?.has(clientId)) return known.get(clientId);
+      const own = documentOf(await latestWith(clientId, tenant.id), tenant.id);
+      if (own?.has(clientId)) return own.get(clientId);
+      return documentOf(await latestWith(clientId), undefined)?.get(clientId);
     },
-  };
-}
-
-function createReport({ log, metrics }: CatalogOptions) {
-  const { invalidClients, invalidRedirectUris } = createCatalogMetrics(metrics);
-  return (tenantId: string | undefined, id: string, { problems, unknownFields, leftOut }: ParsedClient): void => {
-    const place = tenantId === undefined ? 'core' : 'tenant';
-    const where = { client: id.slice(0, 50), place, tenant: tenantId };
-    if (!problems) {
-      const fields = unknownFields.slice(0, 10).map((field) => field.slice(0, 50));
-      if (fields.length > 0) log.warn({ ...where, fields }, 'client has unknown fields, which are ignored');
-      invalidRedirectUris.inc({ place }, leftOut.length);
-      if (leftOut.length > 0) log.warn({ ...where, reasons: leftOut.slice(0, 10) }, 'invalid redirect URIs left out');
-      return;
-    }
-    for (const field of new Set(problems.map((problem) => problem.field))) invalidClients.inc({ place, field });
-    const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
-    log.warn({ ...where, reasons }, 'invalid client left out');
   };
 }

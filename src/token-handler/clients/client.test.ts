@@ -1,13 +1,13 @@
 // Tests the parsing of a client's configuration.
 import { describe, expect, it } from 'vitest';
-import { parseClient } from './client.ts';
+import { createClientParser } from './client.ts';
 
 const rules = {
   urnPrefix: 'urn:example',
   redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
   core: false,
 };
-const read = (entry: unknown, key = 'permits-web') => parseClient(key, entry, rules);
+const read = (entry: unknown, key = 'permits-web') => createClientParser(rules)(key, entry);
 const fieldsOf = (entry: unknown, key?: string) => read(entry, key).problems?.map(({ field }) => field);
 const targetsOf = (targets: unknown) => read({ targets }).client?.targets;
 
@@ -40,7 +40,7 @@ describe('a client', () => {
       successRedirectUrl: '/welcome?x=1',
       failureRedirectUrl: 'https://permits.example.org/sorry',
     };
-    expect(parseClient('permits-web', entry, { ...rules, core: true }).client).toEqual({
+    expect(createClientParser({ ...rules, core: true })('permits-web', entry).client).toEqual({
       ...entry,
       redirectUris: ['https://permits.example.org/cb'],
       scope: ['openid', 'email', 'offline_access'],

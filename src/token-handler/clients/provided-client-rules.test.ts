@@ -9,7 +9,7 @@ import {
 } from '../../../test/support/scripted-provider.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { createProviderDiscovery } from '../provider-discovery.ts';
-import { parseClient } from './client.ts';
+import { createClientParser } from './client.ts';
 import { createProvidedClients } from './provided-clients.ts';
 
 const token = 'POST /auth/realms/demo/token';
@@ -39,11 +39,8 @@ function register({ redirectUris = ['https://permits.example.org/cb'], issuer = 
     changed: () => void stored.push('changed'),
   });
   const redirectUriRules = { allowInsecure: false, allowWildcardPaths: false };
-  const { client } = parseClient(
-    'web',
-    { name: 'Web', redirectUris },
-    { urnPrefix: 'urn:example', redirectUriRules, core: false },
-  );
+  const parse = createClientParser({ urnPrefix: 'urn:example', redirectUriRules, core: false });
+  const { client } = parse('web', { name: 'Web', redirectUris });
   if (!client) throw new Error('the client is invalid');
   const by = { subject: 'alice', name: 'Alice' };
   return provided.register({ tenant, client, clientId: 'town-web', clientSecret: 'a secret:%', by });
