@@ -1,6 +1,8 @@
 // Defines the platform's APIs, and the variables `DIR_<NAMESPACE>_<SERVICE>[_<API>]`, which replace entries of the
 // directory.
+
 import { type ConfigCheck, ConfigError } from '../service/operations/config.ts';
+import { withoutTrailingSlashes } from '../service/url-text.ts';
 
 /** Well-known paths of platform APIs. They apply to an API whose URN has no entry in the directory. */
 export const apiPaths: Readonly<Record<string, string>> = {
@@ -28,7 +30,7 @@ export function usableUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined;
   if (url.username || url.password || url.search || url.hash) return undefined;
-  return text.trim().replace(/\/+$/, '');
+  return withoutTrailingSlashes(text.trim());
 }
 
 /**

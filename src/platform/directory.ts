@@ -69,7 +69,9 @@ export function createDirectory(options: DirectoryOptions): Directory {
       answer: z.array(z.unknown()),
       notFound: () => [],
     });
-    return readEntries(items, () => log.warn({ dependency: 'directory', namespace }, 'unusable entry'));
+    const { entries, unusable: count } = readEntries(items);
+    if (count > 0) log.warn({ dependency: 'directory', namespace, count }, 'unusable entries');
+    return entries;
   }
 
   function lookupOf(urn: string): Lookup {
@@ -106,16 +108,17 @@ export function createDirectory(options: DirectoryOptions): Directory {
   };
 }
 
-function readEntries(items: unknown[], reportUnusable: () => void): Entries {
+function readEntries(items: unknown[]): { entries: Entries; unusable: number } {
   const entries = new Map<string, string>();
+  let count = 0;
   for (const item of items) {
     const entry = entrySchema.safeParse(item);
     const url = entry.success ? usableUrl(entry.data.url) : undefined;
     // One invalid entry must not hide the others.
-    if (!entry.success || url === undefined) reportUnusable();
+    if (!entry.success || url === undefined) count += 1;
     if (entry.success) entries.set(entry.data.urn, url ?? unusable);
   }
-  return entries;
+  return { entries, unusable: count };
 }
 
 function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Lookup): string | undefined {

@@ -1,10 +1,12 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
 // this process calls. Returns only URLs of the platform's identity provider and of mapped issuers (TENANT_ISSUERS),
 // because the requests carry secrets.
+
 import type { CustomFetchOptions } from 'openid-client';
 import { fetchFromProvider, type ProviderRequest } from '../service/auth/provider-fetch.ts';
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
 import { type ProviderOperation, tracedProviderCall } from '../service/tracing/provider-call.ts';
+import { withoutTrailingSlashes } from '../service/url-text.ts';
 
 export interface ProviderAddresses {
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
@@ -87,5 +89,5 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
 
 /** Returns the path of `url` without trailing slashes. The path is empty for the root of the host. */
 function rootOf(url: URL): string {
-  return url.pathname.replace(/\/+$/, '');
+  return withoutTrailingSlashes(url.pathname);
 }

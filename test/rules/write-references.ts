@@ -16,6 +16,7 @@ import { configurationReference, processes } from './configuration-reference.ts'
 import { errorPage } from './error-reference.ts';
 import { withEventTable } from './event-reference.ts';
 import { formStatusPage } from './form-status-reference.ts';
+import { provedExpressionsText } from './regular-expressions.ts';
 import { routedProcesses } from './route-tables.ts';
 import { routesReference } from './routes-reference.ts';
 import { withHeaderTables } from './target-header-reference.ts';
@@ -38,6 +39,7 @@ rewrite('docs/target-headers.md', (page) => withHeaderTables(page, untrustedHead
 writeFileSync(join(root, 'docs/metrics.md'), metricsPage(createCatalogue()));
 writeFileSync(join(root, 'docs/audit.md'), auditReference(routedProcesses));
 writeFileSync(join(root, 'docs/audit-event.schema.json'), auditSchema());
+writeFileSync(join(root, 'test/rules/linear-expressions.json'), provedExpressionsText(root));
 writeFileSync(join(root, 'docs/mutation.md'), mutationPage(readResults()));
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));

@@ -1,5 +1,7 @@
 // Parses the arguments of the command `keycloak-setup`.
+
 import { parseArgs } from 'node:util';
+import { withoutTrailingSlashes } from '../../service/url-text.ts';
 import { UsageError } from '../usage-error.ts';
 
 export interface SetupCommand {
@@ -63,7 +65,7 @@ export function parseSetupArguments(args: string[]): SetupCommand | undefined {
   if (wrong !== undefined) throw new UsageError(`--tenant ${JSON.stringify(wrong)} is no name of a realm. See --help.`);
   if (!/^\d{1,3}$/.test(registrations)) throw new UsageError('--registrations must be 0 to 999. See --help.');
   return {
-    ...{ url: url.replace(/\/+$/, ''), user, tenants: [...new Set(tenant)] },
+    ...{ url: withoutTrailingSlashes(url), user, tenants: [...new Set(tenant)] },
     urnPrefix: values['urn-prefix'] ?? 'urn:example',
     admin: values.admin,
     intake: values.intake,

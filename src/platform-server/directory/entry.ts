@@ -1,4 +1,5 @@
 // Entries of the directory: the URL of each service and of each of its APIs. The entries come from the seed.
+import { withoutTrailingSlashes } from '../../service/url-text.ts';
 
 export interface Entry {
   namespace: string;
@@ -20,5 +21,5 @@ export function showEntry(urnPrefix: string, { namespace, service, url }: Entry)
 
 /** Removes trailing slashes, because clients append a path that begins with a slash. */
 export function normalizeUrl(url: string): string {
-  return url.replace(/\/+$/, '');
+  return withoutTrailingSlashes(url);
 }

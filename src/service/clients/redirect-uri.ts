@@ -30,7 +30,7 @@ export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Matches an absolute http or https URL. This pattern is stricter than URL parsers, which drop white space and accept
 // backslashes and missing slashes.
-const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
+const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)((?:[/?#][^\\\s\p{Cc}]*)?)$/iu;
 /** Matches a host as the URL parser returns it: an IP address, or a name in lower case and Punycode. */
 const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
 /** Matches a dot segment, also with parameters after `;`. Several servers ignore the parameters. */

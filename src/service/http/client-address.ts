@@ -14,7 +14,7 @@ const withBracketsOrPort = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/;
 export function addressOf(written: string): string | undefined {
   if (isIP(written) === 4) return written;
   const [, inBrackets, beforePort] = withBracketsOrPort.exec(written) ?? [];
-  const address = (inBrackets ?? beforePort ?? written).replace(/%.*$/, '');
+  const address = (inBrackets ?? beforePort ?? written).replace(/%.*/s, '');
   if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
   const groups = groupsOf(address);
   const [high = 0, low = 0] = groups.slice(6);

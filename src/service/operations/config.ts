@@ -1,7 +1,9 @@
 // Reads a process's configuration from its environment and reports all problems together. An unreadable secret file or
 // an invalid value stops the process before it listens.
+
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { withoutTrailingSlashes } from '../url-text.ts';
 import { oldNamesOf } from './renamed-settings.ts';
 import type { SettingsRule } from './settings-rules.ts';
 
@@ -159,7 +161,7 @@ export function httpUrl() {
       context.addIssue('must be an http or https URL');
     else if (url.username || url.password || url.search || url.hash)
       context.addIssue('must be a URL without credentials, query and fragment');
-    return text.replace(/\/+$/, '');
+    return withoutTrailingSlashes(text);
   });
 }
 

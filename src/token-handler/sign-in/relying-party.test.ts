@@ -231,7 +231,7 @@ describe('the metadata of a realm', () => {
     for (const attempt of [1, 2, 3]) {
       expect(await providers.keysUrl('demo')).toBe(`${inner}/realms/demo/certs`);
       expect((await party.authorizationUrl(client, request())).pathname).toBe('/auth/realms/demo/login');
-      await vi.waitFor(() => expect(discovered).toHaveLength(1 + attempt));
+      await expect.poll(() => discovered.length).toBe(1 + attempt);
     }
   });
 

@@ -21,7 +21,8 @@ export function limitCaches(headers: Headers, status: number): void {
     const sharing = sharingOf(value);
     if (sharing === 'never stored') continue;
     mayBeStored = true;
-    if (sharing === 'not stated') headers[name] = listWith(value, 'private');
+    // At the beginning, because the value may end within a quoted text.
+    if (sharing === 'not stated') headers[name] = listWith('private', value);
   }
   if (mayBeStored) varyByCookie(headers, status);
 }
@@ -45,7 +46,8 @@ const rememberedValues = { most: 500, longest: 100 };
  * request with an Authorization header (RFC 9111 section 3.5). `private` with field names permits them to.
  */
 const sharingOf = remembered((value): Sharing => {
-  const directives = membersOf(value.replaceAll(/"(?:[^"\\]|\\.)*"/g, 'quoted'));
+  // A quoted text without an end reaches to the end of the value. The time of the replacement is therefore linear.
+  const directives = membersOf(value.replaceAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)/gs, 'quoted'));
   if (directives.includes('no-store')) return 'never stored';
   const isStated = directives.some((directive) => /^(?:private|public|must-revalidate|s-maxage=.*)$/.test(directive));
   return isStated ? 'stated' : 'not stated';
@@ -56,8 +58,8 @@ function membersOf(list: string): string[] {
   return list.split(',').map((member) => member.trim().toLowerCase());
 }
 
-function listWith(list: string, member: string): string {
-  return list.trim() === '' ? member : `${list}, ${member}`;
+function listWith(first: string, second: string): string {
+  return [first, second].filter((part) => part.trim() !== '').join(', ');
 }
 
 /** Returns the lines of a header as one list (RFC 9110 section 5.3). */

@@ -1,9 +1,11 @@
 // Finds the upstream of a target: the URL that the directory has for the target's URN, if the operator's policy allows
 // the host of this URL. Host names are not resolved. This module caches only the decision about a URL; the directory
 // client caches the URL itself.
+
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import { withoutTrailingSlashes } from '../../service/url-text.ts';
 import { Rejection } from '../rejection.ts';
 import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
 
@@ -43,7 +45,7 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
     if (isChecked && !isAllowedUpstream(url, allowed)) return undefined;
     const { protocol, username, password, origin, pathname } = new URL(url);
     if (!/^https?:$/.test(protocol) || username !== '' || password !== '') return undefined;
-    return { origin, basePath: pathname.replace(/\/+$/, '') };
+    return { origin, basePath: withoutTrailingSlashes(pathname) };
   }
 
   function upstreamAt(urn: string, url: string): Upstream {
