@@ -111,6 +111,8 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
     running: () => running,
     /** The number of bytes of the latest response that its client has not taken. */
     unread: () => latest?.writableLength ?? 0,
+    /** True if the connection of the latest request's client is closed. */
+    isClosed: () => latest?.closed ?? false,
     /** The number of bytes that `PassingBuffers` were told of. */
     noted: () => noted,
     endSession() {

@@ -13,6 +13,16 @@ export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): v
   response.locals.began = performance.now();
 }
 
+/** Milliseconds that the client may take to read the rest of a response that `endSoon` has ended. */
+const longestEnd = 2_000;
+
+/** Ends a complete response. Aborts it if the client does not read its rest, because no other limit applies by then. */
+export function endSoon(response: HttpResponse): void {
+  response.end();
+  const timer = setTimeout(() => cut(response), longestEnd).unref();
+  response.once('close', () => clearTimeout(timer));
+}
+
 /** Aborts a response that has begun. Resets the connection, so that the kernel drops data that is not sent yet. */
 export function cut(response: HttpResponse): void {
   const { socket } = response;

@@ -396,6 +396,22 @@ describe('the end of the session', () => {
     expect((await proxy.counts('formgate_proxied_requests_aborted_total'))['side=session']).toBe(1);
   });
 
+  it('closes an event stream whose client does not read, after 2 s', async () => {
+    await start((_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      response.write(`data: ${'x'.repeat(8_000_000)}\n\n`);
+    });
+    const { request, answer } = proxy.start('GET', { Accept: 'text/event-stream' });
+    request.end();
+    await answer;
+    await expect.poll(() => proxy.unread(), timeout).toBeGreaterThan(0);
+    const began = performance.now();
+    proxy.endSession();
+    await expect.poll(() => proxy.isClosed(), { timeout: 10_000 }).toBe(true);
+    expect(performance.now() - began).toBeGreaterThan(1_900);
+    request.destroy();
+  });
+
   it('causes a 401 for a request that has no response yet, and aborts it at the upstream', async () => {
     const { answer, asked, given } = silence();
     await start(answer);

@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, writeHead } from '../../service/http/request-context.ts';
 import { Download, lingerOver, outgoingBody, RequestBody } from './bodies.ts';
-import { cut, ignore, keepOpen } from './client-socket.ts';
+import { cut, endSoon, ignore, keepOpen } from './client-socket.ts';
 import { ConnectionLease } from './connection-lease.ts';
 import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './proxy-failure.ts';
 import type { Forward, Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -165,7 +165,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#options.metrics.aborted.inc({ side: 'session' });
     // An event stream can end after any event. Other responses are aborted, because they must not appear complete.
     if (this.#isEvents && this.#response.headersSent) {
-      this.#response.end();
+      endSoon(this.#response);
       this.#leave();
       this.#done.resolve();
     } else this.#stop(new Problem('unauthenticated', 'The session has ended.'));
