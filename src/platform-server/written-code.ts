@@ -8,16 +8,23 @@ export interface CodePiece {
   source: string;
 }
 
-/** Finds the pieces of code in the value of a configuration. */
-export type FindCode = (value: unknown) => CodePiece[];
+/** Finds the pieces of code in the value of a configuration, one after another. */
+export type FindCode = (value: unknown) => Iterable<CodePiece>;
+
+/** Maximum number of pieces of code in a configuration. Each edit goes through all of them. */
+export const mostWritten = 10_000;
 
 /**
  * Returns the pieces of code that an edit changed. Unchanged pieces are not checked again, so an error in them does not
- * block an unrelated change.
+ * block an unrelated change. Returns undefined if the configuration has more than `mostWritten` pieces of code.
  */
-export function changedCode(find: FindCode, before: unknown, after: unknown): CodePiece[] {
-  const known = new Set(find(before).map(identify));
-  return find(after).filter((piece) => !known.has(identify(piece)));
+export function changedCode(find: FindCode, before: unknown, after: unknown): CodePiece[] | undefined {
+  const written = Iterator.from(find(after))
+    .take(mostWritten + 1)
+    .toArray();
+  if (written.length > mostWritten) return undefined;
+  const known = new Set(Iterator.from(find(before)).take(mostWritten).map(identify));
+  return written.filter((piece) => !known.has(identify(piece)));
 }
 
 const identify = ({ pointer, source }: CodePiece): string => `${pointer}\0${source}`;

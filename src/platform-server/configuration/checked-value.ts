@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { TenantCode } from '../tenant-code.ts';
-import { changedCode, type FindCode } from '../written-code.ts';
+import { changedCode, type FindCode, mostWritten } from '../written-code.ts';
 import { applyEdit, type ConfigurationKey, type Edit, EditError } from './configuration.ts';
 import { createConfigurationStore } from './store.ts';
 
@@ -47,7 +47,9 @@ export async function checkedValue(
   if (!result.valid) throw refuse([{ pointer: result.pointer, detail: result.detail }]);
   const refused = await options.refuse(key, result.value, before);
   if (refused) throw refuse([refused]);
-  const faults = own ? await code.check(key.scope, changedCode(own.findCode, before, result.value)) : [];
+  const changed = own ? changedCode(own.findCode, before, result.value) : [];
+  if (!changed) throw refuse([{ pointer: '', detail: `has more than ${mostWritten} schemas and templates` }]);
+  const faults = await code.check(key.scope, changed);
   if (faults.length > 0) throw refuse(faults);
   return result.value;
 }

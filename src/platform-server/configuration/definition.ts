@@ -30,12 +30,12 @@ export function chooseDefinition(found: unknown[]): Definition | undefined {
 }
 
 /** Returns the schemas in platform:configuration-service. */
-export function schemasOfDefinitions(document: unknown): CodePiece[] {
-  return Object.entries(isObject(document) ? document : {}).flatMap(([key, definition]) => {
-    if (!isObject(definition) || definition.configurationSchema === undefined) return [];
+export function* schemasOfDefinitions(document: unknown): Generator<CodePiece> {
+  for (const [key, definition] of Object.entries(isObject(document) ? document : {})) {
+    if (!isObject(definition) || definition.configurationSchema === undefined) continue;
     const source = JSON.stringify(definition.configurationSchema);
-    return [{ kind: 'schema' as const, pointer: jsonPointer([key, 'configurationSchema']), source }];
-  });
+    yield { kind: 'schema', pointer: jsonPointer([key, 'configurationSchema']), source };
+  }
 }
 
 const namePattern = '[a-zA-Z0-9-_ ]{1,50}';

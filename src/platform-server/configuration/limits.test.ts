@@ -101,6 +101,37 @@ it('at most one change of a configuration runs and 100 wait; more get 503, and a
   }
 });
 
+describe('code in a configuration', () => {
+  const type = (id: string, channels: number) => {
+    const templates = Object.fromEntries(Array.from({ length: channels }, (_, index) => [`c${index}`, {}]));
+    return { id, name: id, events: [{ namespace: 'form-service', name: 'form-locked', templates }] };
+  };
+
+  it('has templates for at most 10 channels of an event', async () => {
+    expect((await replace('platform/notification-service', { wide: type('wide', 10) })).status).toBe(200);
+    const { status, body } = await replace('platform/notification-service', { wide: type('wide', 11) });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ errors: [{ pointer: '/configuration/wide/events/0/templates' }] });
+  });
+
+  it('has at most 10,000 schemas and templates, so that an edit never takes long', async () => {
+    const definitions = (count: number) => ({
+      many: {
+        name: 'many',
+        definitions: Object.fromEntries(
+          Array.from({ length: count }, (_, index) => [`e${index}`, { name: `e${index}`, payloadSchema: true }]),
+        ),
+      },
+    });
+    expect((await replace('platform/event-service', definitions(10_000))).status).toBe(200);
+    const { status, body } = await replace('platform/event-service', definitions(10_001));
+    expect([status, body]).toMatchObject([
+      400,
+      { errors: [{ pointer: '/configuration', detail: 'has more than 10000 schemas and templates' }] },
+    ]);
+  });
+});
+
 it('a configuration with 5,000 revisions gets no further one, but its latest can still be changed', async () => {
   await replace('many/x', ['a']);
   await database.query(`UPDATE configuration_revisions SET revision = 4998 WHERE namespace = 'many'`);

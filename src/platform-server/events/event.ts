@@ -66,14 +66,13 @@ export function payloadSchemaOf(found: unknown[], name: string): unknown {
 }
 
 /** Returns the payload schemas in platform:event-service. */
-export function schemasOfEvents(document: unknown): CodePiece[] {
-  return members(document).flatMap(([namespace, entry]) =>
-    members(member(entry, 'definitions')).flatMap(([name, definition]) => {
+export function* schemasOfEvents(document: unknown): Generator<CodePiece> {
+  for (const [namespace, entry] of members(document))
+    for (const [name, definition] of members(member(entry, 'definitions'))) {
       const schema = member(definition, 'payloadSchema');
       const pointer = jsonPointer([namespace, 'definitions', name, 'payloadSchema']);
-      return schema === undefined ? [] : [{ kind: 'schema' as const, pointer, source: JSON.stringify(schema) }];
-    }),
-  );
+      if (schema !== undefined) yield { kind: 'schema', pointer, source: JSON.stringify(schema) };
+    }
 }
 
 function members(value: unknown): [string, unknown][] {

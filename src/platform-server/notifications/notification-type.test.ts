@@ -31,6 +31,16 @@ describe('the types of a tenant', () => {
     expect(types.get('a')?.events[0]?.templates).toMatchObject({ email: { subject: 'Own' }, sms: { body: 'core' } });
   });
 
+  it('have templates for 10 channels at most, so that a document from before this limit is read at once', () => {
+    const templates = Object.fromEntries(Array.from({ length: 150_000 }, (_, index) => [`c${index}`, {}]));
+    const own = type('a', { events: [{ namespace: 'form-service', name: 'form-locked', templates }] });
+    const began = process.cpuUsage();
+    const types = notificationTypes({ core: undefined, tenant: { a: own } });
+    const { user, system } = process.cpuUsage(began);
+    expect(Object.keys(types.get('a')?.events[0]?.templates ?? {})).toHaveLength(10);
+    expect((user + system) / 1_000).toBeLessThan(200);
+  });
+
   it('do not include contact, email and invalid entries', () => {
     const core = {
       contact: type('contact'),

@@ -3,6 +3,7 @@
 // its own types.
 import { z } from 'zod';
 import { jsonPointer } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
 import type { CodePiece } from '../written-code.ts';
 
 const templateSchema = z.object({
@@ -12,10 +13,20 @@ const templateSchema = z.object({
   body: z.string().default(''),
 });
 
+/** Maximum number of channels for which an event has templates. Each event and each delivery reads all templates. */
+const mostChannels = 10;
+
 const eventSchema = z.object({
   namespace: z.string(),
   name: z.string(),
-  templates: z.record(z.string(), templateSchema).default({}),
+  // Ignores further templates in documents that were stored before the limit existed.
+  templates: z
+    .preprocess(
+      (templates) =>
+        isObject(templates) ? Object.fromEntries(Object.entries(templates).slice(0, mostChannels)) : templates,
+      z.record(z.string(), templateSchema),
+    )
+    .default({}),
 });
 
 const typeSchema = z.object({
@@ -39,7 +50,7 @@ const notTypes = /^(email|contact)/;
 
 /** Returns the notification types of core and of a tenant, keyed by id. Ignores invalid entries. */
 export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
-  const types = readTypes(documents.core);
+  const types = new Map(readTypes(documents.core));
   for (const [id, own] of readTypes(documents.tenant)) {
     const core = types.get(id);
     types.set(id, core ? overrideTemplates(core, own) : own);
@@ -47,14 +58,11 @@ export function notificationTypes(documents: { core: unknown; tenant: unknown })
   return types;
 }
 
-function readTypes(document: unknown): Map<string, NotificationType> {
-  const entries = typeof document === 'object' && document !== null ? Object.entries(document) : [];
-  return new Map(
-    entries.flatMap(([id, entry]) => {
-      const parsed = notTypes.test(id) ? undefined : typeSchema.safeParse(entry);
-      return parsed?.success ? [[id, { ...parsed.data, id }] as const] : [];
-    }),
-  );
+function* readTypes(document: unknown): Generator<[string, NotificationType]> {
+  for (const [id, entry] of typeof document === 'object' && document !== null ? Object.entries(document) : []) {
+    const parsed = notTypes.test(id) ? undefined : typeSchema.safeParse(entry);
+    if (parsed?.success) yield [id, { ...parsed.data, id }];
+  }
 }
 
 function overrideTemplates(core: NotificationType, own: NotificationType): NotificationType {
@@ -90,17 +98,14 @@ export function templatesOf(
  * Returns the template code in platform:notification-service. Each part of a template, such as its subject, is one
  * piece.
  */
-export function templatesIn(document: unknown): CodePiece[] {
-  return [...readTypes(document)].flatMap(([id, type]) =>
-    type.events.flatMap((event, index) =>
-      Object.entries(event.templates).flatMap(([channel, template]) =>
-        Object.entries(template).flatMap(([part, source]) => {
+export function* templatesIn(document: unknown): Generator<CodePiece> {
+  for (const [id, type] of readTypes(document))
+    for (const [index, event] of type.events.entries())
+      for (const [channel, template] of Object.entries(event.templates))
+        for (const [part, source] of Object.entries(template)) {
           const pointer = jsonPointer([id, 'events', index, 'templates', channel, part]);
-          return typeof source === 'string' ? [{ kind: 'template' as const, pointer, source }] : [];
-        }),
-      ),
-    ),
-  );
+          if (typeof source === 'string') yield { kind: 'template', pointer, source };
+        }
 }
 
 /** Returns the sender address that a tenant has chosen for its mail. */
@@ -133,7 +138,11 @@ export const notificationTypesSchema = {
           maxItems: 100,
           items: {
             type: 'object',
-            properties: { namespace: { type: 'string' }, name: { type: 'string' }, templates: { type: 'object' } },
+            properties: {
+              namespace: { type: 'string' },
+              name: { type: 'string' },
+              templates: { type: 'object', maxProperties: mostChannels },
+            },
             required: ['namespace', 'name', 'templates'],
           },
         },
