@@ -46,7 +46,8 @@ async function documented(text: string, url = ''): Promise<string> {
   const found = blocks.filter((block) => block.includes(text));
   expect(found, `blocks with ${text}`).toHaveLength(1);
   const env = {
-    ...{ PATH: [postgres.programs, process.env.PATH].join(delimiter), HOME: process.env.HOME, FORMS_DATABASE_URL: url },
+    ...{ PATH: [postgres.programs, process.env.PATH].join(delimiter), HOME: process.env.HOME },
+    ...{ FORMS_DATABASE_URL: url, PLATFORM_DATABASE_URL: url },
     ...{ npm_config_prefix: undefined, LOG_LEVEL: 'info' },
   };
   const npm = `npm() { command npm --prefix ${JSON.stringify(root)} "$@"; }\n`;
@@ -83,7 +84,8 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   // Without the platform server, an event waits in the outbox while the backup is made.
   await platform.kill();
   await submit(interrupted);
-  await documented('pg_dump', world.databaseUrls.forms);
+  await documented('--file=forms.dump', world.databaseUrls.forms);
+  await documented('--file=platform.dump', world.databaseUrls.platform);
   const redis = await dumpRedis(world.redis);
 
   const platformAgain = await world.start('platform-server', 'new');
@@ -107,8 +109,8 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   // The next day: restore the backup.
   await Promise.all([forms.stop(), handler.stop()]);
   const url = await postgres.createDatabase(randomUUID());
-  await documented('pg_restore', url);
-  const said = await documented('erasures -- apply', url);
+  await documented('" forms.dump', url);
+  const said = await documented('erasures -- apply <', url);
   expect(said).toBe('1 deletions in the list; 1 forms deleted again.');
   await world.redis.command('FLUSHALL');
   await restoreRedis(world.redis, redis);
@@ -132,6 +134,14 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   expect(await sessionStatus(handler, cookies)).toBe(401);
   expect((await signIn(world, handler.url)).csrf).not.toBe('');
 
+  // A restored database of the platform server has forgotten no deletion either.
+  const platformUrl = await postgres.createDatabase(randomUUID());
+  await documented('" platform.dump', platformUrl);
+  expect(await applicants(platformUrl)).toEqual(['erased@example.org', 'interrupted@example.org', 'kept@example.org']);
+  const saidOfPlatform = await documented('erasures -- apply-platform', platformUrl);
+  expect(saidOfPlatform).toBe('1 deletions in the list; 1 applicants deleted again.');
+  expect(await applicants(platformUrl)).toEqual(['interrupted@example.org', 'kept@example.org']);
+
   // A new event has a new key, so that the event service accepts it.
   await submit(kept);
   await until('the new event', async () => (await keys(world)).length === keysBefore.length + 1);
@@ -140,6 +150,13 @@ it('the restored installation has forgotten no deletion, no logout and no event'
 
 const sessionStatus = async ({ url }: Product, cookies: string[]): Promise<number> =>
   (await call(`${url}/token-handler/sessions`, { headers: { Cookie: cookies.join('; ') } })).status;
+
+async function applicants(connectionString: string): Promise<string[]> {
+  const pool = new pg.Pool({ connectionString, max: 1 });
+  const sql = 'SELECT address FROM subscriber_channels ORDER BY address';
+  const { rows } = await pool.query<{ address: string }>(sql).finally(() => pool.end());
+  return rows.map(({ address }) => address);
+}
 
 async function keys({ pools }: Pick<World, 'pools'>): Promise<string[]> {
   const { rows } = await pools.platform.query<{ key: string }>('SELECT key FROM event_keys ORDER BY key');

@@ -162,6 +162,7 @@ describe('arguments', () => {
   it.each([
     [['export', '--since', 'yesterday']],
     [['apply', '--since', '2026-01-01']],
+    [['apply-platform', '--since', '2026-01-01']],
     [['delete']],
     [['export', 'x']],
   ])('%j are invalid', (args) => {

@@ -1,4 +1,4 @@
-// Implements the command `erasures` on the database of the form service.
+// Implements the command `erasures` on the database of the form service, or on that of the platform server.
 import type pg from 'pg';
 import {
   type Erasure,
@@ -8,13 +8,14 @@ import {
   skipSequences,
   withoutRepetitions,
 } from '../../forms/expiry/erasure-store.ts';
+import { deleteApplicantsAgain } from '../../platform-server/notifications/erased-applicants.ts';
 import { systemClock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
 import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
 
-/** Runs the command, and returns its exit code. `lines` are the lines of the list that the action `apply` reads. */
+/** Runs the command, and returns its exit code. `lines` are the lines of the list that the actions `apply` and `apply-platform` read. */
 export async function runErasures(
   command: Exclude<ErasuresCommand, { action: 'help' }>,
   { pool, print, lines }: { pool: pg.Pool; print(line: string): void; lines: AsyncIterable<string> },
@@ -36,13 +37,20 @@ export async function runErasures(
     }
     list.push(erasure);
   }
-  await skipSequences(pool);
-  let erased = 0;
   const deletions = withoutRepetitions(list);
-  for (let at = 0; at < deletions.length; at += batchSize) {
-    const batch = deletions.slice(at, at + batchSize);
-    erased += await withTransaction(pool, (transaction) => eraseAgain(transaction, batch, systemClock()));
+  const inBatches = async (work: (transaction: pg.PoolClient, batch: Erasure[]) => Promise<number>) => {
+    let done = 0;
+    for (let at = 0; at < deletions.length; at += batchSize)
+      done += await withTransaction(pool, (transaction) => work(transaction, deletions.slice(at, at + batchSize)));
+    return done;
+  };
+  if (command.action === 'apply-platform') {
+    const applicants = await inBatches(deleteApplicantsAgain);
+    print(`${deletions.length} deletions in the list; ${applicants} applicants deleted again.`);
+    return 0;
   }
+  await skipSequences(pool);
+  const erased = await inBatches((transaction, batch) => eraseAgain(transaction, batch, systemClock()));
   print(`${deletions.length} deletions in the list; ${erased} forms deleted again.`);
   return 0;
 }

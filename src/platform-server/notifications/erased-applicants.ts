@@ -1,0 +1,28 @@
+// Deletes the subscribers of deleted forms again after a restore of this server's database from a backup. The form
+// service had removed them together with the forms.
+import type pg from 'pg';
+
+/** A deleted form: its id, and the URN of its tenant. */
+interface DeletedForm {
+  formId: string;
+  tenantId: string;
+}
+
+/**
+ * Deletes the subscribers of the forms, with their addresses, codes and undelivered notices. The form service subscribes
+ * an applicant with the form's URN as user id. Returns the number of deleted subscribers.
+ */
+export async function deleteApplicantsAgain(
+  db: Pick<pg.Pool, 'query'>,
+  forms: readonly DeletedForm[],
+): Promise<number> {
+  const subscribers = forms.flatMap(({ formId, tenantId }) => {
+    const [, prefix, tenant] = /^(.+?):platform:tenant-service:[^/]*\/tenants\/([^/]+)$/.exec(tenantId) ?? [];
+    return tenant === undefined ? [] : [{ tenant, userId: `${prefix}:platform:form-service:v1:/forms/${formId}` }];
+  });
+  const { rowCount } = await db.query(
+    `DELETE FROM subscribers WHERE (tenant, user_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
+    [subscribers.map(({ tenant }) => tenant), subscribers.map(({ userId }) => userId)],
+  );
+  return rowCount ?? 0;
+}
