@@ -38,7 +38,7 @@ describe('the types of a tenant', () => {
     const types = notificationTypes({ core: undefined, tenant: { a: own } });
     const { user, system } = process.cpuUsage(began);
     expect(Object.keys(types.get('a')?.events[0]?.templates ?? {})).toHaveLength(10);
-    expect((user + system) / 1_000).toBeLessThan(200);
+    expect((user + system) / 1_000).toBeLessThan(400);
   });
 
   it('do not include contact, email and invalid entries', () => {

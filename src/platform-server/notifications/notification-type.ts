@@ -22,12 +22,16 @@ const eventSchema = z.object({
   // Ignores further templates in documents that were stored before the limit existed.
   templates: z
     .preprocess(
-      (templates) =>
-        isObject(templates) ? Object.fromEntries(Object.entries(templates).slice(0, mostChannels)) : templates,
+      (given) => (isObject(given) ? firstMembers(given, mostChannels) : given),
       z.record(z.string(), templateSchema),
     )
     .default({}),
 });
+
+function firstMembers(object: Record<string, unknown>, most: number): Record<string, unknown> {
+  const names = Object.keys(object).slice(0, most);
+  return Object.fromEntries(names.map((name) => [name, object[name]]));
+}
 
 const typeSchema = z.object({
   id: z.string(),
@@ -108,10 +112,11 @@ export function* templatesIn(document: unknown): Generator<CodePiece> {
         }
 }
 
+const senderSchema = z.object({ email: z.object({ fromEmail: z.email() }) });
+
 /** Returns the sender address that a tenant has chosen for its mail. */
 export function senderOf(tenantDocument: unknown): string | undefined {
-  const parsed = z.object({ email: z.object({ fromEmail: z.email() }) }).safeParse(tenantDocument);
-  return parsed.data?.email.fromEmail;
+  return senderSchema.safeParse(tenantDocument).data?.email.fromEmail;
 }
 
 /** The schema of platform:notification-service. */
