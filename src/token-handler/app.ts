@@ -87,6 +87,8 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
 
 /** A tenant may have this many times as many back-channel logouts as one address may have sign-in requests. */
 const logoutsPerSignIn = 100;
+/** Window of SESSION_REQUEST_LIMIT in milliseconds. */
+const minute = 60_000;
 
 function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const { config, log, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } = tokenHandler;
@@ -97,6 +99,9 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const invalidLogoutTokens = addressLimit(rateLimits.exact({ name: 'invalid-logout-tokens', ...perWindow }));
   const mostLogouts = config.SIGN_IN_LIMIT * logoutsPerSignIn;
   const validLogoutTokens = rateLimits.local({ name: 'backchannel-logout', ...perWindow, most: mostLogouts });
+  const ofAddress = { most: config.TARGET_ADDRESS_LIMIT, window: config.TARGET_WINDOW };
+  const sessionsOfAddress = addressLimit(rateLimits.local({ name: 'sessions-address', ...ofAddress }));
+  const ofPerson = { most: config.SESSION_REQUEST_LIMIT, window: minute };
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
     about: { checks: healthChecks(tokenHandler), clock },
@@ -106,6 +111,8 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
     sessions: {
       ...{ ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
       logouts: signIns.logouts,
+      addressLimit: sessionsOfAddress,
+      personLimit: rateLimits.local({ name: 'sessions-person', ...ofPerson }),
     },
     targets: targets.guards,
   };

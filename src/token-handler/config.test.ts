@@ -44,6 +44,7 @@ it('the configuration has the documented defaults for names, lifetimes and limit
     SESSION_IDLE: 60 * minute,
     SIGN_IN_LIMIT: 100,
     SIGN_IN_WINDOW: 5 * minute,
+    SESSION_REQUEST_LIMIT: 300,
     TARGET_SESSION_LIMIT: 1_200,
     TARGET_ADDRESS_LIMIT: 6_000,
     TARGET_WINDOW: minute,

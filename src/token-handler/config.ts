@@ -84,6 +84,9 @@ const sessionFields = {
   SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D', positive: true }).describe(
     'Length of the window in which SIGN_IN_LIMIT counts',
   ),
+  SESSION_REQUEST_LIMIT: integer(300, { min: 1 }).describe(
+    'Requests to list and end sessions that all pods together allow one person, or one account with a bearer token, in a minute',
+  ),
   SIGN_IN_PAGES: z
     .string()
     .optional()
@@ -135,7 +138,7 @@ const targetFields = {
     'Proxied requests that all pods together allow one session in TARGET_WINDOW',
   ),
   TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe(
-    'Proxied requests that all pods together allow one client address in TARGET_WINDOW',
+    'Proxied requests that all pods together allow one client address in TARGET_WINDOW; requests to list and end sessions have the same limit, and are counted separately',
   ),
   TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H', positive: true }).describe(
     'Length of the window in which TARGET_SESSION_LIMIT and TARGET_ADDRESS_LIMIT count',

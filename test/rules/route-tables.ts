@@ -77,7 +77,11 @@ export function tokenHandlerApiRoutes(): Route[] {
       invalidLogoutTokens: addressLimit(limiter('invalid-logout-tokens')),
       validLogoutTokens: limiter('backchannel-logout'),
     },
-    sessions: { ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },
+    sessions: {
+      ...{ ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },
+      addressLimit: addressLimit(limiter('sessions-address')),
+      personLimit: limiter('sessions-person'),
+    },
     targets: {
       addressLimit: addressLimit(limiter('targets-address')),
       ...sessionGuards,

@@ -31,7 +31,7 @@ export const guardMeanings: Record<string, string> = {
   anonymousRead: 'The configuration’s definition has `anonymousRead`. Otherwise 401.',
   nameOrRealm: 'The query has `name` or `realm`. Otherwise 401.',
   addressLimit: 'A rate limit per client address. Over the limit 429.',
-  rateLimit: 'A rate limit per session. Over the limit 429.',
+  rateLimit: 'A rate limit per session, person or process. Over the limit 429.',
   logoutTokenLimits:
     'Rate limits of logout tokens: invalid ones per client address, valid ones per tenant and client address. Over a limit 429. Reads the body, which contains the token.',
   browserSession: 'Reads the session cookie. 503 if the session store cannot be reached.',

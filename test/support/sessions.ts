@@ -64,7 +64,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   const redis = store === 'redis' ? await startTestRedis() : undefined;
   const handler = await startTestTokenHandler({
     ...rest,
-    env: { ...(redis && { REDIS_URL: redis.url }), SIGN_IN_LIMIT: '100000', ...env },
+    env: { ...(redis && { REDIS_URL: redis.url }), SIGN_IN_LIMIT: '100000', SESSION_REQUEST_LIMIT: '100000', ...env },
   });
   const site = handler.url;
   const clientId = 'web';

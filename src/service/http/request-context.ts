@@ -191,9 +191,9 @@ function finalStatus(response: HttpResponse): number {
 }
 
 /** Returns the verified caller. Call this function only in routes with the guard `bearer`. */
-export function callerOf(response: Response): Caller {
-  if (!response.locals.caller) throw new Error('the route has no bearer guard');
-  return response.locals.caller;
+export function callerOf({ locals }: Pick<HttpResponse, 'locals'>): Caller {
+  if (!locals.caller) throw new Error('the route has no bearer guard');
+  return locals.caller;
 }
 
 /** Returns the tenant of the call. Call this function only in routes with the guard `tenant`. */

@@ -7,7 +7,8 @@ import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { tenantOf } from '../../service/http/request-context.ts';
+import { callerOf, type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
+import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
 import { csrf, type SessionGuards, sessionOf } from './guards.ts';
@@ -68,6 +69,10 @@ const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
 const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
+  /** Limits the requests of one address to list and end sessions. */
+  addressLimit: Guard;
+  /** Limits the requests of one person, whatever session or token they use. */
+  personLimit: LocalRateLimiter;
   seenSession: PlainGuard;
   /** Guard that requires a bearer token whose audience is the token handler. */
   bearer: Guard;
@@ -80,13 +85,27 @@ export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'
 const refusals = {
   401: { description: 'Neither a session of this tenant nor a valid bearer token' },
   403: { description: 'The bearer token lacks the role token-handler-admin, or CSRF protection rejects the request' },
+  429: { description: 'Too many requests of the person or the address', headers: { 'Retry-After': 'Seconds' } },
   503: { description: 'The session store cannot be reached' },
 };
 
-/** Requires an administrator's bearer token, or the session cookie and, except on GET, the CSRF header. */
-function callerGuard({ bearer, tenant, seenSession, sessionTenant }: SessionRouteOptions): Guard {
+/**
+ * Requires an administrator's bearer token, or the session cookie and, except on GET, the CSRF header. Limits the
+ * requests of one address and of one person, because a list of sessions reads up to 100 of them from the store.
+ */
+function callerGuards({ addressLimit, personLimit, bearer, tenant, seenSession, ...options }: SessionRouteOptions) {
   const administrator = [bearer, role('token-handler-admin'), tenant];
-  return ifBearer(administrator, [seenSession, sessionTenant, csrf], { ignoresOtherSchemes: true });
+  const person = [seenSession, options.sessionTenant, csrf];
+  const caller = ifBearer(administrator, person, { ignoresOtherSchemes: true });
+  return [addressLimit, caller, rateLimit(personLimit, personOf)];
+}
+
+/** Names the person of the session, or the account of the bearer token. */
+function personOf(response: HttpResponse): string {
+  const { session } = response.locals;
+  if (session) return `${session.session.tenantId}\n${session.session.user.id}`;
+  const { issuer, subject } = callerOf(response);
+  return `${issuer}\n${subject}`;
 }
 
 export function listSessionsRoute(options: SessionRouteOptions): Route {
@@ -100,7 +119,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:
       'Reading the list does not extend a session, so a frontend may poll it. Only requests to targets extend the session of the cookie.',
-    guards: [callerGuard(options)],
+    guards: callerGuards(options),
     query: sessionListQuery,
     answers: {
       200: {
@@ -140,7 +159,7 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
     path: '/token-handler/v1/sessions/:sessionId',
     audit: 'session.revoke',
     summary: 'Ends a session of the person; or of the tenant, for an administrator',
-    guards: [callerGuard(options)],
+    guards: callerGuards(options),
     params: sessionParams,
     query: sessionQuery,
     answers: {
