@@ -16,14 +16,10 @@ import { createHttpServer } from './http-server.ts';
  * - `status`: a response with this status. The identity provider receives the request only if `isProcessed`
  * - `edit`: the identity provider processes the request, and the client gets the edited members of its response
  */
-export type RefreshFate =
-  | number
-  | 'hang'
-  | 'reset'
-  | 'lost answer'
-  | 'half an answer'
-  | DoorResponse
-  | { edit: (members: Record<string, unknown>) => Record<string, unknown> };
+export type RefreshFate = number | 'hang' | 'reset' | 'lost answer' | 'half an answer' | DoorResponse | { edit: Edit };
+
+/** Changes the members of a token response. */
+export type Edit = (members: Record<string, unknown>) => Record<string, unknown> | Promise<Record<string, unknown>>;
 
 export interface DoorResponse {
   status: number;
@@ -48,6 +44,8 @@ export interface TokenDoor {
   set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
   /** If `isHidden` is true, requests for the provider's keys get 503. */
   hideKeys(isHidden: boolean): void;
+  /** Sets a function that edits the members of the response to each code that was redeemed. */
+  editCodes(edit: Edit): void;
   /**
    * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that
    * response.
@@ -64,6 +62,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const used = new WeakSet<Socket>();
   let isWithoutKeys = false;
   let fate: RefreshFate | ((nth: number) => RefreshFate) = 0;
+  let editCode: Edit = (members) => members;
   let afterCode: (answer: string) => Promise<void> = async () => undefined;
   const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
@@ -80,8 +79,9 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
     if (!isRefresh) {
       const answer = await pass(target, incoming, body);
-      if (form.get('grant_type') === 'authorization_code') await afterCode(answer.body.toString('utf8'));
-      return send(response, answer);
+      if (form.get('grant_type') !== 'authorization_code') return send(response, answer);
+      await afterCode(answer.body.toString('utf8'));
+      return send(response, await edited(answer, editCode));
     }
     presented.push(form.get('refresh_token') ?? '');
     await meet(typeof fate === 'function' ? fate(presented.length) : fate, incoming, response, body);
@@ -97,10 +97,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     }
     if (typeof what === 'number') await delay(what);
     const answer = await pass(target, incoming, body);
-    if (typeof what === 'object') {
-      const edited = JSON.stringify(what.edit(JSON.parse(answer.body.toString('utf8'))));
-      return send(response, { ...answer, body: Buffer.from(edited) });
-    }
+    if (typeof what === 'object') return send(response, await edited(answer, what.edit));
     if (what === 'lost answer') return void response.socket?.resetAndDestroy();
     if (what !== 'half an answer') return send(response, answer);
     response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length });
@@ -119,6 +116,9 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     hideKeys(isHidden) {
       isWithoutKeys = isHidden;
     },
+    editCodes(edit) {
+      editCode = edit;
+    },
     afterCodes(happens) {
       afterCode = happens;
     },
@@ -134,6 +134,11 @@ interface Answer {
   status: number;
   headers: NodeJS.Dict<string | string[]>;
   body: Buffer;
+}
+
+async function edited(answer: Answer, edit: Edit): Promise<Answer> {
+  const members = await edit(JSON.parse(answer.body.toString('utf8')));
+  return { ...answer, body: Buffer.from(JSON.stringify(members)) };
 }
 
 function send(response: ServerResponse, { status, headers, body }: Answer): void {

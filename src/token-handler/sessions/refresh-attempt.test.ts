@@ -214,6 +214,20 @@ describe('the session after a refresh that was', () => {
     expect(after?.state).toEqual({ version: 2, limit: found.tokens.accessExpiry, touched: found.state.touched });
   });
 
+  it('refreshed with tokens that are too large ends like an unknown one, and the log says why', async () => {
+    const found = await openFound();
+    const run = attempts.run(found);
+    await settle();
+    respond({ kind: 'refreshed', response: { access_token: 'a'.repeat(70_000), expires_in: 60 } });
+    expect(await run).toEqual({ kind: 'unknown', isTooLarge: true });
+    expect(counted).toEqual(['unknown']);
+    expect(lines()).toEqual(['refreshed tokens too large: the session ends with its access token']);
+    const after = await stored(found);
+    expect(after?.tokens).toMatchObject({ accessToken: found.tokens.accessToken });
+    expect(after?.tokens).not.toHaveProperty('refreshToken');
+    expect(after?.state.limit).toBe(found.tokens.accessExpiry);
+  });
+
   it.each<RefreshOutcome>([{ kind: 'refused' }, { kind: 'foreign', check: 'sub' }])(
     '$kind has ended',
     async (outcome) => {

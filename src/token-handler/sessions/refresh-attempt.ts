@@ -23,6 +23,7 @@ import {
   withoutRefreshToken,
 } from './session.ts';
 import type { SealedTokens, TokenStore } from './store.ts';
+import { areTokensTooLarge } from './token-size.ts';
 
 export interface AttemptOptions {
   sessions: {
@@ -142,7 +143,9 @@ export class RefreshAttempts {
       return { kind: 'unused' };
     }
     if (registration?.oidcClientId !== oidcClientId) return { kind: 'unknown' };
-    return relyingParty.refresh(registration, refreshToken, { subject: user.id, tokens });
+    const outcome = await relyingParty.refresh(registration, refreshToken, { subject: user.id, tokens });
+    const isTooLarge = outcome.kind === 'refreshed' && areTokensTooLarge(outcome.response, tokens);
+    return isTooLarge ? { kind: 'unknown', isTooLarge } : outcome;
   }
 
   async #store({ session, tokens: set, state }: FoundSession, id: string, outcome: RefreshOutcome): Promise<void> {

@@ -3,6 +3,7 @@
 import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { RefreshOutcome, Session } from './session.ts';
+import { mostTokenSetSize } from './token-size.ts';
 
 export function logFailure(
   log: Logger,
@@ -31,6 +32,11 @@ export function logFailure(
     auditLog(log).warn(
       { ...about, audit: serviceEvent({ action: 'session.refresh-refused', by: 'identity-provider', ...event }) },
       'token refresh failed',
+    );
+  else if (kind === 'unknown' && outcome.isTooLarge)
+    log.warn(
+      { ...about, limit: mostTokenSetSize },
+      'refreshed tokens too large: the session ends with its access token',
     );
   else log.warn(about, 'token refresh failed');
 }

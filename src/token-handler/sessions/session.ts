@@ -115,13 +115,15 @@ export interface TokenResponse {
  *   provider asked for, in milliseconds
  * - `client-refused`: the refresh token was not used, because the identity provider rejected the client's credentials
  * - `foreign`: the response contains tokens of another person or client. `check` is the name of the check that failed
- * - `unknown`: the refresh token may have been used
+ * - `unknown`: the refresh token may have been used. `isTooLarge` is true if it has been used, but the new tokens are
+ *   too large for a session
  */
 export type RefreshOutcome =
   | { kind: 'refreshed'; response: TokenResponse }
   | { kind: 'unused'; retryAfter?: number }
   | { kind: 'foreign'; check: string }
-  | { kind: 'refused' | 'client-refused' | 'unknown' };
+  | { kind: 'unknown'; isTooLarge?: true }
+  | { kind: 'refused' | 'client-refused' };
 
 /** The session's tokens before a refresh, for the comparison with the new tokens (OIDC Core 1.0, section 12.2). */
 export interface OriginalTokens {

@@ -4,6 +4,7 @@ import * as oidc from 'openid-client';
 import { KeysUnavailable } from '../../service/auth/realm-keys.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
+import { TokensTooLarge } from '../sessions/token-size.ts';
 import { IdTokenFault } from './id-token.ts';
 
 /** Error codes for which the person or the requested prompt is the cause (RFC 6749 4.1.2.1, OIDC Core 3.1.2.6). */
@@ -40,12 +41,12 @@ const invalidResponses = new Set([
 
 /**
  * Returns the kind under which a failure to redeem a code is counted. `invalid-token-response`: the identity provider
- * redeemed the code, but its response or its ID token is invalid. `sign-in`: the identity provider failed in another
+ * redeemed the code, but its response or its ID token is invalid, or the tokens are too large. `sign-in`: the identity provider failed in another
  * way. Returns undefined if the identity provider did not fail.
  */
 export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
   if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;
-  if (failure instanceof IdTokenFault) return 'invalid-token-response';
+  if (failure instanceof IdTokenFault || failure instanceof TokensTooLarge) return 'invalid-token-response';
   if (failure instanceof oidc.ClientError && invalidResponses.has(failure.code ?? '')) return 'invalid-token-response';
   const problem = signInProblem(failure);
   return problem instanceof Problem && problem.status >= 500 ? 'sign-in' : undefined;
@@ -72,6 +73,11 @@ export function signInProblem(cause: unknown): unknown {
     const detail =
       'The identity provider no longer accepts this client. An administrator has to register the client again.';
     return new Problem('registration-required', detail, { cause });
+  }
+  if (cause instanceof TokensTooLarge) {
+    const detail =
+      'The identity provider issued tokens that are too large. An administrator has to reduce the roles and claims in them.';
+    return new Problem('dependency-failed', detail, { cause });
   }
   if (isTimeout(cause))
     return new Problem('dependency-timeout', 'The identity provider did not respond in time.', { cause });

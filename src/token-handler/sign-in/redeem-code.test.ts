@@ -108,6 +108,12 @@ describe('a code', () => {
     expect(await judge({ claims: { at_hash: 'of another' } })).toEqual(['dependency-failed', 'invalid-token-response']);
   });
 
+  it('whose tokens are too large fails as an invalid response, before its ID token is verified', async () => {
+    const given: Given = { answer: { access_token: 'a'.repeat(70_000) }, verify: () => expect.unreachable() };
+    expect(await judge(given)).toEqual(['dependency-failed', 'invalid-token-response']);
+    await expect(redeem({ answer: { access_token: 'a'.repeat(32_768) } })).resolves.toBeDefined();
+  });
+
   it('gives an ID token with the time of the authentication if a greatest age was requested', async () => {
     const recent = { auth_time: now() - 30 };
     await expect(redeem({ claims: recent, checks: { maxAge: 60 } })).resolves.toBeDefined();

@@ -4,6 +4,7 @@ import * as oidc from 'openid-client';
 import { systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { TokenResponse } from '../sessions/session.ts';
+import { areTokensTooLarge, TokensTooLarge } from '../sessions/token-size.ts';
 import { failureKind } from './failures.ts';
 import { type IdTokenClaims, type VerifyJwt, verifyIdToken } from './id-token.ts';
 
@@ -28,7 +29,7 @@ export interface RedeemChecks {
 
 /**
  * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client,
- * IdTokenFault, and a network error if the identity provider's keys cannot be fetched.
+ * TokensTooLarge, IdTokenFault, and a network error if the identity provider's keys cannot be fetched.
  */
 export async function redeemCode(
   { configuration, verify, metrics }: RedeemOptions,
@@ -43,6 +44,7 @@ export async function redeemCode(
       // section 3.1.3.7, rule 13).
       ...(maxAge !== undefined && { maxAge }),
     });
+    if (areTokensTooLarge(tokens)) throw new TokensTooLarge();
     // The option `idTokenExpected` makes openid-client reject responses without an ID token.
     const claims = await verifyIdToken(tokens.id_token as string, verify, {
       issuer: configuration.serverMetadata().issuer,

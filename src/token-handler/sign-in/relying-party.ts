@@ -36,7 +36,7 @@ export interface RelyingParty {
   /**
    * Redeems the code of an authorization response. `callback` is the callbackUrl with the query of this response.
    * `maxAge` is the requested `max_age`: at most this many seconds may have passed since the person signed in at the
-   * identity provider. Throws errors of openid-client, and IdTokenFault.
+   * identity provider. Throws errors of openid-client, TokensTooLarge and IdTokenFault.
    */
   redeem(
     client: OidcClient,

@@ -1,0 +1,42 @@
+// Tests which token sets are too large for a session: by their tokens, and by the names of roles in them.
+import { describe, expect, it } from 'vitest';
+import type { TokenSet } from './session.ts';
+import { areTokensTooLarge, mostTokenSetSize } from './token-size.ts';
+
+const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
+const rolesOf = (length: number) => Array.from({ length }, (_, nth) => `role-of-a-department-${nth}`);
+
+describe('tokens are too large for a session', () => {
+  it('if their lengths exceed 64 KiB together, also those that a refresh keeps', () => {
+    const half = 'a'.repeat(mostTokenSetSize / 2);
+    expect(areTokensTooLarge({ access_token: half })).toBe(false);
+    expect(areTokensTooLarge({ access_token: half, id_token: half })).toBe(true);
+    expect(areTokensTooLarge({ access_token: half, refresh_token: half })).toBe(true);
+    expect(areTokensTooLarge({ access_token: half }, { idToken: half } as TokenSet)).toBe(true);
+    expect(areTokensTooLarge({ access_token: half, id_token: '' }, { idToken: half } as TokenSet)).toBe(false);
+    expect(areTokensTooLarge({ access_token: half }, { refreshToken: half } as TokenSet)).toBe(true);
+  });
+
+  it('not if Keycloak names 800 roles in an access token of 32 KiB', () => {
+    const access = jwt({ realm_access: { roles: rolesOf(800) }, padding: 'p'.repeat(2_500) });
+    expect(access.length).toBeGreaterThan(31_000);
+    const other = 'o'.repeat(1_500);
+    expect(areTokensTooLarge({ access_token: access, refresh_token: other, id_token: other })).toBe(false);
+    expect(areTokensTooLarge({ access_token: jwt({ realm_access: { roles: rolesOf(1_500) } }) })).toBe(true);
+  });
+
+  it('if the names of roles repeat a long name of a client', () => {
+    const roles = Array.from({ length: 3_000 }, () => 'a');
+    expect(areTokensTooLarge({ access_token: jwt({ resource_access: { ['c'.repeat(20_000)]: { roles } } }) })).toBe(
+      true,
+    );
+  });
+
+  it('by their bytes as JSON', () => {
+    const roles = Array.from({ length: 700 }, () => 'a');
+    const client = '\u0001'.repeat(20);
+    expect(areTokensTooLarge({ access_token: jwt({ resource_access: { [client]: { roles } } }) })).toBe(true);
+    const plain = jwt({ resource_access: { ['c'.repeat(20)]: { roles } } });
+    expect(areTokensTooLarge({ access_token: plain })).toBe(false);
+  });
+});

@@ -1,0 +1,33 @@
+// Limits the size of a session's token set. A tenant controls the roles and claims in its realm's tokens, and a list of
+// sessions reads 100 token sets at once, so a set without a limit could exhaust the memory of every pod.
+import { type TokenResponse, type TokenSet, tokenSetOf } from './session.ts';
+
+/**
+ * Maximum size of a token set as JSON, in bytes. The set contains all tokens, and the names of the roles a second time.
+ * A set with an access token of 32 KiB fits. Servers accept less: Node.js takes 16 KiB of headers, and nginx 8 KiB for
+ * one header.
+ */
+export const mostTokenSetSize = 65_536;
+
+/** Thrown if the identity provider issued tokens that are too large for a session. */
+export class TokensTooLarge extends Error {
+  override name = 'TokensTooLarge';
+
+  constructor() {
+    super(`the tokens of the identity provider need more than ${mostTokenSetSize} bytes in a session`);
+  }
+}
+
+/** True if the token set of this response would be too large. `previous` is the token set before a refresh. */
+export function areTokensTooLarge(response: TokenResponse, previous?: TokenSet): boolean {
+  const { access_token: access, refresh_token: refresh = previous?.refreshToken } = response;
+  if (lengthOf([access, refresh, response.id_token ?? previous?.idToken]) > mostTokenSetSize) return true;
+  const set = tokenSetOf(response, 0, previous);
+  // The roles are measured before they are written as JSON: a long name of a client is repeated in each of its roles,
+  // so a token of 64 KiB can name roles of 100 MB.
+  return lengthOf(set.roles) > mostTokenSetSize || Buffer.byteLength(JSON.stringify(set)) > mostTokenSetSize;
+}
+
+function lengthOf(texts: readonly (string | undefined)[]): number {
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
+}
