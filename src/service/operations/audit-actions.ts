@@ -51,6 +51,10 @@ export const auditActions = {
     object: 'session',
     meaning: 'End a session, because the pod that refreshed its tokens has died',
   },
+  'session.replaced': {
+    object: 'session',
+    meaning: 'End the oldest session of a person who has opened more than 100',
+  },
   'configuration.change': { object: 'configuration', meaning: 'Change the latest revision of a configuration' },
   'configuration.create-revision': { object: 'configuration', meaning: 'Create a revision of a configuration' },
   'configuration.activate-revision': { object: 'configuration', meaning: 'Choose the active revision' },

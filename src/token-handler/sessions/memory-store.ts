@@ -108,12 +108,15 @@ function createIndex(now: () => number): SessionIndex {
   const positions = new Expiring<number>(now);
   return {
     async enter(names, handle, until, time) {
+      const sizes = new Map<string, number>();
       for (const name of names) {
         const entries = indexes.get(name) ?? new Map<string, number>();
         for (const [other, end] of entries) if (end <= time) entries.delete(other);
         entries.set(handle, until);
         indexes.keep(name, entries, Math.max(...entries.values()));
+        sizes.set(name, entries.size);
       }
+      return sizes;
     },
     async entries(name, top, after) {
       const entries = indexes.get(name) ?? new Map<string, number>();

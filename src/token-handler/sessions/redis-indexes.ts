@@ -11,7 +11,11 @@ export function createIndex(redis: Redis): SessionIndex {
   const positionKey = (index: string, handle: string) => `${key(index)}:removed:${handle}`;
   return {
     async enter(indexes, handle, until, now) {
-      await Promise.all(indexes.map((index) => redis.run(enterScript, [key(index)], [handle, until, now])));
+      const enterOne = async (index: string): Promise<[string, number]> => [
+        index,
+        Number(await redis.run(enterScript, [key(index)], [handle, until, now])),
+      ];
+      return new Map(await Promise.all(indexes.map(enterOne)));
     },
     async entries(index, top, after = '') {
       const found = await redis.run(entriesScript, [key(index), positionKey(index, after)], [top, after]);
@@ -57,13 +61,16 @@ export function createOpenSessions(redis: Redis) {
   };
 }
 
-/** Adds a session to an index, and removes expired entries. KEYS: index. ARGV: handle, until, now. */
+/**
+ * Adds a session to an index, and removes expired entries. Returns the number of entries. KEYS: index. ARGV: handle,
+ * until, now.
+ */
 const enterScript = defineScript(`
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[3])
 local left = math.ceil(ARGV[2] - ARGV[3])
 if left > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], left) end
-return 1`);
+return redis.call('ZCARD', KEYS[1])`);
 
 /** Returns the number of entries of an index that have not expired. KEYS: index. ARGV: now. */
 const countScript = defineScript(`

@@ -6,6 +6,7 @@ import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import { createSessionCookie, type SessionCookie } from './cookies.ts';
 import { EndWatch } from './end-watch.ts';
 import { createRecords } from './records.ts';
@@ -22,6 +23,7 @@ import {
   type SessionLimits,
   type TokenSet,
 } from './session.ts';
+import { endOldest, mostOfPerson } from './session-cap.ts';
 import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
 import { allSessions, SessionLists } from './session-lists.ts';
 import { createSessionMetrics } from './session-metrics.ts';
@@ -36,8 +38,6 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
 
 /** Maximum size of the session cache in bytes, which is enough for about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** Maximum number of sessions in the list of one person. */
-const mostOfUser = 100;
 /** Milliseconds that a sign-in may take between writing the index entries and starting the session. */
 const longestStart = 60_000;
 
@@ -50,6 +50,7 @@ export class Sessions {
   readonly #store: SessionStore;
   readonly #keys: KeyRing;
   readonly #clock: Clock;
+  readonly #log: Logger;
   readonly #cache = new LRUCache<string, FoundSession>({
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
@@ -71,6 +72,7 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
+    this.#log = options.log;
     // Recording a request makes all replicas drop the session from their caches, so only one is recorded per interval.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
@@ -136,13 +138,19 @@ export class Sessions {
     }
   }
 
-  /** Makes a session live by storing its tokens. Its record must be stored already. */
+  /**
+   * Makes a session live by storing its tokens. Its record must be stored already. If the person has too many sessions,
+   * ends the oldest.
+   */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
     // The index entries are written first, because a live session that is in no index could not be revoked.
-    await this.#store.index.enter(indexesOf(session), session.handle, session.absoluteExpiry, now);
-    await this.#store.tokens.start(session.handle, this.seal(session, tokens), this.#now());
-    this.#drop(session.handle);
+    const { handle, absoluteExpiry, tenantId, user } = session;
+    const sizes = await this.#store.index.enter(indexesOf(session), handle, absoluteExpiry, now);
+    await this.#store.tokens.start(handle, this.seal(session, tokens), this.#now());
+    this.#drop(handle);
+    const entries = sizes.get(userIndex(tenantId, user.id)) ?? 0;
+    if (entries > mostOfPerson) await endOldest(session, this, this.#log);
   }
 
   /** Ends a session permanently. Returns false if it had already ended. */
@@ -160,8 +168,7 @@ export class Sessions {
 
   /** Returns the sessions of a person, latest first: at most 100 sessions, or all if `most` is `all`. */
   async ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]> {
-    const top = most === 'all' ? allSessions : mostOfUser;
-    return this.#lists.read(userIndex(tenantId, userId), top);
+    return this.#lists.read(userIndex(tenantId, userId), most === 'all' ? allSessions : mostOfPerson);
   }
 
   /**

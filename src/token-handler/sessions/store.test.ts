@@ -368,6 +368,20 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect(await store.index.entries(`other ${index}`, 1, 'd')).toBeUndefined();
     });
 
+    it('returns the number of entries of each index, without expired ones', async () => {
+      const [one, other] = [`index ${serial}`, `other index ${serial}`];
+      expect(await store.index.enter([one], 'a', now + 1_000, now)).toEqual(new Map([[one, 1]]));
+      await store.index.enter([one, other], 'b', now + hour, now);
+      const sizes = await store.index.enter([one, other], 'c', now + hour, now);
+      expect(sizes).toEqual(
+        new Map([
+          [one, 3],
+          [other, 2],
+        ]),
+      );
+      expect((await store.index.enter([one], 'c', now + hour, now + 2_000)).get(one)).toBe(2);
+    });
+
     it('drops expired entries', async () => {
       const index = `index ${serial}`;
       await store.index.enter([index], 'old', now - 1, now - 1_000);

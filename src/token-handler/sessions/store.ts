@@ -75,8 +75,11 @@ export interface TokenStore {
 
 /** Lists the sessions of a person, of a tenant, or of a session at the identity provider. */
 export interface SessionIndex {
-  /** Adds the session to indexes. The entries may be dropped after `until`. */
-  enter(indexes: string[], handle: string, until: number, now: number): Promise<void>;
+  /**
+   * Adds the session to indexes. The entries may be dropped after `until`. Returns the number of entries of each index;
+   * some of them may be of sessions that have ended.
+   */
+  enter(indexes: string[], handle: string, until: number, now: number): Promise<Map<string, number>>;
   /**
    * Returns at most `top` handles, latest first. `after` is the last handle of the previous page; its entry may have been
    * removed. Returns undefined if it was never in the index, or was removed more than an hour ago.
