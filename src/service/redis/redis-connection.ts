@@ -14,20 +14,13 @@ import {
 } from '@redis/client';
 import type { DependencyStatus } from '../operations/dependency-state.ts';
 import { retryDelay } from '../retry.ts';
+import { createClusterClient } from './redis-cluster-client.ts';
 import type { RedisSettings } from './redis-fields.ts';
-import { type RawClient, ServerClient } from './redis-server-client.ts';
+import { type ClientKind, type RawClient, ServerClient } from './redis-server-client.ts';
 
 /** Milliseconds without traffic after which a connection is closed. */
 const socketTimeout = 2_500;
 const pingInterval = 1_000;
-
-export interface ClientKind {
-  client: RawClient;
-  /** Pings every node that may get commands. */
-  ping(): Promise<unknown>;
-  /** Sends a command to any node. */
-  send(args: string[]): Promise<unknown>;
-}
 
 type CommonOptions = Pick<
   RedisClientOptions<RedisModules, RedisFunctions, RedisScripts, RespVersions>,
@@ -84,17 +77,16 @@ export function createRawClient(
       send: (args) => client.sendCommand(false, args),
     };
   }
-  const client = createCluster({
-    RESP,
-    ...cache,
-    rootNodes: topology.nodes.map((node) => ({ socket: { ...socket, ...node } })),
-    defaults: { ...common, socket },
+  return createClusterClient({
+    nodes: topology.nodes,
+    create: (nodes) =>
+      createCluster({
+        RESP,
+        ...cache,
+        rootNodes: nodes.map((node) => ({ socket: { ...socket, ...node } })),
+        defaults: { ...common, socket },
+      }),
   });
-  return {
-    client: client as unknown as RawClient,
-    ping: () => Promise.all(client.masters.map(async (node) => (await client.nodeClient(node)).ping())),
-    send: (args) => client.sendCommand(undefined, false, args),
-  };
 }
 
 function credentials(username: string | undefined, password: string | undefined) {

@@ -27,6 +27,14 @@ export interface RawClient {
   on(event: 'error', listener: (error: unknown) => void): unknown;
 }
 
+export interface ClientKind {
+  client: RawClient;
+  /** Throws if a node that may get commands does not respond, or does not serve its part of the keys. */
+  ping(): Promise<unknown>;
+  /** Sends a command to any node. */
+  send(args: string[]): Promise<unknown>;
+}
+
 export class ServerClient
   extends RedisClient<RedisModules, RedisFunctions, RedisScripts, RespVersions, TypeMapping>
   implements RawClient

@@ -9,11 +9,11 @@ import type { Metrics } from '../operations/metrics.ts';
 import { within } from '../time-limit.ts';
 import { redisSpan } from '../tracing/database-span.ts';
 import { traced } from '../tracing/tracing.ts';
-import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
+import { type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { createRedisMetrics, type RedisMetrics } from './redis-metrics.ts';
 import type { RedisScript } from './redis-script.ts';
-import type { RawClient } from './redis-server-client.ts';
+import type { ClientKind, RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
 
 export interface RedisReads {

@@ -1,0 +1,114 @@
+// Connects to a Redis Cluster. A node that has lost contact with the cluster still responds to PING, but refuses every
+// command for its slots (CLUSTERDOWN), while another node may have taken them over. node-redis discovers the nodes again
+// only after MOVED and ASK. This client therefore asks each node for the state of the cluster, and discovers the nodes
+// again from another node if one of them is cut off.
+import { type createCluster, ErrorReply } from '@redis/client';
+import { within } from '../time-limit.ts';
+import type { RedisNode } from './redis-fields.ts';
+import type { ClientKind, RawClient } from './redis-server-client.ts';
+
+type Cluster = ReturnType<typeof createCluster>;
+type NodeClient = Awaited<ReturnType<Cluster['nodeClient']>>;
+
+export interface ClusterClientOptions {
+  /** The configured nodes, which are asked for the others. */
+  nodes: RedisNode[];
+  /** Creates a client that discovers the cluster from `nodes`. */
+  create(nodes: RedisNode[]): Cluster;
+}
+
+/** Minimum milliseconds between two discoveries. */
+const discoveryPause = 1_000;
+/**
+ * Maximum milliseconds of a discovery. node-redis needs at most 5 s to ask a node for the others, and then waits until
+ * all of them are reachable.
+ */
+const longestDiscovery = 6_000;
+
+export function createClusterClient({ nodes, create }: ClusterClientOptions): ClientKind {
+  const listeners: ((error: unknown) => void)[] = [];
+  let isClosed = false;
+  let discovered = Number.NEGATIVE_INFINITY;
+  let discovery: Promise<void> | undefined;
+  let next: Cluster | undefined;
+  let turn = 0;
+  let cluster = open(nodes);
+
+  function open(roots: RedisNode[]): Cluster {
+    const opened = create(roots);
+    opened.on('error', (error: unknown) => {
+      for (const listener of listeners) listener(error);
+    });
+    return opened;
+  }
+
+  /**
+   * Replaces the client by one that discovers the cluster from a single node, each time from the next one: a node that
+   * is cut off describes the cluster as it was.
+   */
+  async function discover(): Promise<void> {
+    const known = [...nodes, ...cluster.masters.map(({ host, port }) => ({ host, port }))];
+    const asked = turn % known.length;
+    turn += 1;
+    next = open(known.slice(asked, asked + 1));
+    try {
+      await within(next.connect(), longestDiscovery, new Error('the Redis Cluster was not discovered in time'));
+      if (!isClosed) [cluster, next] = [next, cluster];
+    } catch {
+      // The next discovery asks another node. node-redis reports failed connections as events.
+    }
+    next.destroy();
+  }
+
+  const client: RawClient = {
+    get: (key) => cluster.get(key),
+    hGetAll: (key) => cluster.hGetAll(key),
+    set: (key, value, options) => cluster.set(key, value, options),
+    del: (keys) => cluster.del(keys),
+    eval: (script, options) => cluster.eval(script, options),
+    evalSha: (sha1, options) => cluster.evalSha(sha1, options),
+    connect: () => cluster.connect(),
+    destroy() {
+      isClosed = true;
+      cluster.destroy();
+      next?.destroy();
+    },
+    on: (_event, listener) => listeners.push(listener),
+  };
+  return {
+    client,
+    send: (args) => cluster.sendCommand(undefined, false, args),
+    /** Checks every primary. Throws if one does not respond, or does not serve its slots. */
+    async ping(): Promise<void> {
+      await discovery;
+      const asked = cluster;
+      try {
+        await Promise.all(asked.masters.map(async (node) => checkNode(await asked.nodeClient(node), node.address)));
+      } catch (error) {
+        if (error instanceof CutOff && !isClosed && performance.now() - discovered >= discoveryPause) {
+          discovered = performance.now();
+          discovery = discover();
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+class CutOff extends Error {
+  override name = 'CutOff';
+}
+
+async function checkNode(client: NodeClient, address: string): Promise<void> {
+  let info: unknown;
+  try {
+    info = await client.sendCommand(['CLUSTER', 'INFO']);
+  } catch (error) {
+    // An ACL may deny the command.
+    if (!(error instanceof ErrorReply && error.message.startsWith('NOPERM'))) throw error;
+    await client.ping();
+    return;
+  }
+  if (/^cluster_state:(?!ok\b)/m.test(String(info)))
+    throw new CutOff(`the Redis Cluster is down according to its node ${address}`);
+}
