@@ -1,6 +1,7 @@
 // Deletes the subscribers of deleted forms again after a restore of this server's database from a backup. The form
 // service had removed them together with the forms.
 import type pg from 'pg';
+import { createUrns } from '../../service/urn.ts';
 
 /** A deleted form: its id, and the URN of its tenant. */
 interface DeletedForm {
@@ -17,8 +18,9 @@ export async function deleteApplicantsAgain(
   forms: readonly DeletedForm[],
 ): Promise<number> {
   const subscribers = forms.flatMap(({ formId, tenantId }) => {
-    const [, prefix, tenant] = /^(.+?):platform:tenant-service:[^/]*\/tenants\/([^/]+)$/.exec(tenantId) ?? [];
-    return tenant === undefined ? [] : [{ tenant, userId: `${prefix}:platform:form-service:v1:/forms/${formId}` }];
+    const [prefix = '', rest] = tenantId.split(':platform:tenant-service:');
+    const tenant = rest?.split('/tenants/')[1];
+    return tenant === undefined ? [] : [{ tenant, userId: createUrns(prefix).form(formId) }];
   });
   const { rowCount } = await db.query(
     `DELETE FROM subscribers WHERE (tenant, user_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
