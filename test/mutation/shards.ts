@@ -57,8 +57,17 @@ export const shards: Readonly<Record<string, Shard>> = {
   'sign-in-addresses': { modules: [`${signIn}/sign-in.ts`], tests: [`${signIn}/sign-in.test.ts`] },
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
   'session-rules': {
-    modules: [`${sessions}/session.ts`, `${sessions}/session-indexes.ts`],
-    tests: [`${sessions}/session-rules.test.ts`],
+    modules: [
+      `${sessions}/session.ts`,
+      `${sessions}/session-cap.ts`,
+      `${sessions}/session-indexes.ts`,
+      `${sessions}/token-size.ts`,
+    ],
+    tests: [
+      `${sessions}/session-rules.test.ts`,
+      `${sessions}/session-cap.test.ts`,
+      `${sessions}/token-size.test.ts`,
+    ],
   },
   'session-store': {
     modules: [`${sessions}/records.ts`, `${sessions}/memory-store.ts`],
@@ -210,6 +219,7 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [
       `${clients}/background-tasks.ts`,
       `${clients}/catalog.ts`,
+      `${clients}/client-document.ts`,
       `${clients}/maintained-client.ts`,
       `${clients}/registration.ts`,
     ],
@@ -226,13 +236,7 @@ export const shards: Readonly<Record<string, Shard>> = {
   },
   proxy: {
     modules: [`${targets}/proxied-request.ts`],
-    tests: [
-      `${targets}/proxied-request-rules.test.ts`,
-      `${targets}/sharing.test.ts`,
-      `${targets}/proxied-request.test.ts`,
-      `${targets}/session-end.test.ts`,
-    ],
-    needsPostgres: true,
+    tests: [`${targets}/proxied-request-rules.test.ts`],
   },
   registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
   'registration-store': {
