@@ -63,11 +63,7 @@ export const shards: Readonly<Record<string, Shard>> = {
       `${sessions}/session-indexes.ts`,
       `${sessions}/token-size.ts`,
     ],
-    tests: [
-      `${sessions}/session-rules.test.ts`,
-      `${sessions}/session-cap.test.ts`,
-      `${sessions}/token-size.test.ts`,
-    ],
+    tests: [`${sessions}/session-rules.test.ts`, `${sessions}/session-cap.test.ts`, `${sessions}/token-size.test.ts`],
   },
   'session-store': {
     modules: [`${sessions}/records.ts`, `${sessions}/memory-store.ts`],

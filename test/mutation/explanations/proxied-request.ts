@@ -10,20 +10,6 @@ const endsOnClose = 'the response closes a moment later, and its listener then d
 export const proxiedRequest: readonly Explanation[] = [
   {
     file,
-    text: '#isEvents = false;',
-    changes: [['false', 'true']],
-    kind: 'equivalent',
-    why: 'the value is read only after the head of the response was sent, and set before.',
-  },
-  {
-    file,
-    text: "this.#response.on('close', this.#onClientClose).on('error', ignore);",
-    changes: [["'error'", '""']],
-    kind: 'second barrier',
-    why: 'Node reports an error of a response only if code writes to it after its end, which the proxy does not do.',
-  },
-  {
-    file,
     text: 'if (this.#isOver) return;',
     changes: [['this.#isOver', 'false']],
     kind: 'second barrier',
@@ -49,19 +35,6 @@ export const proxiedRequest: readonly Explanation[] = [
     changes: [['this.#timer.refresh();', ';']],
     kind: 'second barrier',
     why: 'matters only if the connection to the upstream takes long: the last piece of a body also restarts the timer.',
-  },
-  {
-    file,
-    text: "this.#download = new Download(response, this.#outgoing.method === 'HEAD' ? undefined : passedOn['content-length']);",
-    changes: [
-      ["this.#outgoing.method === 'HEAD'", 'true'],
-      ["this.#outgoing.method === 'HEAD'", 'false'],
-      ["this.#outgoing.method === 'HEAD'", "this.#outgoing.method !== 'HEAD'"],
-      ["'HEAD'", '""'],
-      ["'content-length'", '""'],
-    ],
-    kind: 'performance only',
-    why: 'with the length, the last piece of a body also ends the response; without it, the end of the upstream’s response does. A response to HEAD has no piece.',
   },
   {
     file,
@@ -103,13 +76,6 @@ export const proxiedRequest: readonly Explanation[] = [
   },
   {
     file,
-    text: 'else this.#finish();',
-    changes: [['this.#finish();', ';']],
-    kind: 'equivalent',
-    why: endsOnClose,
-  },
-  {
-    file,
     text: 'if (this.#download) this.#watch.download(this.#download);',
     changes: [['this.#download', 'true']],
     kind: 'equivalent',
@@ -145,31 +111,10 @@ export const proxiedRequest: readonly Explanation[] = [
   },
   {
     file,
-    text: 'this.#done.resolve();',
-    changes: [['this.#done.resolve();', ';']],
-    kind: 'equivalent',
-    why: endsOnClose,
-  },
-  {
-    file,
     text: 'if (!this.#response.headersSent) this.#response.shouldKeepAlive = false;',
     changes: [['!this.#response.headersSent', 'true']],
     kind: 'equivalent',
     why: 'after the head was sent, the connection is reset.',
-  },
-  {
-    file,
-    text: 'if (this.#isEvents && !this.#outgoing.isStream) this.#watch.openStream();',
-    changes: [['!this.#outgoing.isStream', 'true']],
-    kind: 'equivalent',
-    why: 'opening a stream again first closes it.',
-  },
-  {
-    file,
-    text: "if (!writableFinished && statusCode !== 101) this.#options.metrics.aborted.inc({ side: 'client' });",
-    changes: [['!writableFinished', 'true']],
-    kind: 'equivalent',
-    why: 'the listener is removed before a response finishes.',
   },
   {
     file,
@@ -194,5 +139,75 @@ export const proxiedRequest: readonly Explanation[] = [
     changes: [["'close'", '""']],
     kind: 'second barrier',
     why: 'the listener does nothing when the request is over.',
+  },
+  {
+    file: file,
+    text: "this.#download = new Download(response, passedOn['content-length']);",
+    changes: [["'content-length'", '""']],
+    kind: 'performance only',
+    why: 'the session is then watched until the upstream has ended a response whose length is known.',
+  },
+  {
+    file: file,
+    text: 'this.#watch.session();',
+    changes: [['this.#watch.session();', ';']],
+    kind: 'second barrier',
+    why: 'the session of a response that the client reads slowly is watched since an earlier piece.',
+  },
+  {
+    file: file,
+    text: 'if (this.#download) this.#watch.download(this.#download);',
+    changes: [
+      ['this.#download', 'true'],
+      ['this.#download', 'false'],
+      ['this.#watch.download(this.#download);', ';'],
+    ],
+    kind: 'second barrier',
+    why: 'the rate of a download is watched since the first piece for which the client was too slow.',
+  },
+  {
+    file: file,
+    text: "this.#response.once('finish', () => this.#finish());",
+    changes: [
+      ["'finish'", '""'],
+      ['() => this.#finish()', '() => undefined'],
+    ],
+    kind: 'equivalent',
+    why: 'the response closes a moment later, and its listener then does the same.',
+  },
+  {
+    file: file,
+    text: 'keepOpen(this.#request, this.#response);',
+    changes: [['keepOpen(this.#request, this.#response);', ';']],
+    kind: 'second barrier',
+    why: '`serveUpgrades` removes the timeout of the connection as well.',
+  },
+  {
+    file: file,
+    text: 'if (this.#response.headersSent || this.#response.statusCode === 101) {',
+    changes: [
+      ['this.#response.headersSent || this.#response.statusCode === 101', 'false'],
+      [
+        'this.#response.headersSent || this.#response.statusCode === 101',
+        'this.#response.headersSent && this.#response.statusCode === 101',
+      ],
+      ['this.#response.statusCode === 101', 'false'],
+    ],
+    kind: 'second barrier',
+    why: 'the connection is closed in either case: a problem cannot be sent any more.',
+  },
+  {
+    file: file,
+    text: 'this.#lease.suspect();',
+    changes: [['this.#lease.suspect();', ';']],
+    kind: 'killed elsewhere',
+    why: '`test/faults/dropped-connections.test.ts` tests connections that the network drops silently.',
+  },
+  {
+    file: file,
+    text: "this.#response.once('finish', () => lingerOver(this.#request));",
+    changes: [['() => lingerOver(this.#request)', '() => undefined']],
+    kind: 'second barrier',
+    why: 'the body of a request is read to its end while the problem is sent; the rest only matters for clients that send for longer.',
   },
 ];

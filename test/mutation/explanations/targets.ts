@@ -504,20 +504,4 @@ export const targets: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'the first mark is at zero during the first window; later, each new mark is a whole window after the first one.',
   },
-  {
-    file: 'src/token-handler/targets/path.ts',
-    text: '/[\\xc0\\xc1][\\x80-\\xbf]|\\xe0[\\x80-\\x9f][\\x80-\\xbf]|\\xf0[\\x80-\\x8f][\\x80-\\xbf]{2}|\\xf8[\\x80-\\x87][\\x80-\\xbf]{3}|\\xfc[\\x80-\\x83]/;',
-    changes: [
-      [
-        '/[\\xc0\\xc1][\\x80-\\xbf]|\\xe0[\\x80-\\x9f][\\x80-\\xbf]|\\xf0[\\x80-\\x8f][\\x80-\\xbf]{2}|\\xf8[\\x80-\\x87][\\x80-\\xbf]{3}|\\xfc[\\x80-\\x83]/',
-        '/[\\xc0\\xc1][\\x80-\\xbf]|\\xe0[\\x80-\\x9f][\\x80-\\xbf]|\\xf0[\\x80-\\x8f][\\x80-\\xbf]|\\xf8[\\x80-\\x87][\\x80-\\xbf]{3}|\\xfc[\\x80-\\x83]/',
-      ],
-      [
-        '/[\\xc0\\xc1][\\x80-\\xbf]|\\xe0[\\x80-\\x9f][\\x80-\\xbf]|\\xf0[\\x80-\\x8f][\\x80-\\xbf]{2}|\\xf8[\\x80-\\x87][\\x80-\\xbf]{3}|\\xfc[\\x80-\\x83]/',
-        '/[\\xc0\\xc1][\\x80-\\xbf]|\\xe0[\\x80-\\x9f][\\x80-\\xbf]|\\xf0[\\x80-\\x8f][\\x80-\\xbf]{2}|\\xf8[\\x80-\\x87][\\x80-\\xbf]|\\xfc[\\x80-\\x83]/',
-      ],
-    ],
-    kind: 'equivalent',
-    why: 'for valid UTF-8, which never has these bytes. Of invalid sequences, shorter ones are refused as well.',
-  },
 ];
