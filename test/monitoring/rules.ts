@@ -29,21 +29,21 @@ export const ruleSettings: RuleSettings = parse(readFileSync(join(chart, 'values
 /** Returns the rules for the release `formgate` in the namespace `forms`. `replaced` overrides the chart's defaults. */
 export function ruleText(replaced: Record<string, string | number> = {}): string {
   const { runbookUrl, evaluationSeconds, objectives, thresholds } = ruleSettings;
+  const { matchers = 'namespace="forms",release="formgate"' } = replaced;
   const values: Record<string, string | number> = {
-    ...{ matchers: 'namespace="forms",release="formgate"', runbookUrl, evaluationSeconds },
+    ...{ matchers, recorded: matchers, runbookUrl, evaluationSeconds },
     ...{ ...objectives, ...thresholds, ...replaced },
   };
   const text = readFileSync(join(chart, 'files/alerts.yaml'), 'utf8').replace(/^\s*#.*\n/gm, '');
   return text.replace(/\$\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder));
 }
 
-interface RuleFile {
+export interface RuleFile {
   groups: { name: string; interval: string; rules: Rule[] }[];
 }
 
-/** Returns all rules, in order. */
-export function rules(): Rule[] {
-  const { groups }: RuleFile = parse(ruleText());
+/** Returns all rules of a file, in order; by default of the chart's. */
+export function rules({ groups }: RuleFile = parse(ruleText())): Rule[] {
   return groups.flatMap((group) => group.rules);
 }
 
@@ -51,11 +51,10 @@ export function rules(): Rule[] {
  * Returns a rule file with one alert and the recording rules that it needs. Testing this file is much faster than
  * testing all rules.
  */
-export function rulesOf(alert: string): RuleFile {
-  const file: RuleFile = parse(ruleText());
-  const [, sli] = /sli="([^"]+)"/.exec(rules().find((rule) => rule.alert === alert)?.expr ?? '') ?? [];
+export function rulesOf(alert: string, file: RuleFile = parse(ruleText())): RuleFile {
+  const [, sli] = /sli="([^"]+)"/.exec(rules(file).find((rule) => rule.alert === alert)?.expr ?? '') ?? [];
   const needed = new Set([alert]);
-  for (const rule of rules().reverse()) {
+  for (const rule of rules(file).reverse()) {
     const name = rule.alert ?? rule.record ?? '';
     if (needed.has(name)) for (const [used] of rule.expr.matchAll(/formgate:[\w:]+/g)) needed.add(used);
   }

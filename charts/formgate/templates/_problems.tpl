@@ -105,6 +105,11 @@
 {{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) (not .Values.prometheusRule.matchers) -}}
 {{- $problems = append $problems "prometheusRule.matchers: without serviceMonitor.enabled, set the labels that select the series of this release" -}}
 {{- end -}}
+{{- with .Values.prometheusRule -}}
+{{- if and .enabled .matchers (not (fromJson (include "formgate.recordedSelection" .matchers)).matchers) -}}
+{{- $problems = append $problems "prometheusRule.matchers: name at least one label with =, such as namespace=\"forms\", by which the rules select what they record" -}}
+{{- end -}}
+{{- end -}}
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}
