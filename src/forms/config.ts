@@ -5,7 +5,7 @@ import { platformFields } from '../platform/platform-fields.ts';
 import { type ConfigCheck, csv, flag, integer, type ProcessSettings, secret } from '../service/operations/config.ts';
 import { isoDuration } from '../service/operations/duration.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
-import { withRules } from '../service/operations/settings-rules.ts';
+import { type SettingsRule, withRules } from '../service/operations/settings-rules.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';
 import { applyFields, applyRules } from './apply/settings.ts';
 import { requirePages } from './pages/built-pages.ts';
@@ -52,7 +52,14 @@ const fields = z.object({
   ...applyFields,
 });
 
-const rules = [...processRules, ...applyRules];
+const applyPageRule: SettingsRule = {
+  names: ['PAGES', 'APPLY_CLIENT_ID'],
+  holds: ({ PAGES, APPLY_CLIENT_ID }: { PAGES: PageName[]; APPLY_CLIENT_ID?: string | undefined }) =>
+    !PAGES.includes('apply') || APPLY_CLIENT_ID !== undefined,
+  problem: 'must not name apply without APPLY_CLIENT_ID: its pages call the intake application',
+};
+
+const rules = [...processRules, ...applyRules, applyPageRule];
 
 export const configSchema = withRules(fields, ...rules);
 

@@ -76,6 +76,10 @@ const cases: Record<string, Case> = {
     bad: [{ ...intake, APPLY_KEY_RING: undefined }],
     good: [intake],
   },
+  'PAGES must not name apply without APPLY_CLIENT_ID: its pages call the intake application': {
+    bad: [{ PAGES: 'apply' }, { PAGES: 'console,apply' }],
+    good: [{ PAGES: 'console' }, { ...intake, PAGES: 'apply' }],
+  },
   'REDIS_USERNAME must not be set: REDIS_URL contains a username': {
     bad: [{ REDIS_URL: 'redis://one:canary@redis', REDIS_USERNAME: 'two' }],
     good: [{ REDIS_USERNAME: 'one' }, { REDIS_URL: 'redis://:canary@redis', REDIS_USERNAME: 'one' }],

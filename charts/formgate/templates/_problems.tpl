@@ -69,6 +69,9 @@
 {{- $problems = append $problems (printf "%s.platformServer: this release runs no platform server; set platformServer.enabled" $route) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.forms.pages.apply.enabled (not .Values.forms.apply.enabled) -}}
+{{- $problems = append $problems "forms.apply.enabled: the pages of forms.pages.apply call the intake application; enable it, and set forms.apply.secret" -}}
+{{- end -}}
 {{- if and (dig "pages" "console" "enabled" false .Values.forms) (not (include "formgate.consoleUrl" .)) -}}
 {{- $problems = append $problems "tokenHandler.consoleUrl: set the public URL of the site that serves the console, or a host of the Ingress or HTTPRoute" -}}
 {{- end -}}
