@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseConfig } from '../../src/service/operations/config.ts';
 import { chartParts } from '../rules/chart-values.ts';
-import { type Container, helms, podTemplates, render, valueSets } from './helm.ts';
+import { type Container, helms, podTemplates, type Rendering, render, valueSets } from './helm.ts';
 
 const partOf: Record<string, string> = {
   forms: 'forms',
@@ -46,21 +46,73 @@ const ofNode = ['NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY', 'PROXY_PASSWORD'];
 
 const [helm = ''] = helms();
 
+/** Throws unless every process accepts its environment, without unknown variables. */
+async function parseEnvironments(options: Rendering): Promise<void> {
+  const pods = podTemplates(await render(helm, options)).filter(({ component }) => component in partOf);
+  expect(pods.length).toBeGreaterThanOrEqual(2);
+  for (const { component, spec } of pods) {
+    const { schema, callsPlatform } = chartParts[partOf[component] ?? ''] ?? {};
+    const [container] = spec.containers;
+    if (!schema || !container) throw new Error(`${component} is not a component with a container`);
+    const environment = environmentOf(container);
+    const unknown = Object.keys(environment).filter(
+      (name) => !(name in schema.shape) && !ofNode.includes(name) && !(callsPlatform && name.startsWith('DIR_')),
+    );
+    expect(unknown, component).toEqual([]);
+    parseConfig(schema, environment);
+  }
+}
+
 describe.each(valueSets().map((file) => [basename(file), file]))('with %s', (_name, file) => {
   test('every process accepts its environment, without unknown variables', async () => {
-    const pods = podTemplates(await render(helm, { files: [file] })).filter(({ component }) => component in partOf);
-    expect(pods.length).toBeGreaterThanOrEqual(2);
-    for (const { component, spec } of pods) {
-      const { schema, callsPlatform } = chartParts[partOf[component] ?? ''] ?? {};
-      const [container] = spec.containers;
-      if (!schema || !container) throw new Error(`${component} is not a component with a container`);
-      const environment = environmentOf(container);
-      const unknown = Object.keys(environment).filter(
-        (name) => !(name in schema.shape) && !ofNode.includes(name) && !(callsPlatform && name.startsWith('DIR_')),
-      );
-      expect(unknown, component).toEqual([]);
-      parseConfig(schema, environment);
-    }
+    await parseEnvironments({ files: [file] });
+  });
+});
+
+const minimal = valueSets().filter((file) => file.endsWith('minimal-values.yaml'));
+const noRedis = { 'redis.url.existingSecret.name': '' };
+const bundled = { ...noRedis, 'bundled.enabled': true };
+const stores = { 'forms.database.existingSecret.name': '', 'tokenHandler.database.existingSecret.name': '' };
+const inMemory = { 'tokenHandler.env.SESSION_STORE': 'memory', 'tokenHandler.replicas': 1 };
+const site = (host: string) => ({
+  ...{ 'forms.pages.console.enabled': true, 'ingress.enabled': true, 'ingress.hosts': [host] },
+  'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'envoy' },
+});
+const consoleUrl = { 'tokenHandler.consoleUrl': 'https://forms.example.org' };
+const insecure = { 'tokenHandler.allowInsecureRedirectUris': true };
+
+describe('values with which a process would not start are refused by name', () => {
+  test.each([
+    [
+      'the bundled Redis and sessions in memory',
+      { ...bundled, ...inMemory },
+      'tokenHandler.env.SESSION_STORE: bundled',
+    ],
+    ['a Redis and sessions in memory', inMemory, 'tokenHandler.env.SESSION_STORE: sessions in memory need no Redis'],
+    ['the bundled Redis and a password', { ...bundled, 'redis.password.value': 'password' }, 'redis: bundled.enabled'],
+    ['the bundled Redis and a user', { ...bundled, 'redis.username': 'formgate' }, 'redis: bundled.enabled'],
+    ['the bundled Redis and TLS', { ...bundled, 'redis.tls.enabled': true }, 'redis: bundled.enabled'],
+    ['a password of Sentinels without Sentinels', { 'redis.sentinelPassword.value': 'a' }, 'redis.sentinels: set'],
+    ['a console on a host without TLS', site('forms.example.org'), 'tokenHandler.consoleUrl: set the https URL'],
+    ['a console at an http URL', { 'tokenHandler.consoleUrl': 'http://a.example.org' }, 'tokenHandler.consoleUrl: set'],
+    [
+      'a console on a wildcard host',
+      { ...site('*.example.org'), 'ingress.tls.enabled': true },
+      'tokenHandler.consoleUrl: set the public URL of the site that serves the console; https://*.example.org has a wildcard',
+    ],
+  ])('%s', async (_what, set, words) => {
+    await expect(render(helm, { files: minimal, set })).rejects.toThrow(words);
+  });
+
+  test.each([
+    ['the bundled stores', { ...bundled, ...stores }],
+    ['sessions in memory without Redis', { ...noRedis, ...inMemory }],
+    ['a console on a host with TLS', { ...site('forms.example.org'), 'ingress.tls.enabled': true }],
+    ['a console behind a proxy that terminates TLS', { ...site('*.example.org'), ...consoleUrl }],
+    ['a console without TLS where http is allowed', { ...site('forms.example.org'), ...insecure }],
+    ['a console of this machine', site('localhost')],
+  ])('but not %s, which the processes accept', async (_what, set) => {
+    await parseEnvironments({ files: minimal, set });
   });
 });
 

@@ -32,9 +32,21 @@
 {{- $problems = append $problems "redis: set only one of url, sentinels and clusterNodes" -}}
 {{- else if and (gt (int $topologies) 0) $bundled -}}
 {{- $problems = append $problems "redis: bundled.enabled already provides Redis; remove url, sentinels and clusterNodes" -}}
+{{- else if and (gt (int $topologies) 0) $memory -}}
+{{- $problems = append $problems "tokenHandler.env.SESSION_STORE: sessions in memory need no Redis; remove redis.url, redis.sentinels and redis.clusterNodes, or SESSION_STORE" -}}
 {{- else if not (or (gt (int $topologies) 0) $bundled $memory) -}}
 {{- $problems = append $problems "redis: set one of url, sentinels and clusterNodes, or set bundled.enabled" -}}
 {{- end -}}
+{{- $credentials := or .username .password.value .password.existingSecret.name -}}
+{{- $ofSentinels := or .sentinelUsername .sentinelPassword.value .sentinelPassword.existingSecret.name -}}
+{{- if and $bundled (or $credentials $ofSentinels .tls.enabled .tls.ca) -}}
+{{- $problems = append $problems "redis: bundled.enabled provides Redis with its own password and without TLS; remove username, password, sentinelUsername, sentinelPassword and tls" -}}
+{{- else if and $ofSentinels (not .sentinels) -}}
+{{- $problems = append $problems "redis.sentinels: set the Sentinels, or remove sentinelUsername and sentinelPassword" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $memory $bundled -}}
+{{- $problems = append $problems "tokenHandler.env.SESSION_STORE: bundled.enabled provides Redis; remove SESSION_STORE" -}}
 {{- end -}}
 {{- if and $memory (or .Values.tokenHandler.autoscaling.enabled (gt (int .Values.tokenHandler.replicas) 1)) -}}
 {{- $problems = append $problems "tokenHandler.env.SESSION_STORE: pods cannot share sessions in memory; disable tokenHandler.autoscaling and set tokenHandler.replicas to 1" -}}
@@ -74,6 +86,13 @@
 {{- end -}}
 {{- if and (dig "pages" "console" "enabled" false .Values.forms) (not (include "formgate.consoleUrl" .)) -}}
 {{- $problems = append $problems "tokenHandler.consoleUrl: set the public URL of the site that serves the console, or a host of the Ingress or HTTPRoute" -}}
+{{- end -}}
+{{- $consoleUrl := include "formgate.consoleUrl" . -}}
+{{- $isLocal := regexMatch "^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])([:/]|$)" $consoleUrl -}}
+{{- if contains "*" $consoleUrl -}}
+{{- $problems = append $problems (printf "tokenHandler.consoleUrl: set the public URL of the site that serves the console; %s has a wildcard" $consoleUrl) -}}
+{{- else if and (hasPrefix "http:" $consoleUrl) (not $isLocal) (not .Values.tokenHandler.allowInsecureRedirectUris) -}}
+{{- $problems = append $problems (printf "tokenHandler.consoleUrl: set the https URL of the site that serves the console, or enable ingress.tls or httpRoute.tls; browsers would reach it at %s" $consoleUrl) -}}
 {{- end -}}
 {{- range $part := list "forms" "tokenHandler" "platformServer" -}}
 {{- with (get $values $part).autoscaling -}}
