@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type Rule, type RuleFile, rules, ruleText } from '../monitoring/rules.ts';
+import { missingJobs, type Rule, type RuleFile, rules, ruleText } from '../monitoring/rules.ts';
 import { chart, helms, type KubeObject, pick, render, template } from './helm.ts';
 
 interface PrometheusRule extends KubeObject {
@@ -15,12 +15,13 @@ const files = [join(chart, 'ci/minimal-values.yaml')];
 const on = { 'prometheusRule.enabled': true, 'serviceMonitor.enabled': true };
 const rendered = async (set: Record<string, unknown> = {}) =>
   pick<PrometheusRule>(await render(helm, { files, set: { ...on, ...set } }), 'PrometheusRule');
+const serviceMonitor = (matchers?: string) => ({ missingJobs: missingJobs(['forms', 'token-handler'], matchers) });
 const rulesOf = ({ spec }: PrometheusRule) => spec.groups.flatMap(({ rules }) => rules);
 const namesOf = (rule: PrometheusRule) => new Set(rulesOf(rule).flatMap(({ alert }) => alert ?? []));
 
 test.each(helms())('the rules are those of the tests (%s)', async (program) => {
   const objects = await render(program, { files, set: on });
-  expect(pick<PrometheusRule>(objects, 'PrometheusRule').spec).toEqual(parse(ruleText()));
+  expect(pick<PrometheusRule>(objects, 'PrometheusRule').spec).toEqual(parse(ruleText(serviceMonitor())));
 });
 
 test('objectives, thresholds, matchers and the address of the runbooks are replaced', async () => {
@@ -34,6 +35,7 @@ test('objectives, thresholds, matchers and the address of the runbooks are repla
   });
   const settings = {
     ...{ availability: 99.5, formApiSeconds: 0.25, outboxSeconds: 120, evaluationSeconds: 15 },
+    ...serviceMonitor('cluster="north",namespace="forms"'),
     ...{ matchers: 'cluster="north",namespace="forms"', runbookUrl: 'https://wiki.example.org/formgate' },
   };
   const expected: RuleFile = parse(ruleText(settings));

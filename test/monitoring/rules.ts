@@ -31,11 +31,18 @@ export function ruleText(replaced: Record<string, string | number> = {}): string
   const { runbookUrl, evaluationSeconds, objectives, thresholds } = ruleSettings;
   const { matchers = 'namespace="forms",release="formgate"' } = replaced;
   const values: Record<string, string | number> = {
-    ...{ matchers, recorded: matchers, runbookUrl, evaluationSeconds },
+    ...{ matchers, recorded: matchers, missingJobs: '', runbookUrl, evaluationSeconds },
     ...{ ...objectives, ...thresholds, ...replaced },
   };
   const text = readFileSync(join(chart, 'files/alerts.yaml'), 'utf8').replace(/^\s*#.*\n/gm, '');
   return text.replace(/\$\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder));
+}
+
+/** Returns the terms of FormgateServiceDown that the chart adds for the jobs of its ServiceMonitor. */
+export function missingJobs(jobs: string[], matchers = 'namespace="forms",release="formgate"'): string {
+  const named = (job: string) =>
+    `label_replace(label_replace(absent(up{${matchers},job="${job}"}), "namespace", "forms", "", ""), "release", "formgate", "", "")`;
+  return jobs.map((job) => `or group by (namespace, release, job) (${named(job)})`).join(' ');
 }
 
 export interface RuleFile {
