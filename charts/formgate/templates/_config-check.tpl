@@ -127,7 +127,7 @@ spec:
     {{- include "formgate.egress" (dict "root" $root "rule" $egress.postgres "pods" ($bundled | ternary "postgres" "") "port" "postgres") | nindent 4 }}
     {{- include "formgate.egress" (dict "root" $root "rule" $egress.redis "pods" ($bundled | ternary "redis" "") "port" "redis") | nindent 4 }}
     {{- include "formgate.egress" (dict "root" $root "rule" $egress.access) | nindent 4 }}
-    {{- include "formgate.egress" (dict "root" $root "rule" $egress.platform "pods" ($root.Values.platformServer.enabled | ternary "platform-server" "") "port" "http") | nindent 4 }}
+    {{- include "formgate.platformEgress" $root | nindent 4 }}
 {{- $ports := dict -}}
 {{- if $bundled -}}{{- $ports = merge $ports (dict "postgres" "postgres" "redis" "redis") -}}{{- end -}}
 {{- if $root.Values.platformServer.enabled -}}{{- $_ := set $ports "platform-server" "http" -}}{{- end -}}
