@@ -116,6 +116,19 @@ describe('values with which a process would not start are refused by name', () =
   });
 });
 
+test('corsOrigins allows no origin with the word none, and must not be empty', async () => {
+  await parseEnvironments({ files: minimal, set: { corsOrigins: 'none' } });
+  await expect(render(helm, { files: minimal, set: { corsOrigins: '' } })).rejects.toThrow('corsOrigins');
+});
+
+test('every service can listen at an IPv6 address, as the operations guide says; the reconciler listens at none', async () => {
+  const platformServer = valueSets().filter((file) => file.endsWith('platform-server-values.yaml'));
+  const host = (part: string) => ({ [`${part}.env.HOST`]: '::' });
+  const services = { ...host('forms'), ...host('tokenHandler'), ...host('platformServer') };
+  await parseEnvironments({ files: platformServer, set: services });
+  await expect(render(helm, { files: platformServer, set: host('reconciler') })).rejects.toThrow('HOST');
+});
+
 test('the schema of values rejects exactly those settings in env that the chart sets itself', async () => {
   const seen: Record<string, Set<string>> = {};
   for (const file of valueSets())

@@ -165,6 +165,19 @@ describe('settings that contradict each other', () => {
   });
 });
 
+describe('CORS_ORIGINS', () => {
+  const parse = (CORS_ORIGINS: string) => parseConfig(z.object(processFields), { CORS_ORIGINS }).CORS_ORIGINS;
+
+  it('allows no origin with the word none, and every origin if it is empty', () => {
+    expect(parse('none')).toEqual([]);
+    expect(parse('')).toEqual(['*']);
+  });
+
+  it('does not accept none beside an origin', () => {
+    expect(() => parse('none,https://forms.example.org')).toThrow('must be *, none or a list of origins');
+  });
+});
+
 describe('a field', () => {
   it('that is a list drops white space and empty items', () => {
     expect(parseConfig(z.object({ A: csv('x, y') }), {}).A).toEqual(['x', 'y']);

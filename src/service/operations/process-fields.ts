@@ -53,9 +53,15 @@ export const processFields = {
       'Proxies whose X-Forwarded-* headers the process trusts: a number of hops, or a list of addresses, CIDRs, loopback, linklocal and uniquelocal',
     ),
   CORS_ORIGINS: csv('*')
-    .refine((origins) => origins.every(isOrigin), 'must be * or a list of origins such as https://forms.example.org')
+    .transform((origins) => (origins.join() === 'none' ? [] : origins))
+    .refine(
+      (origins) => origins.every(isOrigin),
+      'must be *, none or a list of origins such as https://forms.example.org',
+    )
     .refine((origins) => origins.length < 2 || !origins.includes('*'), 'must not list origins beside *')
-    .describe('Origins whose scripts may call the routes that take a bearer token; * allows every origin'),
+    .describe(
+      'Origins whose scripts may call the routes that take a bearer token; * allows every origin, none allows no origin',
+    ),
   BODY_LIMIT: integer(1_048_576, { min: 1_024 }).describe('Largest request body, in bytes'),
   DRAIN_DEADLINE: isoDuration('PT25S', { max: 'PT1H' }).describe(
     'Longest time between SIGTERM and the end of running requests, including DRAIN_DELAY; then the process closes their connections',
