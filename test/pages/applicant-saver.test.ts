@@ -120,12 +120,17 @@ it('stops at an obstacle, and goes on with the version that the person has seen'
   expect(saver.base).toEqual(typed('theirs'));
 });
 
-it('sends what is waiting when the form is closed', async () => {
-  const { saver, puts } = createWorld();
+it('sends and reports nothing after it was closed, whatever the response to an earlier request is', async () => {
+  const { saver, puts, states, answer } = createWorld();
   saver.change(typed('a'));
+  await pass(800);
   saver.close();
+  await answer({ type: 'retry' });
+  saver.change(typed('ab'));
+  expect(await saver.flush()).toBe(false);
   await pass(60_000);
   expect(puts.map(({ content }) => content)).toEqual([typed('a')]);
+  expect(states).toEqual(['waiting', 'saving']);
 });
 
 it('says whether everything is saved when it is asked to save now', async () => {

@@ -623,6 +623,44 @@ test('the link to another form, opened over this one, never shows or saves the a
   await page.evaluate("location.hash = '#form=5b0f3c9e-0000-4000-8000-000000000000'");
   await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
   await page.goBack();
-  await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  await expect.poll(() => page.getByLabel('Your name').inputValue()).toBe('Ana');
   expect(script.saved).toBeUndefined();
+});
+
+describe('the browser’s buttons Back and Forward', () => {
+  it('lead to the receipt again after the form was sent', async () => {
+    const { page } = await open({ definition: simple });
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+    for (let steps = 0; steps < 2; steps += 1) await page.goBack();
+    await page.getByRole('button', { name: 'Start now' }).waitFor();
+    await page.goForward();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+    await page.getByText('K7QM-3XPD').waitFor();
+  });
+
+  it('lead to no answers after the form was left or has ended', async () => {
+    const answers: ScriptedIntake['answers'] = {};
+    const { page } = await open({ definition: simple, answers });
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await next(page);
+    await page.getByRole('button', { name: 'Leave this computer' }).click();
+    await page.getByRole('heading', { name: 'This computer has forgotten your form' }).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+    await page.goBack();
+    await begin(page);
+    answers['PUT data'] = { status: 410, body: {} };
+    await page.getByLabel('Your name').fill('Ana');
+    const asked = page.waitForResponse((response) => response.url().endsWith(`/forms/${scriptedForm}`));
+    await page.goBack();
+    await page.getByRole('button', { name: 'Start now' }).waitFor();
+    await (await asked).finished();
+    await page.goForward();
+    await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  });
 });

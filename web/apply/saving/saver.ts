@@ -42,6 +42,7 @@ export class Saver {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pending: { content: Content; saveId: string } | undefined;
   #isSending = false;
+  #isClosed = false;
   #failures = 0;
   #state: SaveState = 'saved';
   #waiting: ((isSaved: boolean) => void)[] = [];
@@ -68,7 +69,7 @@ export class Saver {
   /** Saves now. Resolves to false if that fails; the saver keeps trying. */
   flush(): Promise<boolean> {
     if (this.#state === 'saved') return Promise.resolve(true);
-    if (this.#state === 'blocked') return Promise.resolve(false);
+    if (this.#state === 'blocked' || this.#isClosed) return Promise.resolve(false);
     const settled = new Promise<boolean>((resolve) => this.#waiting.push(resolve));
     this.#schedule(0);
     return settled;
@@ -88,15 +89,20 @@ export class Saver {
     this.#schedule(0);
   }
 
-  /** Sends unsaved changes, if they only wait for the pause to end, and then stops. */
+  /** Stops. Changes that are not saved are dropped. */
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
-    if (this.#state === 'waiting') void this.#send();
     this.#settle(false);
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   #schedule(ms: number): void {
     clearTimeout(this.#timer);
+    if (this.#isClosed) return;
     this.#timer = setTimeout(() => void this.#send(), ms);
   }
 
@@ -112,6 +118,7 @@ export class Saver {
   }
 
   #take(outcome: Outcome, content: Content): void {
+    if (this.#isClosed) return;
     if (outcome.type === 'saved') this.#saved(outcome.etag, content);
     else if (outcome.type === 'retry') this.#retry(outcome.afterMs);
     else if (outcome.type === 'refused') {
@@ -148,7 +155,7 @@ export class Saver {
   }
 
   #enter(state: SaveState): void {
-    if (state === this.#state) return;
+    if (state === this.#state || this.#isClosed) return;
     this.#state = state;
     this.#options.onState(state);
   }

@@ -1,15 +1,16 @@
 // The open form: its pages, the summary, the receipt, and the pages that can interrupt these.
-import { useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { Fragment } from '../address.ts';
-import type { Api, Definition, Draft, Submission } from '../api.ts';
+import type { Api, Definition } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
-import { type FormContext, FormProvider, type Upload } from '../form-context.ts';
+import { type FormContext, FormProvider } from '../form-context.ts';
 import { type Place, pagesOf } from '../model/elements.ts';
 import { isObject, valueAt, withValueAt } from '../model/json.ts';
 import { fieldsOf, visiblePages } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
 import { createValidator } from '../model/validator.ts';
 import type { Registers } from '../registers.ts';
+import type { DraftWork, EndReason } from '../saving/draft-work.ts';
 import { useDraft } from '../saving/use-draft.ts';
 import { textsOf } from '../texts/texts.ts';
 import { CheckPage } from './check-page.tsx';
@@ -27,10 +28,10 @@ export interface FormPagesProps {
   registers: Registers;
   definition: Definition;
   formId: string;
-  draft: Draft;
+  work: DraftWork;
   fragment: Fragment;
   go(page: Fragment['page'], how?: 'push' | 'replace'): void;
-  onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
+  onEnd(reason: EndReason): void;
   onLeft(): void;
   /** Called after the draft was deleted. */
   onDeleted(): void;
@@ -41,17 +42,17 @@ export function FormPages(props: FormPagesProps) {
   const texts = textsOf(frame.language);
   const [announcement, announce] = useState('');
   const [errors, setErrors] = useState<ReadonlyMap<string, string>>(new Map());
-  const draft = useDraft({ ...props, onMerged: () => announce(texts.conflict.merged) });
+  const draft = useDraft(props.work, () => announce(texts.conflict.merged));
   const model = useModel(definition);
   const { data, files } = draft.content;
-  const uploads = useRef(new Set<Upload>()).current;
   const changeFiles: FormContext['changeFiles'] = (path, work) => {
     const latest = draft.work.content;
     const next = work(valueAt(latest.data, path), latest.files);
     draft.work.change({ data: withValueAt(latest.data, path, next.value), files: next.files });
   };
   const form: FormContext = {
-    ...{ formId, api, texts, data, files, errors, uploads, changeFiles, announce },
+    ...{ formId, api, texts, data, files, errors, changeFiles, announce },
+    uploads: draft.work.uploads,
     change: (path, value) => changeFiles(path, (_present, latest) => ({ value, files: latest })),
     registers: props.registers,
     language: frame.language,
@@ -69,7 +70,6 @@ export function FormPages(props: FormPagesProps) {
 function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps }) {
   const { frame, api, formId, fragment } = props;
   const { draft, form, pages, place } = shared;
-  const [submission, setSubmission] = useState<Submission>();
   const fields = withTitles(
     pages.flatMap((page) => fieldsOf(page.elements, place, form.data)),
     form.texts,
@@ -87,9 +87,10 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
     return <ConflictPage {...{ frame, conflicts, fields }} onChosen={(chosen) => draft.work.choose(chosen)} />;
   }
   const { onLeft, onEnd } = props;
+  const { submission } = draft.work;
   if (submission) return <ReceiptPage {...{ frame, submission, fields, onLeft }} />;
   if (fragment.page === 'check')
-    return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={setSubmission} />;
+    return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={(sent) => draft.work.submitted(sent)} />;
   if (fragment.page === 'delete')
     return <DeletePage {...{ ...shared, onEnd }} onKept={() => history.back()} onDeleted={props.onDeleted} />;
   const number = Math.min(Math.max(1, fragment.page ?? 1), pages.length);

@@ -1,0 +1,168 @@
+// The work on a draft: its content, and what keeps it from being saved. It goes on while the form is not shown, so that
+// the browser's buttons Back and Forward lose no answers.
+import { type Api, ApiProblem, type Draft, type Submission } from '../api.ts';
+import type { Upload } from '../form-context.ts';
+import { type Difference, merge } from '../model/conflict.ts';
+import { withValueAt } from '../model/json.ts';
+import { newId } from '../new-id.ts';
+import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
+
+/** What the person has to do before saving continues. `code`: enter a code; `next` is the work that follows. */
+export type Pause =
+  | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
+  | { type: 'conflict'; conflicts: readonly Difference[]; merged: unknown; theirs: Draft };
+
+export type EndReason = 'locked' | 'submitted' | 'gone';
+
+interface DraftOptions {
+  api: Api;
+  formId: string;
+  draft: Draft;
+  /** Called when the form turns out to be locked, submitted or deleted. */
+  onEnd(reason: EndReason): void;
+}
+
+/** The component that shows the draft. */
+interface DraftView {
+  /** Called after each change of the work. */
+  changed(): void;
+  /** Called after changes from another window were merged. */
+  merged(): void;
+}
+
+const retryMs = 3_000;
+const warn = (event: Event) => event.preventDefault();
+
+export class DraftWork {
+  content: Content;
+  state: SaveState = 'saved';
+  pause: Pause | undefined;
+  /** The receipt, after the form was submitted. */
+  submission: Submission | undefined;
+  /** Uploads that have not ended. */
+  readonly uploads = new Set<Upload>();
+  readonly saver: Saver;
+  readonly #options: DraftOptions;
+  readonly #online = () => this.saver.retryNow();
+  #view: DraftView | undefined;
+
+  constructor(options: DraftOptions) {
+    const { api, formId, draft } = options;
+    this.#options = options;
+    this.content = { data: draft.data, files: draft.files };
+    this.saver = new Saver({
+      content: this.content,
+      etag: draft.etag,
+      put: (next, etag, saveId) => api.put(formId, next, etag, saveId),
+      onState: (state) => this.#enter(state),
+      onBlocked: (reason) => this.#meet(reason),
+      newId,
+    });
+    window.addEventListener('online', this.#online);
+  }
+
+  /** Notifies `view` of changes until the returned function is called, which also saves what was just typed. */
+  show(view: DraftView): () => void {
+    this.#view = view;
+    return () => {
+      this.#view = undefined;
+      if (this.state === 'waiting') void this.saver.flush();
+    };
+  }
+
+  change(content: Content): void {
+    this.content = content;
+    this.#changed();
+    this.saver.change(content);
+    // An upload can end while the person chooses between two versions.
+    if (this.pause?.type === 'conflict') this.#merge(this.pause.theirs);
+  }
+
+  submitted(submission: Submission): void {
+    this.submission = submission;
+    this.#changed();
+  }
+
+  /** Shows the page that asks for a code. No work follows when the code has been entered. */
+  requireCode(): void {
+    this.#wait({ type: 'code', next: 'nothing' });
+  }
+
+  /** Ends the pause for a code, and does the work that was waiting for it. */
+  async codeEntered(): Promise<void> {
+    const next = this.pause?.type === 'code' ? this.pause.next : 'nothing';
+    this.#wait(undefined);
+    if (next === 'compare') await this.#compare();
+    else if (next === 'save') this.saver.resume(this.content);
+  }
+
+  /** Ends a conflict with the values that the person has chosen. */
+  choose(chosen: readonly { difference: Difference; isMine: boolean }[]): void {
+    if (this.pause?.type !== 'conflict') return;
+    const { merged, theirs } = this.pause;
+    const mine = chosen.filter(({ isMine }) => isMine).map(({ difference }) => difference);
+    this.#goOn(
+      mine.reduce<unknown>((content, { path, mine: value }) => withValueAt(content, path, value), merged),
+      theirs,
+    );
+  }
+
+  /** Ends the work. What is not saved is dropped. */
+  close(): void {
+    this.saver.close();
+    window.removeEventListener('online', this.#online);
+    window.removeEventListener('beforeunload', warn);
+  }
+
+  /** The browser warns before the page is closed only while something is not saved. */
+  #enter(state: SaveState): void {
+    this.state = state;
+    if (state === 'saved') window.removeEventListener('beforeunload', warn);
+    else window.addEventListener('beforeunload', warn);
+    this.#changed();
+  }
+
+  #meet(reason: Obstacle): void {
+    if (reason === 'code') this.#wait({ type: 'code', next: 'save' });
+    else if (reason === 'conflict') void this.#compare();
+    else this.#options.onEnd(reason);
+  }
+
+  /** Reads what the other window has saved, and merges it. */
+  async #compare(): Promise<void> {
+    const { api, formId } = this.#options;
+    try {
+      this.#merge(await api.read(formId));
+    } catch (cause) {
+      if (cause instanceof ApiProblem && cause.status === 401) this.#wait({ type: 'code', next: 'compare' });
+      else if (!this.saver.isClosed) setTimeout(() => void this.#compare(), retryMs);
+    }
+  }
+
+  /** Asks only about answers that both windows have changed. */
+  #merge(theirs: Draft): void {
+    const { data, files } = theirs;
+    const { merged, conflicts } = merge(this.saver.base, this.content, { data, files });
+    if (conflicts.length > 0) this.#wait({ type: 'conflict', conflicts, merged, theirs });
+    else {
+      this.#goOn(merged, theirs);
+      this.#view?.merged();
+    }
+  }
+
+  /** `merged` is a Content, because it was merged from two Contents. */
+  #goOn(merged: unknown, { data, files, etag }: Draft): void {
+    this.content = merged as Content;
+    this.#wait(undefined);
+    this.saver.resume(this.content, { base: { data, files }, etag });
+  }
+
+  #wait(pause: Pause | undefined): void {
+    this.pause = pause;
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#view?.changed();
+  }
+}

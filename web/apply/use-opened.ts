@@ -1,0 +1,89 @@
+// Finds what to show for the form that the address names. The work on a draft is kept until the draft is left, deleted
+// or submitted elsewhere, so that the browser's buttons Back and Forward show the answers as they were typed.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Api, ApiProblem, type Definition, type Draft, type FormStatus } from './api.ts';
+import { defaultsOf } from './model/defaults.ts';
+import { DraftWork, type EndReason } from './saving/draft-work.ts';
+import type { Language } from './texts/texts.ts';
+import type { Message } from './views/message-page.tsx';
+
+/** `new` shows the start page; `code` shows the page that asks for a code. */
+type WithoutDraft = 'new' | 'loading' | 'code' | Message;
+
+interface OpenedOptions {
+  api: Api;
+  definition: Definition;
+  /** Id of the form; empty if the address names none. */
+  formId: string;
+  setLanguage(language: Language): void;
+}
+
+export function useOpened({ api, definition, formId, setLanguage }: OpenedOptions) {
+  const works = useRef(new Map<string, DraftWork>()).current;
+  /** `id` is the form that `shown` belongs to. It differs from `formId` after the address has changed. */
+  const [last, setLast] = useState<{ id: string; shown: WithoutDraft }>({ id: '', shown: 'new' });
+  const latest = useRef(formId);
+  latest.current = formId;
+  const other = last.id === formId ? last.shown : formId === '' ? 'new' : 'loading';
+  const shown: WithoutDraft | DraftWork = works.get(formId) ?? other;
+  const show = (id: string, found: WithoutDraft | Draft) => {
+    const draft = isDraft(found) ? found : undefined;
+    if (draft && !works.has(id))
+      works.set(id, new DraftWork({ api, formId: id, draft, onEnd: (reason) => void end(id, reason) }));
+    setLast({ id, shown: isDraft(found) ? 'loading' : found });
+  };
+  const open = async () => {
+    const found = await openForm(api, formId, setLanguage);
+    if (latest.current === formId) show(formId, found);
+  };
+  useEffect(() => {
+    if (shown === 'loading') void open();
+  }, [formId]);
+  const drop = (id: string) => {
+    works.get(id)?.close();
+    works.delete(id);
+  };
+  /** Shows why the draft can no longer be filled in. If another form is shown, it is told when the person returns. */
+  const end = async (id: string, kind: EndReason) => {
+    const now = await openForm(api, id, () => undefined);
+    drop(id);
+    const isSame = typeof now === 'object' && 'kind' in now && now.kind === kind;
+    if (latest.current === id) show(id, isSame ? now : { kind });
+  };
+  return {
+    shown,
+    open,
+    end: (kind: EndReason) => void end(formId, kind),
+    begin: ({ id, etag }: { id: string; etag: string }) => show(id, { data: defaultsOf(definition), files: {}, etag }),
+    /** Forgets the form that is shown. Without a form in the address, `next` is shown. */
+    close(next: WithoutDraft) {
+      drop(formId);
+      setLast({ id: '', shown: next });
+    },
+  };
+}
+
+const isDraft = (found: WithoutDraft | Draft): found is Draft => typeof found === 'object' && 'etag' in found;
+
+/** Reads the form if this browser is allowed to; otherwise returns what to show instead. Never rejects. */
+async function openForm(
+  api: Api,
+  id: string,
+  setLanguage: (language: Language) => void,
+): Promise<WithoutDraft | Draft> {
+  try {
+    const form = await api.status(id);
+    if (form.language) setLanguage(form.language);
+    return messageOf(form) ?? (form.readable ? await api.read(id) : 'code');
+  } catch (cause) {
+    if (!(cause instanceof ApiProblem)) return { kind: 'failed' };
+    if (cause.status === 401) return 'code';
+    return { kind: cause.status === 410 || cause.status === 404 ? 'gone' : 'failed' };
+  }
+}
+
+function messageOf({ status, deleteOn, submitted, reference }: FormStatus): Message | undefined {
+  const name = status.toLowerCase();
+  if (name === 'locked') return { kind: 'locked', deleteOn };
+  return name === 'draft' ? undefined : { kind: 'submitted', submitted, number: reference ?? undefined };
+}
