@@ -1,8 +1,9 @@
-// Tests with a real service that the browser's buttons Back and Forward lose no answers.
+// Tests with a real service that the browser's buttons Back and Forward lose no answers, and that a draft can be
+// started again after the response to the first attempt was lost.
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type ApplicantWorld, startApplicantWorld } from '../applicant-world.ts';
+import { type ApplicantPage, type ApplicantWorld, startApplicantWorld } from '../applicant-world.ts';
 
 let world: ApplicantWorld;
 beforeAll(async () => {
@@ -74,5 +75,45 @@ describe('Back to the introduction, then Forward', () => {
       'Northern Lights Bakery',
       { businessName: 'Northern Lights Bakery' },
     ]);
+  });
+});
+
+describe('Start after the response to the first attempt was lost', () => {
+  /** Presses Start. The service creates the draft, but the browser does not get its response. */
+  const loseResponse = async ({ page, context }: ApplicantPage) => {
+    const session = await context.newCDPSession(page);
+    await session.send('Fetch.enable', { patterns: [{ urlPattern: '*/forms', requestStage: 'Response' }] });
+    session.once('Fetch.requestPaused', ({ requestId }) =>
+      session.send('Fetch.failRequest', { requestId, errorReason: 'ConnectionReset' }),
+    );
+    await start(page);
+    await page.locator('.error-summary:focus').waitFor();
+    await session.detach();
+  };
+  const forms = async () => (await world.apply.forms.pool.query('SELECT id FROM forms')).rowCount ?? 0;
+
+  it('opens the same draft if nothing was changed', async () => {
+    const opened = await open();
+    const { page } = opened;
+    const before = await forms();
+    await loseResponse(opened);
+    await start(page);
+    await page.getByLabel('Name of the business').waitFor();
+    expect(await forms()).toBe(before + 1);
+  });
+
+  it.each([
+    ['the name', (page: Page) => page.getByLabel('Your name').fill('Ana')],
+    ['the address', (page: Page) => page.getByLabel('Your email address').fill(`${randomUUID()}@example.org`)],
+    ['the language', (page: Page) => page.getByLabel('Français').check()],
+  ])('opens a draft if %s was changed', async (_what, change) => {
+    const opened = await open();
+    const { page } = opened;
+    await loseResponse(opened);
+    await change(page);
+    await page.locator('button[type=submit]').click();
+    await page.getByLabel('Name of the business').fill('Bakery');
+    await isSaved(page);
+    expect(await stored(page)).toEqual({ businessName: 'Bakery' });
   });
 });

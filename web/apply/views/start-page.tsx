@@ -23,11 +23,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
   const [error, setError] = useState<{ text: string; isField: boolean }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
-  /**
-   * The idempotency key. It is the same for all attempts, so that a retry after a lost response creates no second
-   * draft.
-   */
-  const key = useRef(newId());
+  const keyFor = useIdempotencyKey();
   const fail = (text: string, isField: boolean) => {
     setError({ text, isField });
     setAttempt(attempt + 1);
@@ -41,11 +37,9 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
     setBusy(true);
     try {
       const applicant = { email: address, ...(name.trim() !== '' && { name: name.trim() }), language };
-      onStarted(await api.create(definition.id, applicant, key.current));
+      onStarted(await api.create(definition.id, applicant, keyFor(applicant)));
     } catch (cause) {
       const isAddress = cause instanceof ApiProblem && cause.errors.some(({ pointer }) => pointer === '/email');
-      // A request with another address is a new request, and needs a new key.
-      if (isAddress) key.current = newId();
       fail(isAddress ? texts.start.badEmail : problemText(cause, texts, texts.states.tooMany), isAddress);
     }
     setBusy(false);
@@ -74,6 +68,20 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
       <p class="hint">{texts.start.again}</p>
     </Page>
   );
+}
+
+/**
+ * Returns a function that returns the idempotency key of a request. An unchanged request keeps its key, so that a retry
+ * after a lost response creates no second draft. A changed request gets a new key, because the service refuses a key
+ * that it has seen with another body.
+ */
+function useIdempotencyKey(): (applicant: object) => string {
+  const last = useRef({ key: '', body: '' });
+  return (applicant) => {
+    const body = JSON.stringify(applicant);
+    if (body !== last.current.body) last.current = { key: newId(), body };
+    return last.current.key;
+  };
 }
 
 function Introduction({ definition, language }: { definition: Definition; language: Language }) {
