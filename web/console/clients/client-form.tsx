@@ -1,84 +1,138 @@
 // Creates or edits a client of the tenant, in the tenant's configuration.
 import { useState } from 'preact/hooks';
+import { isEqual } from '../../apply/model/json.ts';
 import { ApiProblem } from '../api/problem.ts';
-import { send, sendOptional } from '../api/send.ts';
+import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { ErrorSummary } from '../elements/error-summary.tsx';
 import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { Checkbox, TextArea, TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAction } from '../elements/use-action.ts';
-import { type KeptValue, useKept } from '../session/kept.ts';
+import { useKept } from '../session/kept.ts';
 import {
-  type Client,
-  type ClientDocument,
+  type ClientEntry,
   type ClientTexts,
-  documentRequest,
+  configuredClient,
   entryOf,
   linesOf,
   noClient,
   saveRequest,
   textsOf,
 } from './client.ts';
+import { storedEntry } from './stored-client.ts';
+
+interface Stored {
+  id: string;
+  /** The client in the tenant's configuration. */
+  entry: ClientEntry;
+}
 
 interface Props {
   /** The client to edit; undefined for a new client. */
-  client: Client | undefined;
+  stored: Stored | undefined;
   onSaved(id: string): void;
 }
 
-export function ClientForm({ client, onSaved }: Props) {
-  const label = client ? `Client ${client.id}` : 'A new client';
-  const draft = useKept(`client ${client?.id ?? ''}`, label, client ? textsOf(client) : noClient);
+/** Keeps the texts together with `base`, the entry that they were made from, so that a concurrent change is noticed. */
+interface KeptClient {
+  texts: ClientTexts;
+  base: ClientEntry | undefined;
+}
+
+const keptOf = (stored: Stored | undefined): KeptClient => ({
+  texts: stored ? textsOf(configuredClient(stored.id, stored.entry)) : noClient,
+  base: stored?.entry,
+});
+
+export function ClientForm({ stored, onSaved }: Props) {
+  const label = stored ? `Client ${stored.id}` : 'A new client';
+  const kept = useKept(`client-entry ${stored?.id ?? ''}`, label, keptOf(stored));
   const [errors, setErrors] = useState<FieldError[]>([]);
   const [attempt, setAttempt] = useState(0);
   const action = useAction();
-  const texts = draft.value;
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const { texts, base } = kept.value;
+  const submit = async (overwrites: boolean) => {
     const found = errorsOf(texts);
     setErrors(found);
     setAttempt(attempt + 1);
     if (found.length > 0) return;
-    const isDone = await action.run(() => save(texts, client === undefined));
+    let saved: ClientEntry | undefined;
+    const isDone = await action.run(async () => {
+      saved = await save(kept.value, overwrites);
+    });
     if (!isDone) return;
-    draft.forget(client ? texts : noClient);
+    kept.forget(stored ? { texts, base: saved } : keptOf(undefined));
     onSaved(texts.id);
   };
+  const onSubmit = (event: Event) => {
+    event.preventDefault();
+    void submit(false);
+  };
+  const discard = (id: string) =>
+    action.run(async () => {
+      const entry = await storedEntry(id);
+      if (!entry) throw new ApiProblem(404, { detail: 'This client was deleted.' });
+      kept.forget(keptOf({ id, entry }));
+      setErrors([]);
+    });
   return (
-    <form onSubmit={(event) => void submit(event)} noValidate>
+    <form onSubmit={onSubmit} noValidate>
+      {stored && kept.isKept && <Unsaved discard={() => void discard(stored.id)} />}
       <ErrorSummary errors={errors} attempt={attempt} />
-      <Fields draft={draft} errors={errors} isNew={client === undefined} />
+      <Fields texts={texts} set={(next) => kept.set({ texts: next, base })} errors={errors} isNew={!stored} />
       <button type="submit" class="button" aria-disabled={action.isBusy}>
         Save client
       </button>
-      <Curl request={saveRequest(texts.id || 'id', entryOf(texts))} label="Save client as a curl command" />
+      <Curl request={saveRequest(texts.id || 'id', entryOf(texts, base))} label="Save client as a curl command" />
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+      {action.problem?.status === 412 && (
+        <button type="button" class="button danger" onClick={() => void submit(true)}>
+          Replace that change with mine
+        </button>
+      )}
     </form>
   );
 }
 
-/** Throws ApiProblem 409 if a new client has the id of one that exists, which would be replaced. */
-async function save(texts: ClientTexts, isNew: boolean): Promise<void> {
-  const document = await sendOptional<ClientDocument>(documentRequest);
-  const clients = document?.latest?.configuration?.clients ?? {};
-  const former = Object.hasOwn(clients, texts.id) ? clients[texts.id] : undefined;
-  if (isNew && former) throw new ApiProblem(409, { detail: 'A client with this id exists. Choose another id.' });
-  await send(saveRequest(texts.id, entryOf(texts, former)));
+function Unsaved({ discard }: { discard(): void }) {
+  return (
+    <p class="note">
+      You have changes that are not saved.{' '}
+      <button type="button" class="link" onClick={discard}>
+        Discard them
+      </button>
+    </p>
+  );
+}
+
+/**
+ * Saves the client and returns its new entry. Throws ApiProblem 409 if a new client has the id of one that exists, which
+ * would be replaced, and 412 if the client was changed since the texts were made from it.
+ */
+async function save({ texts, base }: KeptClient, overwrites: boolean): Promise<ClientEntry> {
+  const present = await storedEntry(texts.id);
+  if (!base && present) throw new ApiProblem(409, { detail: 'A client with this id exists. Choose another id.' });
+  if (base && !overwrites && !isEqual(present, base))
+    throw new ApiProblem(412, { detail: 'Somebody has changed or deleted this client since you opened it.' });
+  const entry = entryOf(texts, present);
+  await send(saveRequest(texts.id, entry));
+  return entry;
 }
 
 interface FieldsProps {
-  draft: KeptValue<ClientTexts>;
+  texts: ClientTexts;
+  set(texts: ClientTexts): void;
   errors: readonly FieldError[];
   isNew: boolean;
 }
 
-function Fields({ draft, errors, isNew }: FieldsProps) {
+function Fields({ texts, set, errors, isNew }: FieldsProps) {
   const field = (name: 'id' | 'name' | 'description' | 'redirectUris' | 'targets') => ({
     id: `client-${name}`,
     error: errorOf(errors, `client-${name}`),
-    value: draft.value[name],
-    onChange: (text: string) => draft.set({ ...draft.value, [name]: text }),
+    value: texts[name],
+    onChange: (text: string) => set({ ...texts, [name]: text }),
   });
   return (
     <>
@@ -106,8 +160,8 @@ function Fields({ draft, errors, isNew }: FieldsProps) {
       <Checkbox
         id="client-keycloakLogout"
         label="Sign-out also ends the session at the identity provider"
-        checked={draft.value.keycloakLogout}
-        onChange={(keycloakLogout) => draft.set({ ...draft.value, keycloakLogout })}
+        checked={texts.keycloakLogout}
+        onChange={(keycloakLogout) => set({ ...texts, keycloakLogout })}
       />
     </>
   );

@@ -26,7 +26,7 @@ export function ClientList() {
         <summary>Create a client</summary>
         {mayConfigure ? (
           <ClientForm
-            client={undefined}
+            stored={undefined}
             onSaved={(id) => {
               go(addressOfPage(tenant, ['clients', id]));
               announce(`The client ${id} was created. Register it, so that people can sign in.`);

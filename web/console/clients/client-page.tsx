@@ -1,5 +1,5 @@
 // One client: configuration, registration at the identity provider, leftovers.
-import { send, sendOptional } from '../api/send.ts';
+import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
@@ -9,18 +9,11 @@ import { Facts, Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { addressOfPage } from '../location.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
-import {
-  type Client,
-  type ClientDocument,
-  configuredClient,
-  documentRequest,
-  type Leftover,
-  leftoversRequest,
-  listRequest,
-} from './client.ts';
+import { type Client, configuredClient, type Leftover, leftoversRequest, listRequest } from './client.ts';
 import { ClientForm } from './client-form.tsx';
 import { loadClients } from './client-list.tsx';
 import { ClientRegistration } from './client-registration.tsx';
+import { storedEntry } from './stored-client.ts';
 
 export function ClientPage({ id }: { id: string }) {
   const { tenant } = useSignedIn();
@@ -58,8 +51,8 @@ interface LoadedClient {
 async function loadClient(id: string, mayConfigure: boolean): Promise<LoadedClient> {
   const found = (await loadClients()).find((one) => one.id === id);
   if (found || !mayConfigure) return { client: found, isListed: found !== undefined };
-  const document = await sendOptional<ClientDocument>(documentRequest);
-  return { client: configuredClient(id, document?.latest?.configuration?.clients?.[id]), isListed: false };
+  const entry = await storedEntry(id);
+  return { client: entry && configuredClient(id, entry), isListed: false };
 }
 
 function NotListed() {
@@ -115,14 +108,30 @@ function EditClient({ client, onChanged }: ShownProps) {
     <details>
       <summary>Edit this client</summary>
       {mayConfigure ? (
-        <ClientForm
-          client={client}
+        <StoredClient
+          id={client.id}
           onSaved={() => onChanged('The client was saved. The token handler uses it within a minute.')}
         />
       ) : (
         <RoleNeeded roles={['configuration-admin']} to="edit a client" />
       )}
     </details>
+  );
+}
+
+/** The form starts from what is stored, because a save replaces all members that it shows. */
+function StoredClient({ id, onSaved }: { id: string; onSaved(): void }) {
+  const load = useLoad(id, async () => ({ entry: await storedEntry(id) }));
+  return (
+    <Loaded load={load}>
+      {({ entry }) =>
+        entry ? (
+          <ClientForm key={id} stored={{ id, entry }} onSaved={onSaved} />
+        ) : (
+          <p class="note">This client is no longer in the tenant’s configuration.</p>
+        )
+      }
+    </Loaded>
   );
 }
 

@@ -103,37 +103,51 @@ export function textsOf({ id, name, description, redirectUris, targets, keycloak
 
 export const linesOf = (text: string): string[] => text.split('\n').flatMap((line) => line.trim() || []);
 
-/** Converts the texts into an entry of the configuration. Members of `former` that the form does not show are kept. */
+/**
+ * Converts the texts into an entry of the configuration. Keeps the members of `former` that the form does not show, and
+ * its targets if nobody has edited them, because they may be in an older format.
+ */
 export function entryOf(texts: ClientTexts, former: ClientEntry = {}): ClientEntry {
   const { id, name, description, keycloakLogout } = texts;
+  const isSame = former.targets !== undefined && texts.targets === textsOf(configuredClient(id, former)).targets;
   const targets = linesOf(texts.targets).map((line) => {
     const [targetId = '', upstream = ''] = line.split(/\s+/);
     return { id: targetId, upstream };
   });
-  return { ...former, id, name, description, redirectUris: linesOf(texts.redirectUris), targets, keycloakLogout };
+  return {
+    ...{ ...former, id, name, description, keycloakLogout },
+    redirectUris: linesOf(texts.redirectUris),
+    targets: isSame ? former.targets : targets,
+  };
 }
 
-/**
- * Converts an entry of the tenant's configuration into a client that is not registered. Returns undefined if there is
- * no entry.
- */
-export function configuredClient(id: string, entry: ClientEntry | undefined): Client | undefined {
-  if (!entry) return undefined;
-  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+/** Converts an entry of the tenant's configuration into a client that is not registered. */
+export function configuredClient(id: string, entry: ClientEntry): Client {
   const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
   return {
     id,
-    name: text(entry.name) || id,
-    description: text(entry.description),
+    name: textOf(entry.name) || id,
+    description: textOf(entry.description),
     redirectUris: list(entry.redirectUris).map(String),
-    targets: list(entry.targets).map((target) => {
-      // In an older format of the configuration, a target is only the name of a service.
-      const { id: targetId, upstream } = typeof target === 'string' ? { id: target, upstream: target } : Object(target);
-      return { id: text(targetId), upstream: text(upstream) };
-    }),
+    targets: targetsOf(entry.targets),
     keycloakLogout: entry.keycloakLogout === true,
     core: false,
     registered: false,
     registration: null,
   };
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '');
+
+/**
+ * Reads targets in every format that the token handler accepts: as a list or keyed by their ids. A target may be only
+ * the name of a service.
+ */
+function targetsOf(targets: unknown): Client['targets'] {
+  const isList = Array.isArray(targets);
+  return Object.entries(Object(targets)).map(([key, target]: [string, unknown]) => {
+    if (typeof target === 'string') return { id: isList ? target : key, upstream: target };
+    const { id = isList ? '' : key, upstream } = Object(target);
+    return { id: textOf(id), upstream: textOf(upstream) };
+  });
 }

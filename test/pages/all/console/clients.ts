@@ -1,7 +1,29 @@
 // Tests the actions of the console on clients.
-import { expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { expect, it, onTestFinished } from 'vitest';
 import type { ConsoleSuite } from '../../console-suite.ts';
-import { findFaults } from '../../console-world.ts';
+import { findFaults, settled } from '../../console-world.ts';
+
+const document = '/configuration/v2/configuration/platform/token-handler';
+
+/** Returns a client as the tenant's document has it. */
+async function configured({ world }: ConsoleSuite, id: string): Promise<unknown> {
+  const { latest } = (await world.api('demo-admin', 'GET', document)) as {
+    latest: { configuration: { clients: Record<string, unknown> } };
+  };
+  return latest.configuration.clients[id];
+}
+
+/** Opens the page of a client that the token handler lists with older values. */
+async function openOlder(suite: ConsoleSuite, id: string, older: object): Promise<Page> {
+  const page = await suite.context.newPage();
+  onTestFinished(() => page.close());
+  const client = { id, description: null, keycloakLogout: false, core: false, registered: false, registration: null };
+  await page.route(/\/v1\/clients(?:\?.*)?$/, (route) => route.fulfill({ json: [{ ...client, ...older }] }));
+  await page.goto(`${suite.world.url}/console/demo/clients/${id}`);
+  await settled(page);
+  return page;
+}
 
 export function testClients(suite: ConsoleSuite): void {
   it('clients: create, edit, register by token, change redirect URIs; secrets are cleared', async () => {
@@ -37,19 +59,11 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByLabel('Description (optional)').fill('For permits');
     await page.getByRole('button', { name: 'Save client' }).click();
     await page.getByText('The client was saved.').waitFor();
-    const document = await suite.world.api(
-      'demo-admin',
-      'GET',
-      '/configuration/v2/configuration/platform/token-handler',
-    );
-    expect(document).toMatchObject({
-      latest: { configuration: { clients: { permits: { description: 'For permits' } } } },
-    });
+    expect(await configured(suite, 'permits')).toMatchObject({ description: 'For permits' });
   });
 
   it('clients: a new client with the id of one that exists is refused, and that one stays as it is', async () => {
     const { api, url } = suite.world;
-    const document = '/configuration/v2/configuration/platform/token-handler';
     const taken = {
       ...{ id: 'taken', name: 'Live', description: '', keycloakLogout: false },
       redirectUris: [`${url}/token-handler/clients/taken/callback`],
@@ -64,14 +78,64 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Save client' }).click();
     await page.getByText('A client with this id exists. Choose another id.').waitFor();
     expect(await findFaults(page)).toEqual([]);
-    const { latest } = (await api('demo-admin', 'GET', document)) as {
-      latest: { configuration: { clients: Record<string, unknown> } };
-    };
-    expect(latest.configuration.clients.taken).toEqual(taken);
+    expect(await configured(suite, 'taken')).toEqual(taken);
     // Every JavaScript object inherits a member with this name, but no client has this id.
     await page.getByLabel('Id', { exact: true }).fill('constructor');
     await page.getByRole('button', { name: 'Save client' }).click();
     await page.getByText('The client constructor was created.').waitFor();
+  });
+
+  it('clients: the form shows what is stored, also if the token handler lists something older, and keeps it', async () => {
+    const { api, url } = suite.world;
+    const stored = {
+      ...{ id: 'stored', name: 'New name', description: '', keycloakLogout: false, scope: 'email' },
+      redirectUris: [`${url}/token-handler/clients/stored/callback`, 'https://*.example.org/callback'],
+      targets: { forms: 'form-service' },
+    };
+    await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update: { clients: { stored } } });
+    const page = await openOlder(suite, 'stored', { name: 'Old name', redirectUris: [], targets: [] });
+    await page.getByText('Edit this client').click();
+    await expect.poll(() => page.getByLabel('Name', { exact: true }).inputValue()).toBe('New name');
+    expect(await page.getByLabel('Redirect URIs').inputValue()).toBe(stored.redirectUris.join('\n'));
+    expect(await page.getByLabel('Targets').inputValue()).toBe('forms form-service');
+    await page.getByLabel('Description (optional)').fill('Newer');
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('The client was saved.').waitFor();
+    expect(await configured(suite, 'stored')).toEqual({ ...stored, description: 'Newer' });
+  });
+
+  it('clients: a change is not saved over that of somebody else, which can be shown or replaced', async () => {
+    const { api } = suite.world;
+    const change = (name: string) => {
+      const redirectUris = [`${suite.world.url}/token-handler/clients/shared/callback`];
+      const shared = { id: 'shared', name, description: '', redirectUris, targets: [], keycloakLogout: false };
+      return api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update: { clients: { shared } } });
+    };
+    await change('First');
+    const page = await openOlder(suite, 'shared', { name: 'First', redirectUris: [], targets: [] });
+    await page.getByText('Edit this client').click();
+    await page.getByLabel('Description (optional)').fill('Mine');
+    await change('Theirs');
+    const save = page.getByRole('button', { name: 'Save client' });
+    const refused = page.getByText('Somebody has changed or deleted this client since you opened it.');
+    await save.click();
+    await refused.waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    expect(await page.getByLabel('Description (optional)').inputValue()).toBe('Mine');
+    expect(await configured(suite, 'shared')).toMatchObject({ name: 'Theirs', description: '' });
+    await page.getByRole('button', { name: 'Discard them' }).click();
+    await expect.poll(() => page.getByLabel('Name', { exact: true }).inputValue()).toBe('Theirs');
+    await page.getByLabel('Description (optional)').fill('Mine');
+    await save.click();
+    await page.getByText('The client was saved.').waitFor();
+    await page.getByLabel('Description (optional)').fill('Mine again');
+    await change('Theirs again');
+    await save.click();
+    await refused.waitFor();
+    await page.getByRole('button', { name: 'Replace that change with mine' }).click();
+    await refused.waitFor({ state: 'detached' });
+    await expect.poll(() => configured(suite, 'shared')).toMatchObject({ name: 'Theirs', description: 'Mine again' });
   });
 
   it('clients: uses the credentials of a client that exists, clears the secret, and lists leftovers', async () => {
@@ -81,7 +145,6 @@ export function testClients(suite: ConsoleSuite): void {
       redirectUris: [`${url}/token-handler/clients/${id}/callback`],
     });
     const update = { clients: { provided: entry('provided'), replaced: entry('replaced') } };
-    const document = '/configuration/v2/configuration/platform/token-handler';
     await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
     const theirs = await createAtProvider(url);
     const page = await suite.open('/clients/provided');

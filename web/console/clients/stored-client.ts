@@ -1,0 +1,11 @@
+// Reads a client from the tenant's own document. The token handler's list may be minutes old, and leaves out what is not
+// valid; the document has what was saved last.
+import { sendOptional } from '../api/send.ts';
+import { type ClientDocument, type ClientEntry, documentRequest } from './client.ts';
+
+/** Resolves to undefined if the tenant has no client with this id. Throws ApiProblem. */
+export async function storedEntry(id: string): Promise<ClientEntry | undefined> {
+  const document = await sendOptional<ClientDocument>(documentRequest);
+  const clients = document?.latest?.configuration?.clients ?? {};
+  return Object.hasOwn(clients, id) ? clients[id] : undefined;
+}
