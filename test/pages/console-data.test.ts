@@ -1,6 +1,7 @@
 // Tests that form data is shown under the labels of its definition, and that no definition or data can break this
-// display.
+// display. Also tests a filter that the console's own fields cannot produce.
 import { expect, it } from 'vitest';
+import { filterOf, listRequest } from '../../web/console/forms/form-filter.ts';
 import { labelledData } from '../../web/console/forms/labelled-data.ts';
 
 const dataSchema = {
@@ -41,4 +42,9 @@ it('ends for deep data, and for names that mean something to JavaScript', () => 
   expect(labelledData({ deep }, {})).toHaveLength(1);
   const odd = JSON.parse('{"__proto__": "x", "constructor": "y", "toString": "z"}') as object;
   expect(labelledData(odd, {}).map(({ value }) => value)).toEqual(['x', 'y', 'z']);
+});
+
+it('a filter whose day is none is sent as it is, so that the service refuses it', () => {
+  const { query } = listRequest(filterOf(new URLSearchParams('createdAfter=yesterday')), '');
+  expect(query?.criteria).toBe('{"createDateAfter":"yesterday"}');
 });

@@ -33,8 +33,8 @@ export function listRequest(filter: Filter, address: string): ApiRequest {
     ...(definition && { definitionIdEquals: definition }),
     ...(status && { statusEquals: status }),
     ...(anonymous && { anonymousApplicantEquals: anonymous === 'true' }),
-    ...(createdAfter && { createDateAfter: `${createdAfter}T00:00:00Z` }),
-    ...(createdBefore && { createDateBefore: `${createdBefore}T00:00:00Z` }),
+    ...(createdAfter && { createDateAfter: startOf(createdAfter) }),
+    ...(createdBefore && { createDateBefore: startOf(createdBefore) }),
   };
   const [sortBy, sortDirection] = sort.split(' ');
   return {
@@ -50,4 +50,13 @@ export function listRequest(filter: Filter, address: string): ApiRequest {
     },
     ...(address && { headers: { 'X-Applicant-Address': encodeURIComponent(address.trim()).replaceAll('%40', '@') } }),
   };
+}
+
+/**
+ * Returns the start of a day in the time zone of the browser, which is that of the times in the list. A text that is no
+ * day is returned unchanged, so that the service refuses it.
+ */
+function startOf(day: string): string {
+  const start = new Date(`${day}T00:00:00`);
+  return Number.isNaN(start.getTime()) ? day : start.toISOString();
 }

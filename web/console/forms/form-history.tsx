@@ -3,7 +3,7 @@
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
-import { Table } from '../elements/table.tsx';
+import { type Row, Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { historyRequest } from './form.ts';
 
@@ -45,15 +45,16 @@ export function FormHistory({ id, version }: { id: string; version: number }) {
       <Loaded load={load}>
         {({ results, truncated }) => (
           <>
-            {truncated && <p>Older entries were dropped: a form keeps the latest 100.</p>}
+            {truncated && (
+              <p>
+                This history is full: a form keeps its first {firstEntries} entries and its latest {latestEntries}.
+              </p>
+            )}
             <Table
               caption="History, oldest first"
               hidesCaption
               columns={['What', 'When', 'By']}
-              rows={results.map((entry, index) => ({
-                key: String(index),
-                cells: [events[entry.event] ?? entry.event, <Time key="time" at={entry.time} />, byText(entry)],
-              }))}
+              rows={rowsOf(results, truncated)}
             />
           </>
         )}
@@ -61,6 +62,18 @@ export function FormHistory({ id, version }: { id: string; version: number }) {
       <Curl request={historyRequest(id)} label="History as a curl command" />
     </section>
   );
+}
+
+/** The service keeps this many entries of a form. An entry between the first and the latest ones may be missing. */
+const [firstEntries, latestEntries] = [20, 80];
+
+function rowsOf(entries: readonly Entry[], truncated: boolean): Row[] {
+  const rows = entries.map((entry, index) => ({
+    key: String(index),
+    cells: [events[entry.event] ?? entry.event, <Time key="time" at={entry.time} />, byText(entry)],
+  }));
+  const gap = { key: 'gap', cells: ['Entries may be missing here', '–', '–'] };
+  return truncated ? rows.toSpliced(-latestEntries, 0, gap) : rows;
 }
 
 function byText({ by: { role, account, isCaller } }: Entry): string {

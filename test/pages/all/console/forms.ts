@@ -37,6 +37,41 @@ export function testForms(suite: ConsoleSuite): void {
     await page.getByRole('link', { name: suite.formId }).waitFor();
   });
 
+  it('forms: days of the filter begin at midnight in the time zone of the browser, as the listed times do', async () => {
+    const storageState = await suite.context.storageState();
+    const edmonton = await suite.world.context({ timezoneId: 'America/Edmonton', storageState });
+    onTestFinished(() => edmonton.close());
+    const page = await suite.open('/forms', edmonton);
+    await page.getByLabel('Created on or after').fill('2026-03-08');
+    await page.getByLabel('Created before').fill('2026-03-09');
+    const asked = page.waitForRequest(/\/form\/v1\/forms\?.*createDateAfter/);
+    await page.getByRole('button', { name: 'Search' }).click();
+    const { searchParams } = new URL((await asked).url());
+    // Clocks were put forward on March 8.
+    expect(JSON.parse(searchParams.get('criteria') ?? '')).toEqual({
+      createDateAfter: '2026-03-08T07:00:00.000Z',
+      createDateBefore: '2026-03-09T06:00:00.000Z',
+    });
+  });
+
+  it('forms: a full history shows where entries may be missing', async () => {
+    const id = await suite.world.form();
+    const at = (index: number) => new Date(Date.now() + index * 1_000).toISOString();
+    const rows = Array.from({ length: 100 }, (_, index) => [index < 20 ? 'held' : 'released', at(index), 'admin']);
+    await suite.world.pool.query('UPDATE forms SET history = $2 WHERE id = $1', [id, JSON.stringify(rows)]);
+    const page = await suite.open(`/forms/${id}`);
+    await page.getByText('This history is full: a form keeps its first 20 entries and its latest 80.').waitFor();
+    const history = page.getByRole('region', { name: 'Table: History, oldest first' });
+    const events = await history.getByRole('rowheader').allTextContents();
+    expect(events).toEqual([
+      'Created',
+      ...Array(20).fill('Put on hold'),
+      'Entries may be missing here',
+      ...Array(80).fill('Released'),
+    ]);
+    expect(await findFaults(page)).toEqual([]);
+  });
+
   it('forms: a list of more than 25 has pages, and “Clear” empties the filter', async () => {
     for (let count = 0; count < 26; count += 1) await suite.world.form();
     const page = await suite.open('/forms?status=draft');
