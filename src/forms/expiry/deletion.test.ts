@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
 import { createBatches, nothing } from '../../../test/support/expiry-batch.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
+import { expiryStore } from './store.ts';
 
 let world: ExpiryWorld;
 let batches: ReturnType<typeof createBatches>;
@@ -104,6 +105,19 @@ describe('a deletion', () => {
     await world.pool.query('UPDATE forms SET files = $2 WHERE id = $1', [id, files]);
     await batches.run('delete');
     expect((await deletedFacts(id))?.files).toEqual([file, `${file.slice(0, -1)}2`]);
+  });
+
+  it('takes little time for names of files with 500,000 escapes', async () => {
+    const ids = await Promise.all(Array.from({ length: 12 }, () => batches.add(due)));
+    const files = `('{"' || repeat($2, 500000) || '":"${file}"}')::json`;
+    await world.pool.query(`UPDATE forms SET files = ${files} WHERE id = ANY ($1)`, [ids, String.raw`\n`]);
+    const batch = await withTransaction(world.pool, async (client) => {
+      await client.query("SET LOCAL statement_timeout = '4s'");
+      const position = { policies: batches.policies };
+      return expiryStore.batch(client, 'delete', { position, now: world.now(), limit: 50, dryRun: false });
+    });
+    expect(batch).toEqual({ ...nothing, walked: 12, deleted: 12 });
+    for (const id of ids) expect((await deletedFacts(id))?.files).toEqual([file]);
   });
 
   it('names the language of the applicant, and no files if there are none', async () => {

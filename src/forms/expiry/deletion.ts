@@ -2,18 +2,28 @@
 // so it can also delete a form whose JSON Postgres cannot parse.
 import { isOpen } from '../outbox/settle-statements.ts';
 
-const tokens = String.raw`\\u00[2-7][0-9a-fA-F]|\\.|[^\\]+`;
-const asciiEscape = String.raw`^\\u00`;
 const urn = '[A-Za-z0-9:-]+:file-service:v1:/files/[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}';
+/** The characters of file URNs and of the separator between them. JSON allows an escape for each of them. */
+const urnCharacters = [...'/:;-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
 
-/** SQL that decodes the escapes of printable ASCII characters. JSON allows such escapes anywhere in a string. */
-const unescaped = (text: string) => `
-  CASE WHEN strpos(${text}, '\\') = 0 THEN ${text} ELSE (
-    SELECT string_agg(CASE
-      WHEN token[1] ~ '${asciiEscape}' THEN chr(get_byte(decode(right(token[1], 2), 'hex'), 0))
-      WHEN token[1] = '\\/' THEN '/'
-      ELSE token[1] END, '' ORDER BY position)
-    FROM regexp_matches(${text}, '${tokens}', 'g') WITH ORDINALITY AS t (token, position)) END`;
+const replaced = (text: string, from: string, to: string) => `replace(${text}, '${from}', '${to}')`;
+
+/** SQL that decodes the escapes of one character, whose hexadecimal digits JSON allows in both cases. */
+function withCharacter(text: string, character: string): string {
+  const digits = character.charCodeAt(0).toString(16);
+  const spellings = new Set([digits, digits.toUpperCase()]);
+  return [...spellings].reduce((sql, spelling) => replaced(sql, `\\u00${spelling}`, character), text);
+}
+
+/**
+ * SQL that decodes the escapes of the characters of URNs. Replaces escaped backslashes first, so that each remaining
+ * backslash begins an escape. `replace` creates no row for an escape, so that a text with 500,000 escapes takes a tenth
+ * of a second.
+ */
+function unescaped(text: string): string {
+  const short = replaced(replaced(text, String.raw`\\`, ' '), String.raw`\/`, '/');
+  return `CASE WHEN strpos(${text}, '\\') = 0 THEN ${text} ELSE ${urnCharacters.reduce(withCharacter, short)} END`;
+}
 
 /**
  * SQL for a jsonb array of the file URNs in the column `files`. It searches the text without parsing the JSON, so it
