@@ -1,10 +1,17 @@
-// Processes a batch of forms even if one form makes the statement fail. Halves the batch until that form is alone, and
-// then locks or deletes the form without its outbox row. If this fails too, quarantines the form. Failures of the
-// infrastructure are thrown and never quarantine a form.
+// Processes a batch of forms even if one form makes the statement fail or exceed the statement timeout. Halves the batch
+// until that form is alone, and then locks or deletes the form without its outbox row. If this fails too, quarantines the
+// form. Failures of the infrastructure are thrown and never quarantine a form.
+//
+// A statement timeout may be due to the form or to a slow database. It counts as a failure of the form only if the form
+// exceeded the timeout alone, and if the same statement then succeeds for a small control form. If the database is slow
+// for every form, the control form exceeds the timeout too, and the timeout is thrown.
+import type pg from 'pg';
+import { tryControlForm } from '../src/forms/expiry/control-form.ts';
 import type { Batch, ExpiryStore, Position, Stage } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
+import { isStatementTimeout } from '../src/service/postgres/postgres.ts';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../src/service/quarantine/quarantine.ts';
 import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
 import type { Writer } from './lease.ts';
@@ -32,7 +39,7 @@ export async function takeIsolated(scan: Scan, options: IsolationOptions): Promi
   try {
     return { ...(await take(scan, options)), quarantined: 0 };
   } catch (error) {
-    if (!databaseRefusal(error)) throw error;
+    if (!mayConcernForm(error)) throw error;
   }
   if (scan.limit === 1) return takeOne(scan, options);
   const half = Math.ceil(scan.limit / 2);
@@ -42,7 +49,21 @@ export async function takeIsolated(scan: Scan, options: IsolationOptions): Promi
 }
 
 function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptions, dryRun = writer.dryRun) {
-  return writer.transact((client) => store.batch(client, stage, { ...scan, now: clock(), dryRun }));
+  const work = (client: pg.PoolClient) => store.batch(client, stage, { ...scan, now: clock(), dryRun });
+  return writer.transact(work, { throwsTimeouts: true });
+}
+
+const mayConcernForm = (error: unknown) => databaseRefusal(error) !== undefined || isStatementTimeout(error);
+
+/** Returns why the only form of a statement failed; undefined for a failure of the infrastructure. */
+async function causeOf(
+  error: unknown,
+  stage: Stage,
+  { writer, clock }: IsolationOptions,
+): Promise<QuarantineCause | undefined> {
+  if (!isStatementTimeout(error) || writer.dryRun) return databaseRefusal(error);
+  await writer.transact((client) => tryControlForm(client, stage, clock()), { throwsTimeouts: true });
+  return { reason: 'database-refused', detail: 'SQLSTATE 57014' };
 }
 
 /**
@@ -57,7 +78,7 @@ async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedB
   try {
     return { ...(await take(scan, options)), quarantined: 0 };
   } catch (error) {
-    const cause = databaseRefusal(error);
+    const cause = await causeOf(error, scan.stage, options);
     if (!cause) throw error;
     const bare = await takeBare(scan, { formId, cause }, options);
     if (bare) return bare;
@@ -82,16 +103,17 @@ async function takeBare(
   const { writer, store, clock } = options;
   if (stage === 'warn') return undefined;
   try {
-    const { unwritten, ...batch } = await writer.transact(async (client) => {
+    const write = async (client: pg.PoolClient) => {
       const taken = await store.takeBare(client, stage, { position, now: clock(), formId });
       const unwritten = taken.unwritten.map((form) => noticeEntry(stage, form, cause));
       await putInQuarantine(client, unwritten, clock());
       return { ...taken, unwritten };
-    });
+    };
+    const { unwritten, ...batch } = await writer.transact(write, { throwsTimeouts: true });
     for (const entry of unwritten) report(entry, options);
     return { ...batch, quarantined: unwritten.length };
   } catch (error) {
-    if (!databaseRefusal(error)) throw error;
+    if (!mayConcernForm(error)) throw error;
     return undefined;
   }
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
-import { databaseProblem, withTransaction } from '../src/service/postgres/postgres.ts';
+import { databaseProblem, isStatementTimeout, withTransaction } from '../src/service/postgres/postgres.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
 /** Thrown if another run has taken the lease. */
@@ -16,6 +16,11 @@ export class LeaseLostError extends Error {
   }
 }
 
+export interface RetryRules {
+  /** Set this if the caller handles statement timeouts, for example with a smaller batch. */
+  throwsTimeouts?: boolean;
+}
+
 /**
  * The transactions of a run. They commit only while the run holds the lease. Transactions of a dry run cannot write.
  */
@@ -24,7 +29,7 @@ export interface Writer {
   /**
    * Runs a transaction, and retries failures of the infrastructure. Rejects with LeaseLostError if the lease is lost.
    */
-  transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
+  transact<T>(work: (client: pg.PoolClient) => Promise<T>, rules?: RetryRules): Promise<T>;
 }
 
 export interface Lease extends Pick<Writer, 'transact'> {
@@ -51,12 +56,16 @@ const pauses = [200, 1_000, 3_000];
  * Retries `work` after a failure of the infrastructure: a deadlock, a lock or statement timeout, or a broken
  * connection. Does not retry a failure that a row has caused, because a retry would fail again.
  */
-export async function retryFailures<T>({ log, signal }: RetryOptions, work: () => Promise<T>): Promise<T> {
+export async function retryFailures<T>(
+  { log, signal, throwsTimeouts = false }: RetryOptions & RetryRules,
+  work: () => Promise<T>,
+): Promise<T> {
   for (const pause of pauses) {
     try {
       return await work();
     } catch (error) {
       if (!databaseProblem(error) || databaseRefusal(error) || signal.aborted) throw error;
+      if (throwsTimeouts && isStatementTimeout(error)) throw error;
       log.warn({ err: error }, 'statement failed, will be retried');
       await sleep(pause);
     }
@@ -105,8 +114,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
   return {
     generation,
     renew,
-    transact: (work) =>
-      retryFailures(options, () =>
+    transact: (work, rules) =>
+      retryFailures({ ...options, ...rules }, () =>
         withTransaction(pool, async (client) => {
           await hold(client, end());
           return work(client);
@@ -128,8 +137,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
 export function readOnlyWriter({ pool, ...options }: RetryOptions & { pool: pg.Pool }): Writer {
   return {
     dryRun: true,
-    transact: (work) =>
-      retryFailures(options, async () => {
+    transact: (work, rules) =>
+      retryFailures({ ...options, ...rules }, async () => {
         const client = await pool.connect();
         try {
           await client.query('BEGIN READ ONLY');

@@ -3,6 +3,7 @@
 // run fast.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import type { Writer } from './lease.ts';
 
 export interface Pace {
   /** Number of forms for the next batch. */
@@ -72,6 +73,19 @@ export function createPace({ batchSize, hasRequests, signal, now = () => perform
       else if (took > quick.most) size = Math.max(Math.floor(size / 2), batchSize);
     },
   };
+}
+
+/** Runs `work`, and pauses after it if there is more to do. `changed` returns the number of written rows. */
+export async function withPause<T extends { next: unknown }>(
+  { pace, writer }: { pace: Pace; writer: Pick<Writer, 'dryRun'> },
+  changed: (result: T) => number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const started = performance.now();
+  const result = await work();
+  const took = performance.now() - started;
+  if (result.next !== undefined) await pace.pause({ took, changed: writer.dryRun ? 0 : changed(result) });
+  return result;
 }
 
 /**

@@ -206,7 +206,7 @@ describe('a failure', () => {
     const { clients, asked } = syncOf();
     const store = { ...expiryStore, definitions: () => Promise.reject(new Error('no database')) };
     const result = await world.run({ store, clients });
-    expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
+    expect(result).toMatchObject({ outcome: 'failed', failures: ['the search for definitions failed'] });
     expect(asked).toHaveLength(1);
     expect(exitCodeOf(result)).toBe(1);
     // This run succeeds only if the previous run has released the lease.

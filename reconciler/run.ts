@@ -2,13 +2,14 @@
 // the lease. If a step fails, the run continues with the other steps, and the result lists the failure. Other modules
 // decide what happens to individual forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
-import type { Logger } from '../src/service/operations/log.ts';
 import type { SpanOptions } from '../src/service/tracing/span.ts';
 import { traced } from '../src/service/tracing/tracing.ts';
 import type { ClientSync } from './core-clients/sync.ts';
-import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
+import { expire } from './expire.ts';
+import type { ExpiryOptions, ExpiryOutcome } from './expiry-options.ts';
 import { acquireLease, type Lease, LeaseLostError, readOnlyWriter, type Writer } from './lease.ts';
 import type { RunArguments } from './options.ts';
+import { fail } from './step.ts';
 
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
@@ -117,11 +118,6 @@ async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: L
     fail(work, log, 'the sync of core clients', error);
     return false;
   }
-}
-
-function fail(work: Work, log: Logger, what: string, error: unknown): void {
-  work.failures.push(`${what} failed`);
-  log.error({ err: error }, `${what} failed`);
 }
 
 function endOf({ failures }: Work, { signal }: RunOptions): RunRecord['outcome'] {

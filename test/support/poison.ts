@@ -49,3 +49,23 @@ export async function refuseFormChanges(pool: pg.Pool, formIds: readonly string[
     CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE ON forms FOR EACH ROW EXECUTE FUNCTION refuse_change()`);
   await pool.query('INSERT INTO unchangeable SELECT unnest($1::uuid[])', [formIds]);
 }
+
+/** From now on, updates of these forms take `milliseconds` longer. Replaces the forms of earlier calls. */
+export async function delayFormChanges(
+  pool: pg.Pool,
+  formIds: readonly string[] | 'all',
+  milliseconds: number,
+): Promise<void> {
+  await pool.query(`
+    CREATE TABLE IF NOT EXISTS slow_forms (form_id uuid PRIMARY KEY);
+    TRUNCATE slow_forms;
+    CREATE OR REPLACE FUNCTION delay_change() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF ${formIds === 'all'} OR EXISTS (SELECT FROM slow_forms s WHERE s.form_id = OLD.id) THEN
+          PERFORM pg_sleep(${milliseconds / 1_000});
+        END IF;
+        RETURN NEW;
+      END $$;
+    CREATE OR REPLACE TRIGGER delay_change BEFORE UPDATE ON forms FOR EACH ROW EXECUTE FUNCTION delay_change()`);
+  if (formIds !== 'all') await pool.query('INSERT INTO slow_forms SELECT unnest($1::uuid[])', [formIds]);
+}

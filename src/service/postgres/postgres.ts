@@ -105,11 +105,12 @@ async function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promi
 }
 
 const lockNotAvailable = '55P03';
+const queryCanceled = '57014';
 // SQLSTATEs (PostgreSQL, appendix A). 08: broken connection; 28, 3D: refused (a rotated password, a database that is
 // being restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement timeout, lock timeout, serialization failure and deadlock: a retry of the request may succeed.
-const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
+const retryableStates = new Set([queryCanceled, lockNotAvailable, '40001', '40P01']);
 // The message of pg-pool if the wait for a connection timed out while all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
 /** Codes of the errors of open connections that break. */
@@ -150,6 +151,11 @@ export function databaseProblem(error: unknown): Problem | undefined {
 
 export function isLockTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
+}
+
+/** True if Postgres ended a statement that exceeded `statement_timeout`, or that an operator canceled. */
+export function isStatementTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === queryCanceled;
 }
 
 /** True if Postgres closes the connection after this error. */

@@ -1,0 +1,117 @@
+// Runs the stages of the expiry (warn, lock, delete) over all definitions, batch by batch. If a batch fails, continues with
+// the next definition, so that a failure affects as few forms as possible. The stage then still fails.
+import type { Policy } from '../src/forms/expiry/expiry.ts';
+import type { Position, Stage } from '../src/forms/expiry/store.ts';
+import { auditLog, serviceEvent } from '../src/service/operations/audit.ts';
+import type { ExpiryOptions, ExpiryOutcome, PacedOptions } from './expiry-options.ts';
+import { type IsolatedBatch, takeIsolated } from './isolate.ts';
+import { withPause } from './pace.ts';
+import { endsRun } from './step.ts';
+
+/** Number of form definitions per SQL statement. */
+const policiesAtOnce = 200;
+/** Number of batches in a row whose failure ends a stage. It would probably fail for all definitions. */
+const mostFailures = 3;
+
+export function* inChunks(policies: readonly Policy[]): Generator<readonly Policy[]> {
+  for (let start = 0; start < policies.length; start += policiesAtOnce)
+    yield policies.slice(start, start + policiesAtOnce);
+}
+
+const changedBy = { warn: 'warned', lock: 'locked', delete: 'deleted' } as const;
+
+/** Runs a stage. Rejects with the first failure of a batch, after processing as many other definitions as possible. */
+export async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions, outcome: ExpiryOutcome) {
+  const { store, pool, clock, progress } = options;
+  const policies = stage === 'warn' ? all.filter(({ retention }) => retention.warnBefore > 0) : all;
+  outcome.counts[changedBy[stage]] = 0;
+  const total = async () => {
+    let sum = 0;
+    for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
+    return sum;
+  };
+  // The total is only for the progress report, so a failure to determine it is ignored.
+  progress.begin(stage, await total().catch(() => undefined));
+  const failed = createFailures();
+  for (const chunk of inChunks(policies)) {
+    const unchanged = await walkChunk(stage, chunk, { options, outcome, failed });
+    // The second pass handles the forms that other transactions had locked during the first pass.
+    if (stage === 'lock' && unchanged > 0) await walkChunk(stage, chunk, { options, outcome, failed });
+  }
+  progress.end();
+  failed.throwFirst();
+}
+
+/** Keeps the first failure of a stage. */
+function createFailures() {
+  const errors: unknown[] = [];
+  let inARow = 0;
+  return {
+    succeeded() {
+      inARow = 0;
+    },
+    /** Records the failure of a batch. Throws it if the stage cannot continue. */
+    add(error: unknown) {
+      errors.push(error);
+      inARow += 1;
+      if (inARow === mostFailures || endsRun(error)) throw error;
+    },
+    throwFirst() {
+      if (errors.length > 0) throw errors[0];
+    },
+  };
+}
+
+interface Walk {
+  options: PacedOptions;
+  outcome: ExpiryOutcome;
+  failed: ReturnType<typeof createFailures>;
+}
+
+/** Processes a chunk of definitions. Returns the number of forms that were scanned but not changed. */
+async function walkChunk(stage: Stage, chunk: readonly Policy[], { options, outcome, failed }: Walk) {
+  const { pace, signal, progress } = options;
+  const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
+  let unchanged = 0;
+  for (let position: Position | undefined = { policies: chunk }; position && !signal.aborted; ) {
+    const from: Position = position;
+    try {
+      const batch: IsolatedBatch = await withPause(options, changed, () =>
+        takeIsolated({ stage, position: from, limit: pace.size() }, options),
+      );
+      count(stage, batch, options, outcome);
+      unchanged += batch.walked - changed(batch);
+      progress.add(batch.walked);
+      position = batch.next;
+      failed.succeeded();
+    } catch (error) {
+      failed.add(error);
+      position = afterDefinition(from);
+    }
+  }
+  return unchanged;
+}
+
+/** Returns the position of the next definition. */
+function afterDefinition({ policies: [, ...others] }: Position): Position | undefined {
+  return others.length > 0 ? { policies: others } : undefined;
+}
+
+function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOptions, outcome: ExpiryOutcome): void {
+  const { counts } = outcome;
+  const name = changedBy[stage];
+  counts[name] = (counts[name] ?? 0) + batch[name];
+  outcome.quarantined += batch.quarantined;
+  if (stage !== 'delete') return;
+  counts.waiting = (counts.waiting ?? 0) + batch.waiting;
+  counts.deletedNotNotified = (counts.deletedNotNotified ?? 0) + batch.unnotified.length;
+  if (writer.dryRun) return;
+  for (const { formId, tenantId, definitionId } of batch.unnotified)
+    auditLog(log).warn(
+      {
+        ...{ form: formId, tenant: tenantId, definition: definitionId },
+        audit: serviceEvent({ action: 'form.delete-unnotified', by: 'reconciler', tenant: tenantId, id: formId }),
+      },
+      'form deleted before the event service accepted form-locked',
+    );
+}

@@ -1,0 +1,42 @@
+// Runs one step of a run so that its failure does not keep the other steps from running. The run still fails.
+import type { Logger } from '../src/service/operations/log.ts';
+import { databaseProblem } from '../src/service/postgres/postgres.ts';
+import { LeaseLostError } from './lease.ts';
+
+/** The part of the results that a failed step adds to. */
+export interface Failures {
+  failures: string[];
+}
+
+export function fail({ failures }: Failures, log: Logger, what: string, error: unknown): void {
+  failures.push(`${what} failed`);
+  log.error({ err: error }, `${what} failed`);
+}
+
+/**
+ * Runs a step. If it fails, records the failure and returns undefined. Rejects only if no later step can succeed (see
+ * {@link endsRun}).
+ */
+export async function attempt<T>(
+  what: string,
+  { log, outcome }: { log: Logger; outcome: Failures },
+  step: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await step();
+  } catch (error) {
+    if (endsRun(error)) throw error;
+    fail(outcome, log, what, error);
+    return undefined;
+  }
+}
+
+/** SQLSTATEs of a lack of resources, such as a full disk. A statement that needs less may succeed. */
+const outOfResources = /^53/;
+
+/** True if another run has taken the lease, or if the database cannot be reached. */
+export function endsRun(error: unknown): boolean {
+  if (error instanceof LeaseLostError) return true;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return databaseProblem(error)?.slug === 'unavailable' && !outOfResources.test(code);
+}
