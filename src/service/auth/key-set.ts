@@ -2,6 +2,7 @@
 // fails if the response is too large, malformed, or without such a key. It never results in an empty key set.
 
 import * as jose from 'jose';
+import { createByteCollector } from '../http/byte-collector.ts';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
 import { fetchFromProvider } from './provider-fetch.ts';
 
@@ -104,13 +105,12 @@ function parseJson(text: string): unknown {
 }
 
 async function readText({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const collected = createByteCollector();
   for await (const chunk of body ?? []) {
-    size += chunk.length;
     // Throwing ends the loop, which closes the connection.
-    if (size > largest) throw new UnusableKeys(`the key set is larger than ${largest} bytes`);
-    chunks.push(chunk);
+    if (collected.length + chunk.length > largest)
+      throw new UnusableKeys(`the key set is larger than ${largest} bytes`);
+    collected.add(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return collected.bytes().toString('utf8');
 }

@@ -1,8 +1,11 @@
-// Tests the minimum rate of a body, over real connections.
+// Tests the minimum rate of a body, over real connections, and the memory for a body in many chunks.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
 import { readBodyBytes } from './body-bytes.ts';
@@ -65,4 +68,39 @@ it('a body that takes long but arrives at the minimum rate is read', async () =>
     socket.write('x'.repeat(5_000));
   }
   expect((await result.promise).length).toBe(15_000);
+});
+
+it('a body of 1 MiB in chunks of one byte takes little memory', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  const used = () => {
+    collectGarbage();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+  const size = 1_048_576;
+  const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
+  const body = readBodyBytes(request as unknown as IncomingMessage, size);
+  const before = used();
+  for (let index = 0; index < size; index += 1) request.emit('data', Buffer.from([index % 251]));
+  const growth = used() - before;
+  request.push(null);
+  const bytes = await body;
+  expect(growth).toBeLessThan(10 * 1_048_576);
+  expect(bytes.length).toBe(size);
+  expect(bytes.every((byte, index) => byte === index % 251)).toBe(true);
+});
+
+it.each([
+  [undefined, [70_000, 1, 200_000]],
+  [undefined, [1, 1, 1]],
+  [300_000, [1, 99_999, 200_000]],
+  [5, [2, 2, 1]],
+  [undefined, []],
+])('a body with Content-Length %s in chunks of %j is read completely', async (length, sizes) => {
+  const chunks = sizes.map((size, index) => Buffer.alloc(size, index + 1));
+  const headers = length === undefined ? {} : { 'content-length': String(length) };
+  const request = Object.assign(Readable.from(chunks), { headers, complete: false });
+  const bytes = await readBodyBytes(request as unknown as IncomingMessage, 1_000_000);
+  expect(bytes.equals(Buffer.concat(chunks))).toBe(true);
 });
