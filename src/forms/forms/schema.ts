@@ -172,7 +172,7 @@ const status = z.string().transform((text, context) => {
 });
 
 const criteria = z.strictObject({
-  definitionIdEquals: z.string().optional(),
+  definitionIdEquals: definitionId.optional(),
   statusEquals: status.optional(),
   anonymousApplicantEquals: z.boolean().optional(),
   createDateAfter: moment.optional(),

@@ -10,6 +10,7 @@ import { outsideRequests } from '../operations/request-scope.ts';
 import { tracePool, transactionSpan } from '../tracing/database-span.ts';
 import { traced } from '../tracing/tracing.ts';
 import { isTlsFailure } from './database-failure.ts';
+import { borrow, endsConnection, keepConnections } from './kept-connections.ts';
 import { endSilentConnections, type SilenceLimits, silenceLimits } from './silent-connections.ts';
 
 /** A pool, or a client that runs a transaction. */
@@ -65,6 +66,7 @@ export function createPool(options: {
     // Logs outside of requests, because the connection keeps the scope of the request that opened it.
     outsideRequests(() => options.log.warn({ err: error }, 'idle Postgres connection broke'));
   });
+  keepConnections(pool);
   tracePool(pool);
   return pool;
 }
@@ -81,27 +83,19 @@ export function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) 
   return traced(transactionSpan, () => transact(pool, work));
 }
 
-async function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the
-  // process.
-  const onBreak = (error: Error) => {
-    broken = error;
-  };
-  client.on('error', onBreak);
-  try {
-    await client.query('BEGIN');
-    const result = await work(client);
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    if (!broken) await client.query('ROLLBACK').catch(onBreak);
-    throw error;
-  } finally {
-    client.off('error', onBreak);
-    client.release(broken);
-  }
+function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  return borrow(pool, async (client, { isBroken, discard }) => {
+    try {
+      await client.query('BEGIN');
+      const result = await work(client);
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      // If the rollback fails, the connection may still be in the transaction, so it must not be used again.
+      if (!isBroken()) await client.query('ROLLBACK').catch(discard);
+      throw error;
+    }
+  });
 }
 
 const lockNotAvailable = '55P03';
@@ -156,9 +150,4 @@ export function isLockTimeout(error: unknown): boolean {
 /** True if Postgres ended a statement that exceeded `statement_timeout`, or that an operator canceled. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === queryCanceled;
-}
-
-/** True if Postgres closes the connection after this error. */
-function endsConnection(error: Error): boolean {
-  return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
 }

@@ -1,0 +1,58 @@
+// Keeps the connections of a pool after statements that Postgres refuses. pg's own `pool.query` closes the connection
+// after each failed statement, so that a client whose requests are refused would make the pool open connections
+// continually.
+import pg from 'pg';
+
+export interface Usability {
+  isBroken(): boolean;
+  /** Prevents the pool from using the connection again. */
+  discard(error: Error): void;
+}
+
+/** Runs `work` with a connection of the pool. A connection that breaks is not used again. */
+export async function borrow<T>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient, usability: Usability) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the
+  // process.
+  const discard = (error: Error) => {
+    broken = error;
+  };
+  client.on('error', discard);
+  try {
+    return await work(client, { isBroken: () => broken !== undefined, discard });
+  } finally {
+    client.off('error', discard);
+    client.release(broken);
+  }
+}
+
+/** Replaces `pool.query`. The new method returns a promise, and supports no callback. */
+export function keepConnections(pool: pg.Pool): void {
+  const query = (...given: [string, unknown[]?]) =>
+    borrow(pool, async (client, { discard }) => {
+      try {
+        return await client.query(...given);
+      } catch (error) {
+        if (!isRefusal(error)) discard(error as Error);
+        throw error;
+      }
+    });
+  Object.assign(pool, { query });
+}
+
+// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated.
+const brokenStates = /^(?:08|57P)/;
+
+/** True if Postgres, or a pooler, refused a statement and keeps the connection. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && !endsConnection(error) && !brokenStates.test(error.code ?? '');
+}
+
+/** True if Postgres closes the connection after this error. */
+export function endsConnection(error: Error): boolean {
+  return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
+}
