@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import { createFormList } from '../forms/list-store.ts';
 import { createOperationsStore, type OperationsStore } from '../operations/store.ts';
 import { createOutboxStore, deliveryServices, type OutboxStore } from '../outbox/store.ts';
 import { migrationsDirectory } from '../start.ts';
@@ -159,6 +160,11 @@ const operationsIndexes: [string, (store: OperationsStore) => Promise<unknown>, 
   ['definitions', (store) => store.definitions('t'), ['forms_drafts_to_expire', 'forms_locked_to_expire']],
 ];
 
+const sharedPoolOf = (client: pg.PoolClient): SharedPool => ({
+  query: (_claim, text, values) => client.query(text, values),
+  transaction: (_claim, work) => work(client),
+});
+
 describe.each(['of empty tables', 'of the tables as they are'])('with statistics %s', (statistics) => {
   beforeAll(async () => {
     if (statistics === 'of empty tables') {
@@ -192,13 +198,19 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     'a count of %s for administrators scans its partial index',
     async (_name, work, indexes) => {
       const plan = await planOf((db) => {
-        const pool: SharedPool = {
-          query: (_claim, text, values) => db.query(text, values),
-          transaction: (_claim, inTransaction) => inTransaction(db as pg.PoolClient),
-        };
-        return work(createOperationsStore(pool, deliveryServices));
+        return work(createOperationsStore(sharedPoolOf(db), deliveryServices));
       });
       expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
+    },
+  );
+
+  it.each(['asc', 'desc'] as const)(
+    'a list of the forms of a rare definition scans its index (%s)',
+    async (direction) => {
+      const query = { tenantId: 't', criteria: { definitionIdEquals: 'rare' }, top: 25, includeData: false };
+      const more = { sortBy: 'created', sortDirection: direction, includeTotal: false, after: undefined } as const;
+      const plan = await planOf((db) => createFormList(sharedPoolOf(db))({ ...query, ...more }));
+      expect([scanned(plan), walked(plan)]).toEqual([[], new Set(['forms_by_definition'])]);
     },
   );
 
