@@ -2,6 +2,7 @@
 // last element of the previous page instead of an offset, so that a change of the list neither skips nor repeats
 // elements.
 import { z } from 'zod';
+import { inspectJson } from '../service/json-parser.ts';
 
 export interface Page<T> {
   results: T[];
@@ -68,9 +69,11 @@ export function toPage<T>(results: T[], options: PageOptions<T>): Page<T> {
   };
 }
 
+/** Returns undefined for text that is not JSON, or that contains a value that Postgres cannot store, such as NUL. */
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const { value, errorCount } = inspectJson(text);
+    return errorCount === 0 ? value : undefined;
   } catch {
     return undefined;
   }
