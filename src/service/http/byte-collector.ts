@@ -1,5 +1,5 @@
-// Collects the chunks of a body in one buffer, because a Buffer object for each chunk of one byte takes about 800 bytes:
-// 800 MB for a body of 1 MiB.
+// Collects the chunks of a body in one buffer, because a Buffer object for each chunk of one byte takes about 500 bytes:
+// 500 MB for a body of 1 MiB.
 
 /** Maximum size of the first buffer. A client may announce a long body and never send it. */
 const largestStart = 65_536;
