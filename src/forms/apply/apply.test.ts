@@ -145,6 +145,19 @@ describe('a browser that has not entered a code', () => {
     expect((await owner.enter(id, code)).status).toBe(204);
   });
 
+  it('is not let in by such a code if it writes the id of the form in another letter case', async () => {
+    const { owner, id, email } = await draftOfAnother();
+    const code = await apply.code(owner, id, email);
+    expect((await owner.enter(id.toUpperCase(), code)).status).toBe(204);
+    for (const form of [id, id.toUpperCase(), id.replace(/[a-f]/, (letter) => letter.toUpperCase())])
+      expect(await browser().enter(form, code), form).toMatchObject({
+        status: 403,
+        body: { type: 'urn:formgate:problem:invalid-code' },
+      });
+    // The cookie opens the form in either case.
+    for (const form of [id, id.toUpperCase()]) expect((await data(owner, form)).status, form).toBe(200);
+  });
+
   it('is let in by a code only once, even if several browsers enter it concurrently', async () => {
     const { owner, id, email } = await draftOfAnother();
     const code = await apply.code(owner, id, email);

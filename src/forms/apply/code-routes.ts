@@ -57,16 +57,13 @@ export async function sendCode(
   const call = { method: 'POST', path: `/forms/${formId}`, body: '{"operation":"send-code"}', ...form } as const;
   await api.call(call).catch((error: unknown) => {
     if (error instanceof Problem && hidden.has(error.slug)) return;
-    for (const limiter of limiters) limiter.uncount(keyOf(formId));
+    for (const limiter of limiters) limiter.uncount(formId);
     throw error;
   });
 }
 
-/** Returns the key under which the limits count a form. UUIDs are compared without regard to case. */
-const keyOf = (formId: string) => formId.toLowerCase();
-
 async function count(limiter: RateLimiter, formId: string, detail: string): Promise<void> {
-  const { isAllowed, reset } = await limiter.count(keyOf(formId));
+  const { isAllowed, reset } = await limiter.count(formId);
   if (isAllowed) return;
   throw new Problem('too-many-requests', detail, { headers: { 'Retry-After': String(reset) } });
 }

@@ -68,7 +68,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     name: 'formCookie',
     admits: ['form'],
     check(request, response) {
-      const found = cookies.find(request, response, String(request.params.formId));
+      const found = cookies.find(request, response, String(request.params.formId).toLowerCase());
       if (!found || found.tenantId !== response.locals.tenant?.id) throw codeEntryRequired();
       response.locals.openForm = found;
     },

@@ -12,9 +12,8 @@ import type { ApplyRoutesOptions } from './apply-options.ts';
 import { type FormOfTenant, sendCode, useCode } from './code-routes.ts';
 import { buttonPage, codePage, messagePage, noticePath, pageLanguage, sendNoticePage } from './notice-page.ts';
 import { noticeTexts } from './notice-texts.ts';
-import { auditedByApi, codeBody, smallBody } from './schema.ts';
+import { auditedByApi, codeBody, noticeParams as params, smallBody } from './schema.ts';
 
-const params = z.object({ formId: z.guid('must be a UUID') });
 const query = z.object({ link: z.string().max(1_024).default(''), lang: z.string().optional() });
 const tag = 'Links in mails';
 const answers = {

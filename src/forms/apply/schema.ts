@@ -17,12 +17,14 @@ const tenant = z
   .min(1)
   .max(50)
   .meta({ description: 'The realm of the tenant', examples: ['demo'] });
-const formId = z.guid('must be a UUID');
+// In lower case, because hashes and cookies contain the id as text.
+const formId = z.guid('must be a UUID').toLowerCase();
 const name = z.string().min(1).max(50);
 
 export const definitionParams = z.object({ tenant, definition: name });
 export const registerParams = z.object({ tenant, name });
 export const formParams = z.object({ tenant, formId });
+export const noticeParams = z.object({ formId });
 
 export const startBody = z
   .strictObject({
