@@ -1,8 +1,8 @@
-// Tests which browser can use a code if requests of one browser overlap. The form service's responses are scripted;
+// Tests which browser can use a code if requests of one browser overlap, and while a key is rotated. The form service's responses are scripted;
 // claimed codes are stored in a real Postgres.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -27,18 +27,26 @@ afterAll(async () => {
   await drop();
 });
 
-/** Returns a function that enters one code of one form. Its argument `call` stands for the call of the form service. */
+const key = (name: string, byte: number) => `${name}:${Buffer.alloc(32, byte).toString('base64')}`;
+const [older, newer] = [key('older', 7), key('newer', 8)];
+
+/**
+ * Returns a function that enters one code of one form. Its argument `call` stands for the call of the form service, and
+ * `ring` is the key ring of the pod.
+ */
 function codeEntry() {
   const clock = () => new Date('2026-11-22T10:00:00Z');
   const limits = createRateLimits({ clock, log: captureLog().log, metrics: createMetrics() });
   const options = {
     store: createApplyStore(unsharedPool(pool)),
-    hashes: createApplyHashes(createKeyRing(`tests:${Buffer.alloc(32, 7).toString('base64')}`)),
     wrongCodes: limits.local({ name: 'wrong-codes', most: 5, window: 3_600_000 }),
     clock,
   };
   const form = { formId: randomUUID(), tenantId: 'urn:example:tenants/demo' };
-  return (browser: string, call: () => Promise<unknown>) => useCode(options, form, { code: 'ABCDEF', browser }, call);
+  return (browser: string, call: () => Promise<unknown>, ring = older) => {
+    const hashes = createApplyHashes(createKeyRing(ring));
+    return useCode({ ...options, hashes }, form, { code: 'ABCDEF', browser }, call);
+  };
 }
 
 const accepted = async () => undefined;
@@ -76,4 +84,35 @@ it('a code can be entered in another browser if the form service did not respond
   await expect(enter('first', timedOut)).rejects.toMatchObject({ slug: 'dependency-timeout' });
   await enter('second', accepted);
   await expect(enter('first', accepted)).rejects.toMatchObject({ slug: 'invalid-code' });
+});
+
+describe('while the pods have different key rings', () => {
+  const rings = [older, `${older},${newer}`, `${newer},${older}`, newer];
+  const steps = rings.slice(1).map((ring, step) => [rings[step] ?? '', ring] as const);
+
+  it.each(steps)('a code still opens the form in one browser only (%#)', async (before, after) => {
+    for (const [one, other] of [
+      [before, after],
+      [after, before],
+    ] as const) {
+      const enter = codeEntry();
+      await enter('first', accepted, one);
+      await expect(enter('second', accepted, other)).rejects.toMatchObject({ slug: 'invalid-code' });
+      // The first browser may repeat its request at either pod.
+      await enter('first', accepted, other);
+      await enter('first', accepted, one);
+    }
+  });
+
+  it.each(steps)('concurrent requests of two browsers at two pods let one in (%#)', async (before, after) => {
+    const enter = codeEntry();
+    const results = await Promise.allSettled([enter('first', accepted, before), enter('second', accepted, after)]);
+    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('a code can be entered at another pod after the form service did not respond', async () => {
+    const enter = codeEntry();
+    await expect(enter('first', timedOut, `${older},${newer}`)).rejects.toMatchObject({ slug: 'dependency-timeout' });
+    await enter('second', accepted, `${newer},${older}`);
+  });
 });

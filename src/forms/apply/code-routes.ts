@@ -115,7 +115,12 @@ export async function useCode(
   { code, browser }: { code: string; browser: string },
   call: () => Promise<unknown>,
 ): Promise<void> {
-  const use = { formId, codeHash: hashes.code(formId, code), browserHash: hashes.browser(browser), now: clock() };
+  const use = {
+    formId,
+    codeHashes: hashes.code(formId, code),
+    browserHashes: hashes.browser(browser),
+    now: clock(),
+  };
   const refuse = async (): Promise<never> => {
     await count(wrongCodes, formId, 'Too many wrong codes were entered. Try again when the hour is over.');
     throw new Problem('invalid-code', 'The code is wrong, has expired, or was entered in another browser.');

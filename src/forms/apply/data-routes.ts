@@ -67,7 +67,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
     },
     async handle({ params: { formId }, bodyText }, request, response) {
       const { id: tenantId } = tenantOf(response);
-      const saveHash = saveHashOf(request, (id) => hashes.save(cookies.browserOf(request, response), id));
+      const saveHashes = saveHashesOf(request, (id) => hashes.save(cookies.browserOf(request, response), id));
       const call = {
         method: 'PUT' as const,
         path: `/forms/${formId}/data`,
@@ -79,13 +79,13 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
       };
       const tag = await api.call(call).then(
         async (answer) => {
-          if (saveHash && answer.etag)
-            await store.keepSave(tenantId, { formId, saveHash, etag: answer.etag, now: clock() });
+          if (saveHashes && answer.etag)
+            await store.keepSave(tenantId, { formId, saveHashes, etag: answer.etag, now: clock() });
           return answer.etag;
         },
         async (error: unknown) => {
           const isStale = error instanceof Problem && error.slug === 'stale';
-          const done = isStale && saveHash ? await store.findSave(tenantId, formId, saveHash) : undefined;
+          const done = isStale && saveHashes ? await store.findSave(tenantId, formId, saveHashes) : undefined;
           return done ?? hideForeignForm(error);
         },
       );
@@ -101,9 +101,9 @@ function requiredTag(request: Request): string {
   throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be the ETag of the form data' }]);
 }
 
-function saveHashOf(request: Request, hashOf: (id: string) => Buffer): Buffer | undefined {
+function saveHashesOf(request: Request, hashesOf: (id: string) => Buffer[]): Buffer[] | undefined {
   const id = request.get('save-id');
   if (id === undefined) return undefined;
-  if (/^[\w-]{16,64}$/.test(id)) return hashOf(id);
+  if (/^[\w-]{16,64}$/.test(id)) return hashesOf(id);
   throw invalidRequest([{ pointer: '/headers/save-id', detail: 'must be a UUID' }]);
 }

@@ -5,16 +5,20 @@ import type { KeyRing } from '../../service/keys/key-ring.ts';
 export type ApplyHashes = ReturnType<typeof createApplyHashes>;
 
 export function createApplyHashes(keys: KeyRing) {
-  const hmac = (text: string, purpose: string) => Buffer.from(keys.hmacs(text, purpose)[0] ?? '', 'base64url');
+  const hmacs = (text: string, purpose: string) =>
+    keys.hmacs(text, purpose).map((hmac) => Buffer.from(hmac, 'base64url'));
   return {
     /**
      * Hashes the key to which a limit applies, such as a client network or an email address. `name` is the name of the
      * limit.
      */
-    limit: (name: string, key: string) => hmac(`${name}\0${key}`, 'apply limit'),
-    code: (formId: string, code: string) => hmac(`${formId}\0${code}`, 'apply code'),
-    browser: (id: string) => hmac(id, 'apply browser'),
-    save: (browser: string, id: string) => hmac(`${browser}\0${id}`, 'apply save'),
+    limit: (name: string, key: string) => hmacs(`${name}\0${key}`, 'apply limit')[0] ?? Buffer.alloc(0),
+    /** One hash for each key of the ring, because pods order the keys differently during a rotation. */
+    code: (formId: string, code: string) => hmacs(`${formId}\0${code}`, 'apply code'),
+    /** One hash for each key of the ring, in the same order as those of `code`. */
+    browser: (id: string) => hmacs(id, 'apply browser'),
+    /** One hash for each key of the ring. The first is stored; all are looked up. */
+    save: (browser: string, id: string) => hmacs(`${browser}\0${id}`, 'apply save'),
     /**
      * Returns the idempotency key for the form service, which cannot tell browsers apart. The browser's id is part of
      * the key, so that two browsers with the same `key` do not get the same form.

@@ -13,20 +13,25 @@ export interface DraftLimit {
 
 export interface CodeUse {
   formId: string;
-  codeHash: Buffer;
-  browserHash: Buffer;
+  /** One hash for each key of the ring. */
+  codeHashes: readonly Buffer[];
+  /** The hashes of the browser under the same keys. */
+  browserHashes: readonly Buffer[];
   now: Date;
 }
 
 export interface LastSave {
   formId: string;
-  saveHash: Buffer;
+  /** One hash for each key of the ring. The first is stored. */
+  saveHashes: readonly Buffer[];
   etag: string;
   now: Date;
 }
 
 /** Thrown to roll back the transaction that counts a draft. The message is the name of the reached limit. */
 class LimitReached extends Error {}
+/** Thrown to roll back the transaction that reserves a code. */
+class CodeTaken extends Error {}
 
 export type ApplyStore = ReturnType<typeof createApplyStore>;
 
@@ -59,14 +64,20 @@ WITH wanted AS (
 SELECT name FROM spent
 UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.used > w.most`;
 
+// Rows are locked in a fixed order, so that concurrent requests do not deadlock.
 const claimCodeSql = `
 WITH removed AS (${removeOld('apply_codes', 'used', '$5::timestamptz')}), claimed AS (
-  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used, accepted) VALUES ($1, $2, $3, $4, $6)
+  INSERT INTO apply_codes AS c (form_id, code_hash, browser_hash, used, accepted)
+  SELECT $1, h.code, h.browser, $4, $6 FROM unnest($2::bytea[], $3::bytea[]) AS h (code, browser) ORDER BY h.code
   ON CONFLICT (form_id, code_hash) DO UPDATE SET accepted = c.accepted OR excluded.accepted
   WHERE c.browser_hash = excluded.browser_hash
   RETURNING c.form_id
 )
 SELECT form_id FROM claimed`;
+
+const releaseCodeSql = `
+DELETE FROM apply_codes WHERE form_id = $1 AND NOT accepted
+  AND (code_hash, browser_hash) IN (SELECT * FROM unnest($2::bytea[], $3::bytea[]))`;
 
 const keepSaveSql = `
 WITH removed AS (${removeOld('apply_saves', 'saved', '$5::timestamptz')} AND form_id <> $1)
@@ -101,30 +112,38 @@ export function createApplyStore(pool: SharedPool) {
 
     /**
      * Reserves a code for a browser. If `isAccepted` is true, the browser keeps the code. Returns false if another
-     * browser has reserved it.
+     * browser has reserved it. Stores one row for each key of the ring. During a rotation, each pod then finds the codes
+     * that the other pods have reserved.
      */
     async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
-      const { formId, codeHash, browserHash, now } = use;
-      const values = [formId, codeHash, browserHash, now, new Date(now.getTime() - kept), isAccepted];
-      return (await pool.query(claimOf(tenantId, formId), claimCodeSql, values)).rowCount === 1;
+      const { formId, codeHashes, browserHashes, now } = use;
+      const values = [formId, codeHashes, browserHashes, now, new Date(now.getTime() - kept), isAccepted];
+      try {
+        await pool.transaction(claimOf(tenantId, formId), async (client) => {
+          const { rowCount } = await client.query(claimCodeSql, values);
+          if (rowCount !== codeHashes.length) throw new CodeTaken();
+        });
+        return true;
+      } catch (error) {
+        if (error instanceof CodeTaken) return false;
+        throw error;
+      }
     },
 
     /** Releases a code that this browser has reserved, if the code was not accepted. */
-    async releaseCode(tenantId: string, { formId, codeHash, browserHash }: CodeUse): Promise<void> {
-      const sql =
-        'DELETE FROM apply_codes WHERE form_id = $1 AND code_hash = $2 AND browser_hash = $3 AND NOT accepted';
-      await pool.query(claimOf(tenantId, formId), sql, [formId, codeHash, browserHash]);
+    async releaseCode(tenantId: string, { formId, codeHashes, browserHashes }: CodeUse): Promise<void> {
+      await pool.query(claimOf(tenantId, formId), releaseCodeSql, [formId, codeHashes, browserHashes]);
     },
 
-    async keepSave(tenantId: string, { formId, saveHash, etag, now }: LastSave): Promise<void> {
-      const values = [formId, saveHash, etag, now, new Date(now.getTime() - kept)];
+    async keepSave(tenantId: string, { formId, saveHashes, etag, now }: LastSave): Promise<void> {
+      const values = [formId, saveHashes[0], etag, now, new Date(now.getTime() - kept)];
       await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
     },
 
-    /** Returns the ETag that the form's last save got. Returns undefined if the last save has another hash. */
-    async findSave(tenantId: string, formId: string, saveHash: Buffer): Promise<string | undefined> {
-      const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = $2';
-      return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHash])).rows[0]?.etag;
+    /** Returns the ETag that the form's last save got. Returns undefined if the last save has none of these hashes. */
+    async findSave(tenantId: string, formId: string, saveHashes: readonly Buffer[]): Promise<string | undefined> {
+      const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = ANY($2)';
+      return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHashes])).rows[0]?.etag;
     },
   };
 }
