@@ -87,7 +87,7 @@ describe('while the notification service is away', () => {
 
   it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
     const id = await subscribed();
-    await notifications.break(503, { at: 1 });
+    await notifications.break('refused', { at: 1 });
     let response = await send(id);
     // Each failure of the notification service results in a 502, even after the form service has stopped calling it.
     for (let asked = 0; asked < 20 && response.headers.get('retry-after') === null; asked += 1) {
@@ -99,6 +99,16 @@ describe('while the notification service is away', () => {
     await notifications.heal();
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
   });
+});
+
+it.each(['lost answer', 'lost as 502', 504] as const)('a code that may have been sent (%s) counts', async (fault) => {
+  const id = await subscribed();
+  await notifications.break(fault, { at: 1 });
+  expect((await send(id)).status).toBe(502);
+  await notifications.heal();
+  const again = await send(id);
+  expect(again.status).toBe(429);
+  expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(50);
 });
 
 it('applicants get codes immediately after the service failed 20 times to send a code to somebody else', async () => {

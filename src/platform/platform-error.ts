@@ -79,8 +79,13 @@ const unconnected = new Set([
   ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
 ]);
 
+/** True if the error with this code occurred before a connection existed, so that nothing was sent. */
+export function isUnconnected(code: string | undefined): boolean {
+  return unconnected.has(code ?? '');
+}
+
 function mayHaveProcessed(kind: PlatformErrorKind, { reason, upstreamStatus }: PlatformErrorOptions): boolean {
-  if (kind === 'unreachable') return !unconnected.has(reason ?? '');
+  if (kind === 'unreachable') return !isUnconnected(reason);
   return kind === 'timeout' || (kind === 'failed' && upstreamStatus !== 429);
 }
 

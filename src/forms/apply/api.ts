@@ -4,6 +4,7 @@
 import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
+import { isUnconnected } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
@@ -33,8 +34,14 @@ export interface ApiAnswer {
   text: string;
 }
 
+/**
+ * Thrown if the API did not say how the call ended: it did not respond, responded with status 500, or something between
+ * responded instead. The call may have had its effect.
+ */
+export class UnansweredCall extends Problem {}
+
 export interface FormApi {
-  /** Calls the API. Throws Problem if the status of the response is 400 or higher. */
+  /** Calls the API. Throws Problem if the status of the response is 400 or higher, or UnansweredCall. */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
 }
@@ -59,7 +66,8 @@ export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: For
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
     log.warn({ kind, reason }, 'intake application call failed');
-    return new Problem(slug, detail, { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause });
+    const Failure = kind === 'denied' || isUnconnected(reason) ? Problem : UnansweredCall;
+    return new Failure(slug, detail, { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause });
   }
 
   async function send(call: ApiCall, token: string | undefined): Promise<ApiAnswer & { problem: unknown }> {
@@ -150,7 +158,8 @@ function problemOf(problem: unknown): Problem | undefined {
   if (!findProblemType(slug)) return undefined;
   const { detail, errors, retryAfter } = problem;
   const members = passedMembers.filter((name) => problem[name] !== undefined).map((name) => [name, problem[name]]);
-  return new Problem(slug as ProblemSlug, typeof detail === 'string' ? detail : undefined, {
+  const Failure = slug === 'internal' ? UnansweredCall : Problem;
+  return new Failure(slug as ProblemSlug, typeof detail === 'string' ? detail : undefined, {
     ...(Array.isArray(errors) && { errors }),
     ...(typeof retryAfter === 'string' && { headers: { 'Retry-After': retryAfter } }),
     members: Object.fromEntries(members),

@@ -1,20 +1,25 @@
-// Tests which browser can use a code if requests of one browser overlap, and while a key is rotated. The form service's responses are scripted;
-// claimed codes are stored in a real Postgres.
+// Tests which browser can use a code if requests of one browser overlap, and while a key is rotated. Also tests which
+// failed sends count. The form service's responses are scripted; claimed codes are stored in a real Postgres.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
+import type { HttpResponse } from '../../service/http/request-context.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { createRateLimits } from '../../service/limits/rate-limit.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { formMigrations } from '../expiry/migrations.ts';
-import { useCode } from './code-routes.ts';
+import { UnansweredCall } from './api.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { sendCode, useCode } from './code-routes.ts';
 import { createApplyHashes } from './hashes.ts';
 import { createApplyStore } from './store.ts';
 
+const now = new Date('2026-11-22T10:00:00Z');
 let pool: pg.Pool;
 let drop: () => Promise<void>;
 beforeAll(async () => {
@@ -35,7 +40,7 @@ const [older, newer] = [key('older', 7), key('newer', 8)];
  * `ring` is the key ring of the pod.
  */
 function codeEntry() {
-  const clock = () => new Date('2026-11-22T10:00:00Z');
+  const clock = () => now;
   const limits = createRateLimits({ clock, log: captureLog().log, metrics: createMetrics() });
   const options = {
     store: createApplyStore(unsharedPool(pool)),
@@ -114,5 +119,43 @@ describe('while the pods have different key rings', () => {
     const enter = codeEntry();
     await expect(enter('first', timedOut, `${older},${newer}`)).rejects.toMatchObject({ slug: 'dependency-timeout' });
     await enter('second', accepted, `${newer},${older}`);
+  });
+});
+
+describe('a call that sends a code', () => {
+  /** Sends two codes for one form. The first call of the form service fails with this error. */
+  async function sendTwice(error: unknown): Promise<{ calls: number; second: unknown }> {
+    const limits = createRateLimits({ clock: () => now, log: captureLog().log, metrics: createMetrics() });
+    const limit = (name: string, most: number, window: number) => limits.local({ name, most, window });
+    const sends = { minute: limit('minute', 1, 60_000), hour: limit('hour', 5, 3_600_000) };
+    let calls = 0;
+    const api = {
+      async call() {
+        calls += 1;
+        if (calls === 1) throw error;
+        return { status: 202, etag: undefined, text: '{}' };
+      },
+    };
+    const form = { formId: randomUUID(), tenantId: 'urn:example:tenants/demo', context: {} as HttpResponse };
+    const send = () => sendCode({ api, sends } as unknown as ApplyRoutesOptions, form);
+    await expect(send()).rejects.toBe(error);
+    const second = await send().catch((problem: unknown) => problem);
+    return { calls, second };
+  }
+
+  it.each([
+    ['the form service did not respond', new UnansweredCall('dependency-timeout')],
+    ['the connection broke', new UnansweredCall('dependency-failed')],
+    ['the notification service did not respond', new Problem('dependency-timeout')],
+  ])('counts if the code may have been sent, because %s', async (_why, error) => {
+    expect(await sendTwice(error)).toMatchObject({ calls: 1, second: { slug: 'too-many-requests' } });
+  });
+
+  it.each([
+    ['the mail could not be delivered', new Problem('dependency-failed')],
+    ['the form service was busy', new Problem('busy')],
+    ['the identity provider did not respond', new PlatformError('identity-provider', 'timeout')],
+  ])('does not count if no code was sent, because %s', async (_why, error) => {
+    expect(await sendTwice(error)).toEqual({ calls: 2, second: undefined });
   });
 });

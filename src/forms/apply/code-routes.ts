@@ -2,10 +2,12 @@
 // not show whether a form exists.
 
 import { z } from 'zod';
+import { PlatformError } from '../../platform/platform-error.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import type { RateLimiter } from '../../service/limits/rate-limit.ts';
+import { UnansweredCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } from './schema.ts';
 
@@ -44,8 +46,9 @@ export interface FormOfTenant {
 
 /**
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
- * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A failed call does
- * not count towards the limits, so that the applicant can ask again; the form service has limits for such calls too.
+ * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
+ * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have been
+ * sent, the call counts.
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
@@ -57,9 +60,18 @@ export async function sendCode(
   const call = { method: 'POST', path: `/forms/${formId}`, body: '{"operation":"send-code"}', ...form } as const;
   await api.call(call).catch((error: unknown) => {
     if (error instanceof Problem && hidden.has(error.slug)) return;
-    for (const limiter of limiters) limiter.uncount(formId);
+    if (!mayHaveSent(error)) for (const limiter of limiters) limiter.uncount(formId);
     throw error;
   });
+}
+
+/**
+ * True if a code may have been sent: the form service did not say what happened, or it got no response in time
+ * (decision 0085). A PlatformError means that the form service was not called.
+ */
+function mayHaveSent(error: unknown): boolean {
+  if (!(error instanceof Problem) || error instanceof PlatformError) return false;
+  return error instanceof UnansweredCall || error.slug === 'dependency-timeout';
 }
 
 async function count(limiter: RateLimiter, formId: string, detail: string): Promise<void> {

@@ -108,9 +108,16 @@ describe('a code that is not sent', () => {
   };
 
   it.each([
-    ['the service is down', new PlatformError('notifications', 'unreachable')],
+    ['the service is down', new PlatformError('notifications', 'unreachable', { reason: 'ECONNREFUSED' })],
+    ['the circuit is open', new PlatformError('notifications', 'open')],
+    ['another service did not respond', new PlatformError('directory', 'timeout')],
     ['the subscriber is unknown', new PlatformError('notifications', 'rejected', { upstreamStatus: 404 })],
-    ['the service failed', new PlatformError('notifications', 'failed', { upstreamStatus: 400 })],
+    ['the mail could not be delivered', new PlatformError('notifications', 'failed', { upstreamStatus: 500 })],
+    ['the service is overloaded', new PlatformError('notifications', 'failed', { upstreamStatus: 429 })],
+    [
+      'the service took the request for incomplete',
+      new PlatformError('notifications', 'failed', { upstreamStatus: 408 }),
+    ],
     ['of another error', Object.assign(new Error('broken'), { kind: 'rejected', upstreamStatus: 400 })],
   ])('because %s is reported and does not count', async (_what, error) => {
     expect(await failing(error)).toBe(error);
@@ -124,5 +131,31 @@ describe('a code that is not sent', () => {
   it('because the applicant cannot be subscribed does not count either', async () => {
     const gone = new Problem('gone', 'The form was deleted.');
     expect(await failing(gone, null)).toBe(gone);
+    const late = new PlatformError('notifications', 'timeout');
+    expect(await failing(late, null)).toBe(late);
+  });
+});
+
+describe('a code that may have been sent', () => {
+  it.each([
+    ['the service did not respond in time', new PlatformError('notifications', 'timeout')],
+    ['the connection broke', new PlatformError('notifications', 'unreachable', { reason: 'ECONNRESET' })],
+    ['a gateway responded with 502', new PlatformError('notifications', 'failed', { upstreamStatus: 502 })],
+    ['a gateway responded with 503', new PlatformError('notifications', 'failed', { upstreamStatus: 503 })],
+    ['a gateway responded with 504', new PlatformError('notifications', 'failed', { upstreamStatus: 504 })],
+    ['the response was truncated', new PlatformError('notifications', 'failed', { upstreamStatus: 200 })],
+  ])('because %s counts', async (_what, error) => {
+    const form = await world.addForm();
+    const { send, service, counted } = world.createVerification();
+    service.onSend = () => Promise.reject(error);
+    expect(await problemOf(send({ form }))).toBe(error);
+    expect(await problemOf(send({ form }))).toMatchObject({
+      slug: 'too-many-requests',
+      headers: { 'Retry-After': '60' },
+    });
+    expect([counted, service.sent.length]).toEqual([['not-sent'], 1]);
+    world.advance(minute);
+    service.onSend = async () => undefined;
+    expect(await problemOf(send({ form }))).toBeUndefined();
   });
 });

@@ -1,6 +1,7 @@
 // Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
 // rejected without a call to the notification service. If the service certainly did not check a code, the code does not
 // count. If its response was lost, it may have checked the code: the code then counts once and may be tried again.
+// Likewise, a code that certainly was not sent does not count, and one that may have been sent does.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
@@ -106,15 +107,7 @@ export function createVerification(options: VerificationOptions) {
       const reservation = await store.reserveSend(keysOf(form, to), now);
       if ('waitMs' in reservation)
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
-      try {
-        const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
-        await sendCode(options, form, { subscriberId, ...to });
-      } catch (error) {
-        count('not-sent');
-        await store.refundSend(reservation.id, keysOf(form, to));
-        throw error;
-      }
-      count('sent');
+      await sendReserved(options, form, to, () => store.refundSend(reservation.id, keysOf(form, to)));
       return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
     },
   };
@@ -150,6 +143,26 @@ async function check(
   }
 }
 
+/** Sends a code whose send is reserved. Calls `refund` if the code certainly was not sent. */
+async function sendReserved(
+  options: VerificationOptions,
+  form: Form,
+  to: Channel,
+  refund: () => Promise<void>,
+): Promise<void> {
+  let isCalled = false;
+  try {
+    const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
+    isCalled = true;
+    await sendCode(options, form, { subscriberId, ...to });
+  } catch (error) {
+    options.count('not-sent');
+    if (!isCalled || !mayHaveSent(error)) await refund();
+    throw error;
+  }
+  options.count('sent');
+}
+
 type SendRequest = Omit<Parameters<Notifications['sendCode']>[0], 'reason' | 'language' | 'tenantId'>;
 
 async function sendCode({ notifications }: VerificationOptions, form: Form, request: SendRequest): Promise<void> {
@@ -162,6 +175,16 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
       throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;
   }
+}
+
+/**
+ * True if the notification service may have sent the code although the call failed. With status 500 it says that the
+ * delivery failed, and with a lower status that it rejected the call (decision 0085).
+ */
+function mayHaveSent(error: unknown): boolean {
+  if (!(error instanceof PlatformError) || !isUndecided(error, 'notifications')) return false;
+  const status = error.upstreamStatus ?? 0;
+  return status < 300 || status > 500;
 }
 
 /** The reason that the applicant sees in the message with the code, in the language of the form. */

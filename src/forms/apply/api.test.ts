@@ -1,0 +1,73 @@
+// Tests which failures of a call to the form service leave open whether the call had its effect.
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import type { HttpResponse } from '../../service/http/request-context.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
+import { createFormApi, type FormApi, UnansweredCall } from './api.ts';
+
+let server: Server;
+let api: FormApi;
+afterEach(async () => {
+  await api.close();
+  server.close();
+});
+
+/** Calls a form service that responds in this way. Returns the error of the call. */
+async function failureOf(respond: RequestListener): Promise<unknown> {
+  server = createServer(respond).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return callAt((server.address() as AddressInfo).port);
+}
+
+async function callAt(port: number): Promise<unknown> {
+  api = createFormApi({
+    baseUrl: () => `http://127.0.0.1:${port}`,
+    account: { token: async () => 'token', renew: async (token) => token },
+    log: captureLog().log,
+    metrics: createMetrics(),
+    timeoutMs: 300,
+  });
+  const context = { locals: { forwarded: { address: 'unknown' }, scope: {} } } as unknown as HttpResponse;
+  return api.call({ method: 'POST', path: '/forms', tenantId: 'urn:example', body: '{}', context }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+const problem =
+  (status: number, slug: string): RequestListener =>
+  (_request, response) =>
+    response
+      .writeHead(status, { 'content-type': 'application/problem+json' })
+      .end(JSON.stringify({ type: `urn:formgate:problem:${slug}`, detail: 'Failed.' }));
+
+it.each<[string, RequestListener]>([
+  ['does not respond in time', () => undefined],
+  ['breaks the connection', (request) => request.socket.destroy()],
+  ['sends half a response', (_request, response) => response.writeHead(201, { 'content-length': 9 }).write('{}')],
+  ['is hidden by a failing gateway', (_request, response) => response.writeHead(502).end('Bad gateway')],
+  ['fails itself', problem(500, 'internal')],
+])('a call may have had its effect if the form service %s', async (_how, respond) => {
+  expect(await failureOf(respond)).toBeInstanceOf(UnansweredCall);
+});
+
+it.each<[string, RequestListener]>([
+  ['rejects the call', problem(409, 'intake-closed')],
+  ['is busy', problem(503, 'busy')],
+  ['misses another service', problem(502, 'dependency-failed')],
+  ['rejects the account', problem(401, 'unauthorized')],
+])('a call has had no effect if the form service %s', async (_how, respond) => {
+  expect(await failureOf(respond)).not.toBeInstanceOf(UnansweredCall);
+});
+
+it('a call has had no effect if no connection was made', async () => {
+  await failureOf(() => undefined);
+  const { port } = server.address() as AddressInfo;
+  await api.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  expect(await callAt(port)).toMatchObject({ slug: 'dependency-failed' });
+  expect(await callAt(port)).not.toBeInstanceOf(UnansweredCall);
+});
