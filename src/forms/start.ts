@@ -222,7 +222,7 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
 }
 
 function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outbox) {
-  const { config, platform, validator, urns, metrics, clock } = base;
+  const { config, platform, validator, urns, metrics, clock, log } = base;
   const { notifications } = platform;
   const onTransition = createFormMetrics(metrics);
   const forms = createFormStore(pool, onTransition);
@@ -245,6 +245,6 @@ function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outb
     secret: config.CODE_KEY,
     pseudonyms: createPseudonyms(config.CODE_KEY),
     addresses: base.addresses,
-    ...{ codes, hashes, validator, clock },
+    ...{ codes, hashes, validator, clock, log },
   };
 }

@@ -1,6 +1,7 @@
 // The dependencies and limits of the routes of the intake application.
 import type { Clock } from '../../service/clock.ts';
 import type { LocalRateLimiter, RateLimiter } from '../../service/limits/rate-limit.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { NoticeLinks } from '../notices/links.ts';
 import type { FormApi } from './api.ts';
@@ -40,5 +41,6 @@ export interface ApplyRoutesOptions {
   /** Lifetime of a code in milliseconds. */
   codeLifetime: number;
   metrics: Pick<Metrics, 'rateLimited'>;
+  log: Logger;
   clock: Clock;
 }

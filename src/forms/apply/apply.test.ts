@@ -318,6 +318,21 @@ describe('a save whose response was lost', () => {
   });
 });
 
+it('a save succeeds even if it cannot be recorded for retries', async () => {
+  const page = browser();
+  const { id, etag } = await page.start();
+  const { pool, log } = apply.forms;
+  await pool.query('ALTER TABLE apply_saves RENAME TO hidden_saves');
+  const saved = await page.ask('PUT', `/forms/${id}/data`, {
+    body: { data: { name: 'Ana' }, files: {} },
+    headers: { 'if-match': etag, 'save-id': randomUUID() },
+  });
+  await pool.query('ALTER TABLE hidden_saves RENAME TO apply_saves');
+  expect(saved.status).toBe(200);
+  expect(log.lines().filter(({ msg }) => msg === 'save not recorded for retries')).toHaveLength(1);
+  await page.save(id, { name: 'Ana', age: 40 }, saved.headers.get('etag') ?? '');
+});
+
 describe('invalid input', () => {
   it.each([
     [{ email: 'no address' }, '/email'],

@@ -46,7 +46,7 @@ function sessionEnded(error: unknown): never {
 }
 
 export function saveDataRoute(options: ApplyRoutesOptions): Route {
-  const { guards, api, cookies, hashes, store, clock } = options;
+  const { guards, api, cookies, hashes, store, clock, log } = options;
   return route({
     method: 'put',
     path,
@@ -79,8 +79,13 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
       };
       const tag = await api.call(call).then(
         async (answer) => {
-          if (saveHashes && answer.etag)
-            await store.keepSave(tenantId, { formId, saveHashes, etag: answer.etag, now: clock() });
+          if (saveHashes && answer.etag) {
+            const save = { formId, saveHashes, etag: answer.etag, now: clock() };
+            // The form service has saved the data. A failure would make the page retry, and the retry would get 412.
+            await store
+              .keepSave(tenantId, save)
+              .catch((error: unknown) => log.warn({ err: error }, 'save not recorded for retries'));
+          }
           return answer.etag;
         },
         async (error: unknown) => {

@@ -71,7 +71,7 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
     codes: limits.local({ name: 'apply-codes', most: config.APPLY_CODE_LIMIT, window: 10 * minute }),
   });
   const routes = {
-    ...{ guards, api, cookies, clock, metrics },
+    ...{ guards, api, cookies, clock, log, metrics },
     hashes: createApplyHashes(keys),
     store: createApplyStore(pool),
     files: createFileUpload({

@@ -97,6 +97,16 @@ describe('send-code', () => {
   });
 });
 
+it('a code that was sent is 202 even if the history cannot be written', async () => {
+  const id = await forms.draft();
+  await forms.pool.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE OF history ON forms FOR EACH ROW WHEN (OLD.id = '${id}') EXECUTE FUNCTION refuse()`);
+  expect((await send(id)).status).toBe(202);
+  await forms.pool.query('DROP TRIGGER refuse ON forms; DROP FUNCTION refuse');
+  expect(forms.log.lines().filter(({ msg }) => msg === 'sent code not recorded in the history')).toHaveLength(1);
+});
+
 describe('the limit of sent codes', () => {
   it('is one a minute for a form: then 429 with Retry-After', async () => {
     const id = await forms.draft();

@@ -3,6 +3,7 @@
 import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
+import type { ExpiryDates } from '../expiry/dates.ts';
 import { type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import {
   describeAction,
@@ -13,7 +14,7 @@ import {
   operations,
   statusesForAction,
 } from './catalogue.ts';
-import { formView } from './form.ts';
+import { type Form, formView } from './form.ts';
 import type { Author, Pseudonyms } from './history.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
 import { requireOpenIntake } from './policy.ts';
@@ -87,23 +88,27 @@ const handlers: Record<Operation, Handler> = {
 };
 
 async function sendCode(
-  { access, forms, verification, pseudonyms, clock }: FormRoutesOptions,
+  { access, forms, verification, pseudonyms, clock, log }: FormRoutesOptions,
   formRequest: FormRequest,
 ) {
   const { tenantId, formId } = formRequest;
   const { form, role } = await access.authorize('send-code', formRequest);
   const { channel, expires } = await verification.send({ form });
-  await forms.recordSent({ tenantId, formId, now: clock(), by: authorOf(formRequest, role, pseudonyms) });
+  // The code is sent. A failure would make the caller retry, and the retry would get 429.
+  await forms
+    .recordSent({ tenantId, formId, now: clock(), by: authorOf(formRequest, role, pseudonyms) })
+    .catch((error: unknown) => log.warn({ err: error }, 'sent code not recorded in the history'));
   return { id: form.id, sent: true, channel, expires: expires.toISOString() };
 }
 
-async function keep({ access, forms, expiryDates, clock }: FormRoutesOptions, formRequest: FormRequest) {
+async function keep(options: FormRoutesOptions, formRequest: FormRequest) {
+  const { access, forms, clock } = options;
   const { tenantId, formId } = formRequest;
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const { role } = await access.authorize('keep', formRequest);
     const form = await forms.keep({ tenantId, formId, now: clock() });
     if (!form) continue;
-    const [dates] = await expiryDates([form]);
+    const dates = await datesAfterChange(options, form);
     return formView(form, { administrator: role === 'admin', dates });
   }
   throw keepsChanging();
@@ -154,11 +159,8 @@ function isNotDraft(error: unknown): boolean {
   return error instanceof Problem && error.slug === 'form-not-draft';
 }
 
-async function move(
-  operation: Exclude<MoveOperation, 'submit'>,
-  { access, forms, expiryDates, pseudonyms, clock, changed }: FormRoutesOptions,
-  formRequest: FormRequest,
-) {
+async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRoutesOptions, formRequest: FormRequest) {
+  const { access, forms, pseudonyms, clock, changed } = options;
   const { caller, tenantId, formId } = formRequest;
   const { role } = await access.authorize(operation, formRequest);
   const actor = { id: caller.subject, name: caller.name };
@@ -170,24 +172,39 @@ async function move(
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
   changed();
-  const [dates] = await expiryDates([moved]);
+  const dates = await datesAfterChange(options, moved);
   return formView(moved, { administrator: role === 'admin', dates });
 }
 
 async function setHeld(
   operation: 'hold' | 'release',
-  { access, forms, expiryDates, pseudonyms, clock }: FormRoutesOptions,
+  options: FormRoutesOptions,
   formRequest: FormRequest,
   hold: Hold | undefined,
 ) {
+  const { access, forms, pseudonyms, clock } = options;
   const { tenantId, formId, caller } = formRequest;
   const { role } = await access.authorize(operation, formRequest);
   const actor = { id: caller.subject, name: caller.name };
   const by = authorOf(formRequest, role, pseudonyms);
   const form = await forms.setHeld({ tenantId, formId, actor, now: clock(), by, hold });
   if (!form) throw new Problem('gone', 'The form was deleted.');
-  const [dates] = await expiryDates([form]);
+  const dates = await datesAfterChange(options, form);
   return formView(form, { administrator: true, dates });
+}
+
+/**
+ * Returns the expiry dates of a form that was just changed. The change is committed, so a failure must not fail the
+ * request: the dates are then left out.
+ */
+async function datesAfterChange({ expiryDates, log }: FormRoutesOptions, form: Form): Promise<ExpiryDates | undefined> {
+  try {
+    const [dates] = await expiryDates([form]);
+    return dates;
+  } catch (error) {
+    log.warn({ err: error }, 'expiry dates not read after a change');
+    return undefined;
+  }
 }
 
 function authorOf({ formId, caller }: FormRequest, role: FormRole, pseudonyms: Pseudonyms): Author {

@@ -2,6 +2,7 @@
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { AddressIndex } from '../addresses/index-walk.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
@@ -46,6 +47,7 @@ export interface FormRoutesOptions {
   /** Limits large bodies of creation requests, because they are read before access is decided. */
   largeCreates: Guard;
   clock: Clock;
+  log: Logger;
   /** Called after each commit that wrote to the outbox. */
   changed(): void;
 }
