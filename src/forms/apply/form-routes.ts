@@ -1,14 +1,13 @@
 // Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has
 // access. A browser gets this cookie when it starts the form, or when the applicant enters a code.
 
-import type { Request, Response } from 'express';
-import { networkOf } from '../../service/http/client-address.ts';
+import type { Request } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
-import { windowAt } from '../../service/limits/window-counts.ts';
 import { entityTag, referenceOf } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
+import { countDraft, isRefusal } from './draft-count.ts';
 import { codeEntryRequired, openFormOf } from './guards.ts';
 import {
   auditedByApi,
@@ -55,7 +54,11 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
       };
       const draft = JSON.stringify({ definitionId: params.definition, applicant });
       const idempotencyKey = hashes.idempotencyKey(browser, key);
-      await countDraft(options, { email: body.email, request: `${idempotencyKey}\0${draft}` }, response);
+      const uncount = await countDraft(
+        options,
+        { email: body.email, request: `${idempotencyKey}\0${draft}` },
+        response,
+      );
       const answer = await api
         .call({
           method: 'POST',
@@ -65,7 +68,10 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
           headers: { 'idempotency-key': idempotencyKey },
           context: response,
         })
-        .catch(inTermsOfThePage);
+        .catch(async (error: unknown) => {
+          if (isRefusal(error)) await uncount();
+          return inTermsOfThePage(error);
+        });
       const { id, created } = JSON.parse(answer.text) as { id: string; created: string };
       response.locals.formId = id;
       cookies.issue(request, response, { formId: id, tenantId });
@@ -79,39 +85,6 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
  * form has been saved in the meantime. In that case, the next save gets 412.
  */
 const firstTag = entityTag('1');
-
-/**
- * Counts a draft towards the limits, unless the same request was already counted in this window. A repeated request
- * gets the same draft from the form service, so it must not count twice. `request` identifies the request. Throws
- * Problem `too-many-requests` if a limit of an address is reached, and `busy` if a shared limit is reached.
- */
-async function countDraft(
-  { store, hashes, draftLimits, metrics, clock }: ApplyRoutesOptions,
-  { email, request }: { email: string; request: string },
-  response: Response,
-): Promise<void> {
-  const { perAddress, perTenant, total, window } = draftLimits;
-  const { id: tenantId } = tenantOf(response);
-  const limit = (name: string, key: string, most: number) => ({ name, key: hashes.limit(name, key), most });
-  const limits = [
-    limit(retryLimit, `${tenantId}\0${request}`, 1),
-    limit('apply-drafts-address', networkOf(response.locals.forwarded.address), perAddress),
-    limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, perAddress),
-    limit('apply-drafts-tenant', tenantId, perTenant),
-    limit('apply-drafts-total', '', total),
-  ];
-  const { index, secondsLeft } = windowAt(clock().getTime(), window);
-  const reached = await store.countDraft(tenantId, limits, new Date(index * window));
-  if (reached === undefined || reached === retryLimit) return;
-  metrics.rateLimited.inc({ limit: reached });
-  const headers = { 'Retry-After': String(secondsLeft) };
-  const isShared = reached === 'apply-drafts-tenant' || reached === 'apply-drafts-total';
-  if (isShared) throw new Problem('busy', 'Too many drafts are being created at the moment.', { headers });
-  throw new Problem('too-many-requests', 'Too many drafts were created from here or for this address.', { headers });
-}
-
-/** The name of a limit that allows one draft for each request. Only a retry of a counted request exceeds this limit. */
-const retryLimit = 'apply-drafts-retry';
 
 function requiredKey(request: Request): string {
   const key = request.get('idempotency-key') ?? '';

@@ -172,3 +172,33 @@ it('concurrent requests of one start count once', async () => {
   expect((await start('203.0.113.211')).status).toBe(201);
   expect((await start('203.0.113.211')).status).toBe(429);
 });
+
+it('starts that create no draft do not use up the limits: refused ones, and those that the form service did not get', async () => {
+  apply.forms.advance(60 * minute);
+  // `define` advances the clock by 6 minutes.
+  const opens = new Date(apply.forms.now().getTime() + 20 * minute);
+  await apply.forms.define({
+    ...{ id: 'later', name: 'Later', anonymousApply: true, applicantRoles: ['applicant'] },
+    intake: { opens: opens.toISOString() },
+  });
+  const address = '203.0.113.220';
+  const email = `${randomUUID()}@example.org`;
+  const attempt = (definition: string, to = email) =>
+    apply.browser().ask('POST', `/definitions/${definition}/forms`, {
+      body: { email: to, language: 'en' },
+      headers: { 'idempotency-key': randomUUID(), 'x-forwarded-for': address },
+    });
+  for (let nth = 0; nth < 4; nth += 1) {
+    expect((await attempt('later')).body).toMatchObject({ type: 'urn:formgate:problem:intake-closed' });
+    expect((await attempt('permit', 'no address')).status).toBe(400);
+    expect((await attempt('unknown')).status).toBe(404);
+  }
+  await gate.shut();
+  for (let nth = 0; nth < 4; nth += 1) expect((await attempt('permit')).status).toBe(502);
+  await gate.open();
+  apply.forms.advance(14 * minute);
+  expect((await attempt('later')).status).toBe(201);
+  expect((await attempt('permit')).status).toBe(201);
+  expect((await attempt('permit')).status).toBe(201);
+  expect((await attempt('permit')).status).toBe(429);
+});

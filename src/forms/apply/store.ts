@@ -64,6 +64,14 @@ WITH wanted AS (
 SELECT name FROM spent
 UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.used > w.most`;
 
+const uncountSql = `
+WITH counted AS (
+  SELECT c.name, c.key FROM apply_counts c JOIN unnest($1::text[], $2::bytea[]) AS w (name, key) USING (name, key)
+  WHERE c.window_start = $3 ORDER BY c.name, c.key FOR UPDATE OF c
+)
+UPDATE apply_counts c SET used = c.used - 1 FROM counted
+WHERE c.name = counted.name AND c.key = counted.key AND c.window_start = $3 AND c.used > 0`;
+
 // Rows are locked in a fixed order, so that concurrent requests do not deadlock.
 const claimCodeSql = `
 WITH removed AS (${removeOld('apply_codes', 'used', '$5::timestamptz')}), claimed AS (
@@ -108,6 +116,12 @@ export function createApplyStore(pool: SharedPool) {
         if (error instanceof LimitReached) return error.message;
         throw error;
       }
+    },
+
+    /** Takes back a draft that `countDraft` has counted, because it was not created. */
+    async uncountDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<void> {
+      const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key)];
+      await pool.query(claimOf(tenantId, 'apply'), uncountSql, [...columns, start]);
     },
 
     /**
