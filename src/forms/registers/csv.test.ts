@@ -141,7 +141,7 @@ const text = fc.oneof(
   fc.constantFrom('', '=1+1', "'=1", "''@x", '-5', 'a,b', 'a"b', ' x ', 'é\n😀', 'true', '1e5'),
 );
 const json = fc.jsonValue({ maxDepth: 2 });
-const member = fc.constantFrom('label', 'note', 'a b', 'x,y', "it's");
+const member = fc.constantFrom('label', 'note', 'a b', 'x,y', "it's", '=1+1', "'=1", '@x', '-5', '\tx');
 const key = fc.string({ minLength: 1, maxLength: 8 }).filter((value) => value.trim() === value);
 const entries = fc.oneof(
   fc.uniqueArray(key, { maxLength: 20 }),
@@ -171,5 +171,11 @@ describe('an export', () => {
         expect(cell).toMatch(/^"?'/);
       }),
     );
+  });
+
+  it('has no such cell in its header either', async () => {
+    const list = [{ value: 'a', '=HYPERLINK("https://evil.example","Open")': 'b' }];
+    expect(toCsv(list).split('\r\n')[0]).toBe(`value,"'=HYPERLINK(""https://evil.example"",""Open"")"`);
+    expect(await load(toCsv(list), [], { mode: 'replace' })).toEqual(list);
   });
 });

@@ -65,7 +65,7 @@ function delimiterOf(text: string): string {
 }
 
 function columnsOf(header: Row | undefined): string[] {
-  const columns = header?.cells.map((cell) => cell.trim()) ?? [];
+  const columns = header?.cells.map((cell) => textOf(cell.trim())) ?? [];
   const fail = (detail: string) => bodyProblem('invalid-request', `has a header ${detail}`);
   if (columns.length === 0) throw bodyProblem('invalid-request', 'has no header');
   if (columns.length > maxColumns) throw fail(`of more than ${maxColumns} columns`);
@@ -104,7 +104,7 @@ export function toCsv(entries: readonly unknown[]): string {
   }
   const names = columns.size > 0 ? [...columns] : ['value'];
   const lines = rows.map((row) => names.map((name) => quoted(cellOf(row[name]))).join(','));
-  return `${[names.map(quoted).join(','), ...lines].join('\r\n')}\r\n`;
+  return `${[names.map((name) => quoted(cellOf(name))).join(','), ...lines].join('\r\n')}\r\n`;
 }
 
 function tooManyColumns(): Problem {
