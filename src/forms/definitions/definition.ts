@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
 import { intakeSchema } from './intake.ts';
 
 /** The configuration service allows the same characters and the same length in the names of configurations. */
@@ -50,7 +51,8 @@ const definitionSchema = z.looseObject({
   clerkRoles: roles,
   oneFormPerApplicant: flag(true),
   dataSchema: jsonSchema.nullish().transform((schema) => schema ?? {}),
-  uiSchema: z.record(z.string(), z.unknown()).nullish(),
+  // zod's `record` would take 0.1 s or more for a schema of 1 MB with many members.
+  uiSchema: z.custom<Record<string, unknown>>(isObject, 'must be an object').nullish(),
   formDraftUrlTemplate: z.string().nullish(),
   includeDataInSubmission: z.boolean().nullish(),
   /** The windows in which forms can be created and submitted. Without windows, this is possible at any time. */
