@@ -159,3 +159,38 @@ describe('a call that sends a code', () => {
     expect(await sendTwice(error)).toEqual({ calls: 2, second: undefined });
   });
 });
+
+it('the limits of the form service do not reveal whether a form exists', async () => {
+  let moment = Date.parse('2026-11-22T10:00:59Z');
+  /** Asks for two codes at one pod, for one at another pod, and after two seconds for one at the first pod again. */
+  async function sendThrice(exists: boolean): Promise<unknown[]> {
+    moment = Date.parse('2026-11-22T10:00:59Z');
+    const pods = [1, 2].map(() => {
+      const limits = createRateLimits({
+        clock: () => new Date(moment),
+        log: captureLog().log,
+        metrics: createMetrics(),
+      });
+      const limit = (name: string, most: number, window: number) => limits.local({ name, most, window });
+      return { minute: limit('minute', 1, 60_000), hour: limit('hour', 5, 3_600_000) };
+    });
+    const form = { formId: randomUUID(), tenantId: 'urn:example:tenants/demo', context: {} as HttpResponse };
+    let calls = 0;
+    const api = {
+      async call() {
+        calls += 1;
+        if (!exists) throw new Problem('not-found');
+        if (calls > 1) throw new Problem('too-many-requests');
+        return { status: 202, etag: undefined, text: '{}' };
+      },
+    };
+    const send = (sends: object | undefined) =>
+      sendCode({ api, sends } as unknown as ApplyRoutesOptions, form).catch((error: Problem) => error.slug);
+    const results = [await send(pods[0]), await send(pods[0]), await send(pods[1])];
+    moment += 2_000;
+    return [...results, await send(pods[0])];
+  }
+  const existing = await sendThrice(true);
+  expect(existing).toEqual([undefined, 'too-many-requests', undefined, undefined]);
+  expect(await sendThrice(false)).toEqual(existing);
+});

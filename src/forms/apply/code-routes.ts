@@ -48,7 +48,8 @@ export interface FormOfTenant {
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
  * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
  * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have been
- * sent, the call counts.
+ * sent, the call counts. The form service's own limits count sends in all pods and in sliding windows, but only for
+ * forms that exist. If they refuse a send, this function resolves too.
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
@@ -59,7 +60,7 @@ export async function sendCode(
     await count(limiter, formId, 'A code was sent a moment ago, or five were in the last hour.');
   const call = { method: 'POST', path: `/forms/${formId}`, body: '{"operation":"send-code"}', ...form } as const;
   await api.call(call).catch((error: unknown) => {
-    if (error instanceof Problem && hidden.has(error.slug)) return;
+    if (error instanceof Problem && (hidden.has(error.slug) || error.slug === 'too-many-requests')) return;
     if (!mayHaveSent(error)) for (const limiter of limiters) limiter.uncount(formId);
     throw error;
   });
