@@ -1,5 +1,7 @@
 // The schemas of the intake application's requests and responses.
+
 import { z } from 'zod';
+import { anyObject } from '../../service/http/any-object.ts';
 
 export const languages = ['en', 'fr'] as const;
 
@@ -44,14 +46,9 @@ export const codeBody = z
   .refine(({ code }) => code !== '', { path: ['code'], message: 'is required' })
   .meta({ examples: [{ code: 'K2TPX4' }] });
 
-const anObject = z.custom<Record<string, unknown>>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'must be an object',
-);
-
 /** Checks only that `data` and `files` are objects. The form service checks the rest. */
 export const saveBody = z
-  .strictObject({ data: anObject.meta({ type: 'object' }), files: anObject.meta({ type: 'object' }) })
+  .strictObject({ data: anyObject.meta({ type: 'object' }), files: anyObject.meta({ type: 'object' }) })
   .meta({ examples: [{ data: { businessName: 'Bakery' }, files: {} }] });
 
 export const definitionResponse = z

@@ -1,10 +1,11 @@
 // Parses a form definition as tenants configure it, and adds defaults. All functions are pure. Unknown fields are
 // ignored. If a field is invalid, the definition cannot be used, and the problem points to the field.
+
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { anyObject } from '../../service/http/any-object.ts';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
-import { isObject } from '../../service/json-value.ts';
 import { intakeSchema } from './intake.ts';
 
 /** The configuration service allows the same characters and the same length in the names of configurations. */
@@ -51,8 +52,7 @@ const definitionSchema = z.looseObject({
   clerkRoles: roles,
   oneFormPerApplicant: flag(true),
   dataSchema: jsonSchema.nullish().transform((schema) => schema ?? {}),
-  // zod's `record` would take 0.1 s or more for a schema of 1 MB with many members.
-  uiSchema: z.custom<Record<string, unknown>>(isObject, 'must be an object').nullish(),
+  uiSchema: anyObject.nullish(),
   formDraftUrlTemplate: z.string().nullish(),
   includeDataInSubmission: z.boolean().nullish(),
   /** The windows in which forms can be created and submitted. Without windows, this is possible at any time. */

@@ -1,9 +1,10 @@
 // The request and response schemas of the routes that check, list and read form definitions.
+
 import { z } from 'zod';
-import { isObject } from '../../service/json-value.ts';
+import { anyObject } from '../../service/http/any-object.ts';
 import { definitionIdPattern } from './definition.ts';
 
-export const checkBody = z.custom<Record<string, unknown>>(isObject, 'must be an object').meta({
+export const checkBody = anyObject.meta({
   type: 'object',
   description: 'A form definition, as it is or will be configured',
   examples: [{ id: 'permit', name: 'Permit', anonymousApply: true, dataSchema: { type: 'object', required: 'name' } }],

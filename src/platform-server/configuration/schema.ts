@@ -1,8 +1,9 @@
 // The schemas of the configuration service's requests and responses. Unknown members are ignored, because older clients
 // send some.
+
 import { z } from 'zod';
+import { anyObject } from '../../service/http/any-object.ts';
 import type { Answer } from '../../service/http/http-app.ts';
-import { isObject } from '../../service/json-value.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
 import type { Criteria } from './configuration.ts';
 
@@ -59,7 +60,7 @@ export const revisionsQuery = z.object({
   criteria: jsonParameter(criteriaSchema),
 });
 
-const anObject = z.custom<Record<string, unknown>>(isObject, 'must be an object').meta({ type: 'object' });
+const anObject = anyObject.meta({ type: 'object' });
 
 export const patchBody = z.discriminatedUnion('operation', [
   z.object({ operation: z.literal('UPDATE'), update: anObject }),
