@@ -60,7 +60,8 @@ export const documentRequest: ApiRequest = { target: 'configuration-service', pa
 export type ClientEntry = Record<string, unknown>;
 
 export interface ClientDocument {
-  latest?: { configuration?: { clients?: Record<string, ClientEntry> } } | null;
+  /** A client may be in `clients` or, in an older format, at the top. */
+  latest?: { configuration?: { clients?: Record<string, ClientEntry> } & Record<string, unknown> } | null;
 }
 
 /** Replaces one client of the document and keeps the others. */

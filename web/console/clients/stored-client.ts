@@ -6,6 +6,7 @@ import { type ClientDocument, type ClientEntry, documentRequest } from './client
 /** Resolves to undefined if the tenant has no client with this id. Throws ApiProblem. */
 export async function storedEntry(id: string): Promise<ClientEntry | undefined> {
   const document = await sendOptional<ClientDocument>(documentRequest);
-  const clients = document?.latest?.configuration?.clients ?? {};
-  return Object.hasOwn(clients, id) ? clients[id] : undefined;
+  const { clients = {}, ...top } = document?.latest?.configuration ?? {};
+  const entries = { ...top, ...clients } as Record<string, ClientEntry>;
+  return Object.hasOwn(entries, id) ? entries[id] : undefined;
 }

@@ -105,6 +105,18 @@ export function testClients(suite: ConsoleSuite): void {
     expect(await configured(suite, 'stored')).toEqual({ ...stored, description: 'Newer' });
   });
 
+  it('clients: a client in the older format, outside of the member `clients`, can be edited', async () => {
+    const redirectUris = [`${suite.world.url}/token-handler/clients/older/callback`];
+    const older = { id: 'older', name: 'Older', description: '', redirectUris, targets: [], keycloakLogout: false };
+    await suite.world.api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update: { older } });
+    const page = await openOlder(suite, 'older', { name: 'Older', redirectUris, targets: [] });
+    await page.getByText('Edit this client').click();
+    await page.getByLabel('Description (optional)').fill('Newer');
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('The client was saved.').waitFor();
+    expect(await configured(suite, 'older')).toEqual({ ...older, description: 'Newer' });
+  });
+
   it('clients: a change is not saved over that of somebody else, which can be shown or replaced', async () => {
     const { api } = suite.world;
     const change = (name: string) => {
