@@ -16,9 +16,10 @@ export interface ScriptedCluster {
   /** Becomes the primary when the other one is cut off. */
   replica: ScriptedNode;
   /**
-   * Cuts the primary off from the replica. It refuses all commands with keys, and still describes the cluster as it was.
+   * Cuts the primary off from the replica. It refuses all commands with keys, and still describes the cluster as it was
+   * or, if it has lost its configuration, as one without nodes.
    */
-  cutOff(): void;
+  cutOff(lost?: 'contact' | 'configuration'): void;
   close(): Promise<void>;
 }
 
@@ -29,6 +30,7 @@ const array = (items: string[]) => `*${items.length}\r\n${items.join('')}`;
 /** If `deniesInfo` is true, an ACL denies CLUSTER INFO. */
 export async function startScriptedCluster({ deniesInfo = false } = {}): Promise<ScriptedCluster> {
   let isCutOff = false;
+  let isEmpty = false;
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
 
@@ -57,6 +59,7 @@ export async function startScriptedCluster({ deniesInfo = false } = {}): Promise
     [name = '', first = '', value = '']: string[],
   ): string {
     const command = `${name} ${first}`.toUpperCase();
+    if (command === 'CLUSTER SLOTS' && isPrimary && isEmpty) return array([]);
     if (command === 'CLUSTER SLOTS') return slotsOf(isPrimary || !isCutOff ? nodes.primary : nodes.replica);
     if (command === 'CLUSTER INFO' && deniesInfo)
       return "-NOPERM this user has no permissions to run the 'cluster|info' command\r\n";
@@ -73,8 +76,9 @@ export async function startScriptedCluster({ deniesInfo = false } = {}): Promise
   const nodes = { primary: await startNode(true), replica: await startNode(false) };
   return {
     ...nodes,
-    cutOff() {
+    cutOff(lost = 'contact') {
       isCutOff = true;
+      isEmpty = lost === 'configuration';
     },
     async close() {
       for (const socket of sockets) socket.destroy();

@@ -152,11 +152,15 @@ describe('a call that sends a code', () => {
   });
 
   it.each([
-    ['the mail could not be delivered', new Problem('dependency-failed')],
     ['the form service was busy', new Problem('busy')],
     ['the identity provider did not respond', new PlatformError('identity-provider', 'timeout')],
   ])('does not count if no code was sent, because %s', async (_why, error) => {
     expect(await sendTwice(error)).toEqual({ calls: 2, second: undefined });
+  });
+
+  it('counts for the minute only if the form service could not have it delivered', async () => {
+    const { calls, second } = await sendTwice(new Problem('dependency-failed'));
+    expect({ calls, second }).toMatchObject({ calls: 1, second: { slug: 'too-many-requests' } });
   });
 });
 

@@ -61,7 +61,10 @@ export async function sendCode(
   const call = { method: 'POST', path: `/forms/${formId}`, body: '{"operation":"send-code"}', ...form } as const;
   await api.call(call).catch((error: unknown) => {
     if (error instanceof Problem && (hidden.has(error.slug) || error.slug === 'too-many-requests')) return;
-    if (!mayHaveSent(error)) for (const limiter of limiters) limiter.uncount(formId);
+    if (mayHaveSent(error)) throw error;
+    sends.hour.uncount(formId);
+    // After `dependency-failed`, the form service may itself refuse a send for a minute, and that refusal is hidden.
+    if (!(error instanceof Problem && error.slug === 'dependency-failed')) sends.minute.uncount(formId);
     throw error;
   });
 }

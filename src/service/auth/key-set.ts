@@ -2,7 +2,7 @@
 // fails if the response is too large, malformed, or without such a key. It never results in an empty key set.
 
 import * as jose from 'jose';
-import { createByteCollector } from '../http/byte-collector.ts';
+import { createByteCollector } from '../http/body-bytes.ts';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
 import { fetchFromProvider } from './provider-fetch.ts';
 

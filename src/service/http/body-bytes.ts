@@ -3,7 +3,6 @@
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
-import { createByteCollector } from './byte-collector.ts';
 import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
@@ -123,4 +122,55 @@ export function bodyProblem(
   headers: Record<string, string> = {},
 ): Problem {
   return new Problem(slug, `The body ${detail}.`, { errors: [{ pointer: '', detail }], cause, headers });
+}
+
+/** Maximum size of the first buffer. A client may announce a long body and never send it. */
+const largestStart = 65_536;
+
+export interface ByteCollector {
+  /** Number of bytes so far. */
+  readonly length: number;
+  add(chunk: Uint8Array): void;
+  /** Returns all bytes. Call it once, at the end. */
+  bytes(): Buffer;
+}
+
+/**
+ * Creates a collector, which copies the chunks of a body into one buffer. A Buffer object for each chunk of one byte
+ * would take about 500 bytes. `expected` is the announced length. The buffer doubles as bytes arrive, so that it is at most
+ * twice as large as the bytes so far, or 64 KiB.
+ */
+export function createByteCollector(expected = 0): ByteCollector {
+  let first: Uint8Array | undefined;
+  let buffer: Buffer | undefined;
+  let length = 0;
+
+  /** Returns a buffer with all bytes so far and space for `size` bytes. */
+  function grown(size: number): Buffer {
+    if (buffer && buffer.length >= size) return buffer;
+    const doubled = Math.max(Math.min(expected, largestStart), 2 * (buffer?.length ?? 0), size);
+    const larger = Buffer.allocUnsafeSlow(expected >= size ? Math.min(doubled, expected) : doubled);
+    larger.set(buffer?.subarray(0, length) ?? first ?? []);
+    return larger;
+  }
+
+  return {
+    get length() {
+      return length;
+    },
+    add(chunk) {
+      // A body that arrives in one chunk is not copied.
+      if (length === 0) first = chunk;
+      else {
+        buffer = grown(length + chunk.length);
+        buffer.set(chunk, length);
+        first = undefined;
+      }
+      length += chunk.length;
+    },
+    bytes() {
+      if (buffer) return buffer.subarray(0, length);
+      return first ? Buffer.from(first.buffer, first.byteOffset, first.byteLength) : Buffer.alloc(0);
+    },
+  };
 }

@@ -37,6 +37,22 @@ it.each([
   expect(await pid()).toBe(before);
 });
 
+it.each(['query', 'transaction'])('a connection to a standby is replaced: %s', async (kind) => {
+  const shared = createSharedPool({
+    ...{ pool, size: 1, name: `standby ${kind}`, metrics, details: { busy: 'busy', locked: 'locked' } },
+  });
+  const claim = { tenant: 't', member: 'm' };
+  const before = await pid();
+  // The error of a standby; the server of this test is none.
+  const sql = "DO $$ BEGIN RAISE 'read-only' USING ERRCODE = '25006'; END $$";
+  const failing =
+    kind === 'query'
+      ? shared.query(claim, sql, [])
+      : shared.transaction(claim, (client) => client.query(sql).then(() => undefined));
+  await expect(failing).rejects.toThrow();
+  expect(await pid()).not.toBe(before);
+});
+
 it('a terminated connection is replaced', async () => {
   const before = await pid();
   await expect(pool.query('SELECT pg_terminate_backend(pg_backend_pid())')).rejects.toThrow();

@@ -24,6 +24,9 @@ export async function borrow<T>(
   client.on('error', discard);
   try {
     return await work(client, { isBroken: () => broken !== undefined, discard });
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && isUnusable(error)) discard(error);
+    throw error;
   } finally {
     client.off('error', discard);
     client.release(broken);
@@ -37,19 +40,21 @@ export function keepConnections(pool: pg.Pool): void {
       try {
         return await client.query(...given);
       } catch (error) {
-        if (!isRefusal(error)) discard(error as Error);
+        // The statement may be half sent.
+        if (!(error instanceof pg.DatabaseError)) discard(error as Error);
         throw error;
       }
     });
   Object.assign(pool, { query });
 }
 
-// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated.
-const brokenStates = /^(?:08|57P)/;
+// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated; 25006: the server is a standby, so that
+// a new connection may lead to the primary.
+const brokenStates = /^(?:08|57P|25006$)/;
 
-/** True if Postgres, or a pooler, refused a statement and keeps the connection. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && !endsConnection(error) && !brokenStates.test(error.code ?? '');
+/** True if the connection must not be used again. It is kept if Postgres, or a pooler, only refused a statement. */
+function isUnusable(error: pg.DatabaseError): boolean {
+  return endsConnection(error) || brokenStates.test(error.code ?? '');
 }
 
 /** True if Postgres closes the connection after this error. */

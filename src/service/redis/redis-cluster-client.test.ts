@@ -57,6 +57,17 @@ it.each([
   },
 );
 
+it('a node that has lost its configuration does not replace the others', async () => {
+  const opened = await connect([cluster.primary, cluster.replica]);
+  cluster.cutOff('configuration');
+  await until('the promoted node gets commands', () =>
+    put(opened, 'after')
+      .then(() => true)
+      .catch(() => false),
+  );
+  expect(cluster.replica.values.get('key')).toBe('after');
+});
+
 it('commands fail while no other node serves the slots', async () => {
   const opened = await connect([cluster.primary]);
   cluster.cutOff();

@@ -53,7 +53,8 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
     next = open(known.slice(asked, asked + 1));
     try {
       await within(next.connect(), longestDiscovery, new Error('the Redis Cluster was not discovered in time'));
-      if (!isClosed) [cluster, next] = [next, cluster];
+      // A node that has lost its configuration knows no other node, and serves no slots.
+      if (!isClosed && next.masters.length > 0) [cluster, next] = [next, cluster];
     } catch {
       // The next discovery asks another node. node-redis reports failed connections as events.
     }
@@ -83,6 +84,7 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
       await discovery;
       const asked = cluster;
       try {
+        if (asked.masters.length === 0) throw new CutOff('the Redis Cluster has no primary');
         await Promise.all(asked.masters.map(async (node) => checkNode(await asked.nodeClient(node), node.address)));
       } catch (error) {
         if (error instanceof CutOff && !isClosed && performance.now() - discovered >= discoveryPause) {

@@ -57,8 +57,14 @@ it('sessions that have ended do not count', async () => {
 it('a sign-in below the limit reads no other session', async () => {
   const world = createMemorySessions();
   await openMany(world, 99);
-  world.store.tokens.load = () => expect.unreachable();
+  let loads = 0;
+  const { load } = world.store.tokens;
+  world.store.tokens.load = (handle) => {
+    loads += 1;
+    return load(handle);
+  };
   await openMany(world, 1);
+  expect(loads).toBe(0);
 });
 
 it('the new session stays although it ends before the others', async () => {

@@ -115,7 +115,8 @@ async function save({ texts, base }: KeptClient, overwrites: boolean): Promise<C
   if (!base && present) throw new ApiProblem(409, { detail: 'A client with this id exists. Choose another id.' });
   if (base && !overwrites && !isEqual(present, base))
     throw new ApiProblem(412, { detail: 'Somebody has changed or deleted this client since you opened it.' });
-  const entry = entryOf(texts, present);
+  // A client that was deleted meanwhile gets back the members that the form does not show.
+  const entry = entryOf(texts, present ?? base);
   await send(saveRequest(texts.id, entry));
   return entry;
 }
