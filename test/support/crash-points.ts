@@ -58,18 +58,26 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
     taken += 1;
     if (taken === crashAt) end();
   };
-  const query = pg.Pool.prototype.query as (...values: unknown[]) => Promise<unknown>;
-  pg.Pool.prototype.query = async function (this: pg.Pool, ...values: unknown[]) {
-    // Statements that fill the index of addresses use the same pool, but are not the dispatcher's.
-    const isIndex = String(values[0]).includes('address_index');
-    if (current.getStore() || isIndex) return query.apply(this, values);
-    const isLook = String(values[0]).includes('SKIP LOCKED');
-    if (!isLook) take();
-    const answer = await query.apply(this, values);
-    if (!isLook || foundRows(answer)) take();
-    return answer;
-  } as typeof pg.Pool.prototype.query;
+  const counted = (query: PoolQuery): PoolQuery =>
+    async function (this: pg.Pool, ...values: unknown[]) {
+      // Statements that fill the index of addresses use the same pool, but are not the dispatcher's.
+      const isIndex = String(values[0]).includes('address_index');
+      if (current.getStore() || isIndex) return query.apply(this, values);
+      const isLook = String(values[0]).includes('SKIP LOCKED');
+      if (!isLook) take();
+      const answer = await query.apply(this, values);
+      if (!isLook || foundRows(answer)) take();
+      return answer;
+    };
+  // The product gives each pool a method of its own, so the method is wrapped when it is set.
+  Object.defineProperty(pg.Pool.prototype, 'query', {
+    set(this: pg.Pool, query: PoolQuery) {
+      Object.defineProperty(this, 'query', { value: counted(query) });
+    },
+  });
 }
+
+type PoolQuery = (...values: unknown[]) => Promise<unknown>;
 
 function foundRows(answer: unknown): boolean {
   const last: unknown = Array.isArray(answer) ? answer.at(-1) : answer;
