@@ -182,13 +182,13 @@ describe('a document with very many clients', () => {
 
   it('still has only clients of a limited size', async () => {
     const redirectUris = Array.from({ length: 101 }, (_, index) => `https://a.example/${index}`);
-    const targets = Array.from({ length: 201 }, (_, index) => ({ id: `t${index}`, upstream: 'form-service' }));
-    write('demo', { web: { redirectUris, targets: targets.slice(0, 200) }, large: { targets } });
+    const targets = Array.from({ length: 1_001 }, (_, index) => ({ id: `t${index}`, upstream: 'form-service' }));
+    write('demo', { web: { redirectUris, targets: targets.slice(0, 1_000) }, large: { targets } });
     expect(await catalog.find(demo, 'large')).toBeUndefined();
     const web = await catalog.find(demo, 'web');
-    expect([web?.redirectUris.length, web?.targets.length]).toEqual([100, 200]);
+    expect([web?.redirectUris.length, web?.targets.length]).toEqual([100, 1_000]);
     expect(log.lines().map(({ reasons }) => reasons)).toEqual([
-      ['targets: must be at most 200'],
+      ['targets: must be at most 1000'],
       ['redirectUris[100] and later: a client has at most 100'],
     ]);
   });

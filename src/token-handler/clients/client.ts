@@ -49,7 +49,7 @@ export type ParsedClient =
   | { client?: never; unknownFields?: never; leftOut?: never; problems: ClientProblem[] };
 
 /** Maximum number of targets of a client. */
-const mostTargets = 200;
+const mostTargets = 1_000;
 /** Maximum number of redirect URIs of a client. */
 const mostRedirectUris = 100;
 

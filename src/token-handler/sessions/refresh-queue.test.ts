@@ -51,8 +51,12 @@ const due = { ...expired, accessIssued: now - 200_000, accessExpiry: now + 20_00
 async function openMany(replica: SessionReplica, person: string, count: number, tokens = expired) {
   const like: Session = (await replica.open({ tokens: { ...tokens, roles: [] } as TokenSet })).session;
   const opened: OpenedSession[] = [];
+  // A person of one tenant has at most 100 sessions, but several tenants may share a realm.
+  const tenantOf = (index: number) => `${like.tenantId}${'-'.repeat(index / 90)}`;
   for (let index = 0; index < count; index += 1)
-    opened.push(await replica.reopen({ ...like, user: { ...like.user, id: person } }, tokens));
+    opened.push(
+      await replica.reopen({ ...like, tenantId: tenantOf(index), user: { ...like.user, id: person } }, tokens),
+    );
   return opened;
 }
 
