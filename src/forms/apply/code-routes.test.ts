@@ -153,6 +153,7 @@ describe('a call that sends a code', () => {
 
   it.each([
     ['the form service was busy', new Problem('busy')],
+    ['the form service was not reached', new Problem('dependency-failed', undefined, { cause: new Error('refused') })],
     ['the identity provider did not respond', new PlatformError('identity-provider', 'timeout')],
   ])('does not count if no code was sent, because %s', async (_why, error) => {
     expect(await sendTwice(error)).toEqual({ calls: 2, second: undefined });

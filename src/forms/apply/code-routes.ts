@@ -63,8 +63,10 @@ export async function sendCode(
     if (error instanceof Problem && (hidden.has(error.slug) || error.slug === 'too-many-requests')) return;
     if (mayHaveSent(error)) throw error;
     sends.hour.uncount(formId);
-    // After `dependency-failed`, the form service may itself refuse a send for a minute, and that refusal is hidden.
-    if (!(error instanceof Problem && error.slug === 'dependency-failed')) sends.minute.uncount(formId);
+    // After this response, the form service may itself refuse a send for a minute, and that refusal is hidden. An error
+    // with a cause means that the form service was not reached.
+    const isResponse = error instanceof Problem && error.cause === undefined;
+    if (!(isResponse && error.slug === 'dependency-failed')) sends.minute.uncount(formId);
     throw error;
   });
 }

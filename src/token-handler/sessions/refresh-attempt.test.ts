@@ -351,7 +351,8 @@ describe('a running attempt', () => {
     const before = timers();
     const run = attempts.run(found);
     await settle();
-    expect(timers()).toBe(before);
+    // Timers of the test runner may end meanwhile.
+    expect(timers()).toBeLessThanOrEqual(before);
     respond(refreshed);
     await run;
   });
