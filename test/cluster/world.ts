@@ -192,8 +192,8 @@ function worldValues({ namespace, host, url }: World): object {
     tokenHandler: {
       account: { secret: { value: serviceSecret } },
       allowInsecureRedirectUris: true,
-      // The load of a rollout comes from one person.
-      env: { PLATFORM_CACHE_TTL: 'PT1S', SESSION_REQUEST_LIMIT: '1000000' },
+      // The load of a rollout comes from one person at one address.
+      env: { PLATFORM_CACHE_TTL: 'PT1S', SESSION_REQUEST_LIMIT: '1000000', TARGET_ADDRESS_LIMIT: '1000000' },
     },
     platformServer: {
       enabled: true,
