@@ -1,4 +1,4 @@
-// Tests the refreshes of 200 sessions of one person whose access tokens expire together. A gateway responds to some of
+// Tests the refreshes of 100 sessions of one person whose access tokens expire together. A gateway responds to some of
 // them with 504 after it has forwarded them. The realm revokes used refresh tokens, and a second use ends the sessions
 // of the same sign-in. `npm run test:keycloak` uses a real Keycloak; `npm test` the embedded identity provider and
 // fewer sessions.
@@ -12,8 +12,8 @@ import { createAdminApi } from './admin-api.ts';
 import { keycloakOfRun } from './keycloak-of-run.ts';
 
 const keycloak = keycloakOfRun();
-/** Number of sign-ins at the identity provider, and of sessions for each sign-in. */
-const [signIns, sessionsOfEach] = keycloak ? [10, 20] : [3, 8];
+/** Number of sign-ins at the identity provider, and of sessions for each sign-in. A person has at most 100 sessions. */
+const [signIns, sessionsOfEach] = keycloak ? [5, 20] : [3, 8];
 /** One in this many refreshes gets 504. */
 const failing = 10;
 
