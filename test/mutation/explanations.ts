@@ -1,19 +1,25 @@
 // Explains why each change of the code that no test noticed does no harm. A test compares this list with the results.
+import { auth } from './explanations/auth.ts';
 import { clients } from './explanations/clients.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { forms } from './explanations/forms.ts';
+import { logout } from './explanations/logout.ts';
 import { proxiedRequest } from './explanations/proxied-request.ts';
 import { service } from './explanations/service.ts';
 import { sessions } from './explanations/sessions.ts';
 import { signIn } from './explanations/sign-in.ts';
+import { targetRules } from './explanations/target-rules.ts';
 import { targets } from './explanations/targets.ts';
 
 export const explanations: readonly Explanation[] = [
   ...forms,
   ...service,
+  ...auth,
   ...targets,
+  ...targetRules,
   ...proxiedRequest,
   ...sessions,
+  ...logout,
   ...signIn,
   ...clients,
 ];

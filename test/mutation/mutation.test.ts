@@ -3,10 +3,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { criticalModules } from './critical-modules.ts';
 import { explanations } from './explanations.ts';
 import { explanationOf, mutationPage, readResults } from './page.ts';
 import { summarize, withoutSurvivors } from './results.ts';
-import { criticalModules, shards } from './shards.ts';
+import { shards } from './shards.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');

@@ -1,10 +1,10 @@
 // Renders docs/mutation.md from the results of the shards. Modules without a result are listed as not run.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { criticalModules } from './critical-modules.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { explanations } from './explanations.ts';
 import type { ModuleResult, ShardResult, Survivor } from './results.ts';
-import { criticalModules } from './shards.ts';
 
 const results = join(import.meta.dirname, 'results');
 

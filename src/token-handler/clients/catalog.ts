@@ -71,7 +71,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
       ...permission,
-      lacks: (revision) => documentOf(revision, tenantId)?.has(clientId) !== true,
+      lacks: (revision) => !documentOf(revision, tenantId)?.has(clientId),
     });
 
   function documentOf(revision: Revision | undefined, tenantId: string | undefined): ClientDocument | undefined {

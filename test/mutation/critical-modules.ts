@@ -1,0 +1,37 @@
+// Lists the security-critical modules: those that mutation tests should cover.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Folders whose files decide who may do what, or keep secrets. */
+const criticalFolders = [
+  'src/token-handler/targets',
+  'src/token-handler/sessions',
+  'src/token-handler/sign-in',
+  'src/service/auth',
+  'src/token-handler/clients',
+  'src/token-handler/logout',
+  'src/service/clients',
+  'src/service/keys',
+  'src/forms/codes',
+  'src/forms/expiry',
+];
+const criticalFiles = [
+  'src/service/http/cookie-header.ts',
+  'src/service/http/cross-origin.ts',
+  'src/service/same-text.ts',
+  'src/forms/forms/access.ts',
+  'src/forms/forms/policy.ts',
+  'src/forms/registers/policy.ts',
+  'src/platform-server/configuration/policy.ts',
+  'src/platform-server/notifications/policy.ts',
+  'src/platform-server/tenants/policy.ts',
+];
+/** Files of those folders that only count or describe. */
+const uncritical = /(?:\.test|-metrics|\/metrics|\/migrations|\/schema|-log|-audit)\.ts$/;
+
+/** Returns the paths of all security-critical modules, sorted. */
+export function criticalModules(): string[] {
+  const root = join(import.meta.dirname, '../..');
+  const files = criticalFolders.flatMap((folder) => readdirSync(join(root, folder)).map((file) => `${folder}/${file}`));
+  return [...files.filter((file) => file.endsWith('.ts') && !uncritical.test(file)), ...criticalFiles].sort();
+}
