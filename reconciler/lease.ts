@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
+import { borrow } from '../src/service/postgres/kept-connections.ts';
 import { databaseProblem, isStatementTimeout, withTransaction } from '../src/service/postgres/postgres.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
@@ -138,15 +139,15 @@ export function readOnlyWriter({ pool, ...options }: RetryOptions & { pool: pg.P
   return {
     dryRun: true,
     transact: (work, rules) =>
-      retryFailures({ ...options, ...rules }, async () => {
-        const client = await pool.connect();
-        try {
-          await client.query('BEGIN READ ONLY');
-          return await work(client);
-        } finally {
-          await client.query('ROLLBACK').catch(() => undefined);
-          client.release();
-        }
-      }),
+      retryFailures({ ...options, ...rules }, () =>
+        borrow(pool, async (client, { discard }) => {
+          try {
+            await client.query('BEGIN READ ONLY');
+            return await work(client);
+          } finally {
+            await client.query('ROLLBACK').catch(discard);
+          }
+        }),
+      ),
   };
 }

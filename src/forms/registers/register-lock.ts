@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { borrow } from '../../service/postgres/kept-connections.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
 export interface RegisterLock {
@@ -85,34 +86,26 @@ export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
 
 const retrySoon = { headers: { 'Retry-After': '5' } };
 
-async function inTransaction<T>(
+function inTransaction<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, isLost: () => boolean) => Promise<T>,
 ): Promise<T> {
-  const client = await pool.connect();
-  let lost: Error | undefined;
-  const lose = (error: Error) => {
-    lost = error;
-  };
-  // Between two statements, only this listener notices that the connection is broken.
-  client.on('error', lose);
-  try {
-    await client.query('BEGIN');
-    await client.query(
-      `SELECT set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '60s', true)`,
-      [`${changeMs}ms`],
-    );
-    const result = await work(client, () => lost !== undefined);
-    // The change is complete at this point, so a lost lock no longer matters.
-    await client.query('COMMIT').catch(lose);
-    return result;
-  } catch (error) {
-    await client.query('ROLLBACK').catch(lose);
-    throw error;
-  } finally {
-    client.off('error', lose);
-    client.release(lost);
-  }
+  return borrow(pool, async (client, { isBroken, discard }) => {
+    try {
+      await client.query('BEGIN');
+      await client.query(
+        `SELECT set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '60s', true)`,
+        [`${changeMs}ms`],
+      );
+      const result = await work(client, isBroken);
+      // The change is complete at this point, so a lost lock no longer matters.
+      await client.query('COMMIT').catch(discard);
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(discard);
+      throw error;
+    }
+  });
 }
 
 async function takeAdvisoryLock(client: pg.PoolClient, key: string[], waitMs: number): Promise<void> {
