@@ -1,6 +1,6 @@
-// Processes a batch of forms even if one form makes the statement fail or exceed the statement timeout. Halves the batch
-// until that form is alone, and then locks or deletes the form without its outbox row. If this fails too, quarantines the
-// form. Failures of the infrastructure are thrown and never quarantine a form.
+// Processes a batch of forms even if one form makes the statement fail or exceed the statement timeout. Halves the
+// batch until that form is alone, and then locks or deletes the form without its outbox row. If this fails too,
+// quarantines the form. Failures of the infrastructure are thrown and never quarantine a form.
 //
 // A statement timeout may be due to the form or to a slow database. It counts as a failure of the form only if the form
 // exceeded the timeout alone, and if the same statement then succeeds for a small control form. If the database is slow

@@ -1,5 +1,5 @@
-// Runs the stages of the expiry (warn, lock, delete) over all definitions, batch by batch. If a batch fails, continues with
-// the next definition, so that a failure affects as few forms as possible. The stage then still fails.
+// Runs the stages of the expiry (warn, lock, delete) over all definitions, batch by batch. If a batch fails, continues
+// with the next definition, so that a failure affects as few forms as possible. The stage then still fails.
 import type { Policy } from '../src/forms/expiry/expiry.ts';
 import type { Position, Stage } from '../src/forms/expiry/store.ts';
 import { auditLog, serviceEvent } from '../src/service/operations/audit.ts';

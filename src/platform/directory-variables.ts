@@ -1,6 +1,5 @@
 // Defines the platform's APIs, and the variables `DIR_<NAMESPACE>_<SERVICE>[_<API>]`, which replace entries of the
 // directory.
-
 import { type ConfigCheck, ConfigError } from '../service/operations/config.ts';
 import { withoutTrailingSlashes } from '../service/url-text.ts';
 

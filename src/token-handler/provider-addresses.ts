@@ -1,7 +1,6 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
 // this process calls. Returns only URLs of the platform's identity provider and of mapped issuers (TENANT_ISSUERS),
 // because the requests carry secrets.
-
 import type { CustomFetchOptions } from 'openid-client';
 import { fetchFromProvider, type ProviderRequest } from '../service/auth/provider-fetch.ts';
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';

@@ -1,5 +1,5 @@
-// Runs the cases of the alerts through promtool with `prometheusRule.matchers` that contain a label beside namespace and
-// release. Clusters that share a Prometheus differ only in such a label.
+// Runs the cases of the alerts through promtool with `prometheusRule.matchers` that contain a label beside namespace
+// and release. Clusters that share a Prometheus differ only in such a label.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { backgroundCases } from '../monitoring/background-cases.ts';

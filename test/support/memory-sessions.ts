@@ -138,3 +138,17 @@ function sampleTokens(now: number): TokenSet {
     ...{ refreshToken: 'refresh 1', roles: ['role of the token'] },
   };
 }
+
+/** Opens sessions at intervals of one second. Returns their handles, in this order. */
+export async function openSessions(
+  world: MemorySessions,
+  count: number,
+  changes: Parameters<MemorySessions['open']>[0] = {},
+): Promise<string[]> {
+  const handles: string[] = [];
+  for (let opened = 0; opened < count; opened += 1) {
+    handles.push((await world.open(changes)).session.handle);
+    world.now += 1_000;
+  }
+  return handles;
+}

@@ -1,5 +1,6 @@
-// `helm test`: asks the services whether they reach what they need, and sends requests to the release through its ingress,
-// or to its Services if it has no ingress. With a person's name and password it also signs in, and calls a target.
+// `helm test`: asks the services whether they reach what they need, and sends requests to the release through its
+// ingress, or to its Services if it has no ingress. With a person's name and password it also signs in, and calls a
+// target.
 import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';

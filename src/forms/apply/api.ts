@@ -40,8 +40,11 @@ export interface ApiAnswer {
  */
 export class UnansweredCall extends Problem {}
 
+/** Thrown if there was no connection to the API. The call has had no effect. */
+export class UnsentCall extends Problem {}
+
 export interface FormApi {
-  /** Calls the API. Throws Problem if the status of the response is 400 or higher, or UnansweredCall. */
+  /** Calls the API. Throws Problem if the status of the response is 400 or higher, UnansweredCall, or UnsentCall. */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
 }
@@ -66,8 +69,9 @@ export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: For
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
     log.warn({ kind, reason }, 'intake application call failed');
-    const Failure = kind === 'denied' || isUnconnected(reason) ? Problem : UnansweredCall;
-    return new Failure(slug, detail, { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause });
+    const options = { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause };
+    if (isUnconnected(reason)) return new UnsentCall(slug, detail, options);
+    return kind === 'denied' ? new Problem(slug, detail, options) : new UnansweredCall(slug, detail, options);
   }
 
   async function send(call: ApiCall, token: string | undefined): Promise<ApiAnswer & { problem: unknown }> {

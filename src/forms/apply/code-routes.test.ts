@@ -13,7 +13,7 @@ import { createRateLimits } from '../../service/limits/rate-limit.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { formMigrations } from '../expiry/migrations.ts';
-import { UnansweredCall } from './api.ts';
+import { UnansweredCall, UnsentCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { sendCode, useCode } from './code-routes.ts';
 import { createApplyHashes } from './hashes.ts';
@@ -153,7 +153,7 @@ describe('a call that sends a code', () => {
 
   it.each([
     ['the form service was busy', new Problem('busy')],
-    ['the form service was not reached', new Problem('dependency-failed', undefined, { cause: new Error('refused') })],
+    ['the form service was not reached', new UnsentCall('dependency-failed')],
     ['the identity provider did not respond', new PlatformError('identity-provider', 'timeout')],
   ])('does not count if no code was sent, because %s', async (_why, error) => {
     expect(await sendTwice(error)).toEqual({ calls: 2, second: undefined });

@@ -1,13 +1,12 @@
 // Sends a code to the applicant of a form, and opens the form in the browser in which the code is entered. Responses do
 // not show whether a form exists.
-
 import { z } from 'zod';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import type { RateLimiter } from '../../service/limits/rate-limit.ts';
-import { UnansweredCall } from './api.ts';
+import { UnansweredCall, UnsentCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } from './schema.ts';
 
@@ -47,9 +46,9 @@ export interface FormOfTenant {
 /**
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
  * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
- * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have been
- * sent, the call counts. The form service's own limits count sends in all pods and in sliding windows, but only for
- * forms that exist. If they refuse a send, this function resolves too.
+ * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have
+ * been sent, the call counts. The form service's own limits count sends in all pods and in sliding windows, but only
+ * for forms that exist. If they refuse a send, this function resolves too.
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
@@ -63,10 +62,7 @@ export async function sendCode(
     if (error instanceof Problem && (hidden.has(error.slug) || error.slug === 'too-many-requests')) return;
     if (mayHaveSent(error)) throw error;
     sends.hour.uncount(formId);
-    // After this response, the form service may itself refuse a send for a minute, and that refusal is hidden. An error
-    // with a cause means that the form service was not reached.
-    const isResponse = error instanceof Problem && error.cause === undefined;
-    if (!(isResponse && error.slug === 'dependency-failed')) sends.minute.uncount(formId);
+    if (!mayBeRefusedNext(error)) sends.minute.uncount(formId);
     throw error;
   });
 }
@@ -78,6 +74,14 @@ export async function sendCode(
 function mayHaveSent(error: unknown): boolean {
   if (!(error instanceof Problem) || error instanceof PlatformError) return false;
   return error instanceof UnansweredCall || error.slug === 'dependency-timeout';
+}
+
+/**
+ * True if the form service may itself refuse the next send for a minute. Its refusal is hidden, so the limit of this
+ * process must refuse it instead.
+ */
+function mayBeRefusedNext(error: unknown): boolean {
+  return error instanceof Problem && error.slug === 'dependency-failed' && !(error instanceof UnsentCall);
 }
 
 async function count(limiter: RateLimiter, formId: string, detail: string): Promise<void> {

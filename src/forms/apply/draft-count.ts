@@ -1,5 +1,5 @@
-// Counts the drafts that applicants create towards the limits of their address, tenant and process. A draft that the form
-// service refuses does not count.
+// Counts the drafts that applicants create towards the limits of their address, tenant and process. A draft that the
+// form service refuses does not count.
 import type { Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -1,6 +1,6 @@
 // Uploads a file for a question of a form that this browser has opened.
 import { z } from 'zod';
-import { type MinimumRate, readBodyBytes } from '../../service/http/body-bytes.ts';
+import { readBodyBytes } from '../../service/http/body-bytes.ts';
 import { networkOf } from '../../service/http/client-address.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -21,12 +21,6 @@ const fileName = z
   .min(1)
   .max(150, 'must have at most 150 characters')
   .regex(/^[^/\\\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+$/u, 'must be the name of a file');
-
-/**
- * A slower upload ends, because it would keep a slot from others. Almost all mobile connections are faster. Without this
- * limit, a client that sends a byte now and then could keep a slot for Node's limit of 300 s.
- */
-const minimumRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };
 
 const uploadedFile = z.object({ urn: z.string(), name: z.string(), size: z.int() }).meta({ id: 'UploadedFile' });
 
@@ -57,7 +51,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       await requireDraft(options, { formId, tenantId, context: response });
       const release = await queue.take({ tenant: tenantId, member: networkOf(response.locals.forwarded.address) });
       try {
-        const content = await readBodyBytes(request, fileLimit, minimumRate);
+        const content = await readBodyBytes(request, fileLimit);
         response.status(201).json(await files.upload({ tenantId, formId, name, content }));
       } finally {
         release();

@@ -1,5 +1,4 @@
 // The schemas of the intake application's requests and responses.
-
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 
@@ -48,7 +47,7 @@ export const codeBody = z
 
 /** Checks only that `data` and `files` are objects. The form service checks the rest. */
 export const saveBody = z
-  .strictObject({ data: anyObject.meta({ type: 'object' }), files: anyObject.meta({ type: 'object' }) })
+  .strictObject({ data: anyObject, files: anyObject })
   .meta({ examples: [{ data: { businessName: 'Bakery' }, files: {} }] });
 
 export const definitionResponse = z

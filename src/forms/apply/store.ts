@@ -126,8 +126,8 @@ export function createApplyStore(pool: SharedPool) {
 
     /**
      * Reserves a code for a browser. If `isAccepted` is true, the browser keeps the code. Returns false if another
-     * browser has reserved it. Stores one row for each key of the ring. During a rotation, each pod then finds the codes
-     * that the other pods have reserved.
+     * browser has reserved it. Stores one row for each key of the ring. During a rotation, each pod then finds the
+     * codes that the other pods have reserved.
      */
     async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
       const { formId, codeHashes, browserHashes, now } = use;

@@ -4,8 +4,8 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 
 /**
  * The outcomes of codes. `sent`: the notification service accepted the code. `not-sent`: the call failed, so
- * the code was not sent, or may not have been. `verified`: the code was correct. `rejected`: the code was wrong, expired
- * or used, or too many codes were tried.
+ * the code was not sent, or may not have been. `verified`: the code was correct. `rejected`: the code was wrong,
+ * expired or used, or too many codes were tried.
  */
 export const codeOutcomes = ['sent', 'not-sent', 'verified', 'rejected'] as const;
 export type CodeOutcome = (typeof codeOutcomes)[number];

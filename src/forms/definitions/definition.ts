@@ -1,6 +1,5 @@
 // Parses a form definition as tenants configure it, and adds defaults. All functions are pure. Unknown fields are
 // ignored. If a field is invalid, the definition cannot be used, and the problem points to the field.
-
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
@@ -12,8 +11,8 @@ import { intakeSchema } from './intake.ts';
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
 /**
- * Maximum number of invalid roles that are reported. Zod would create an issue of several hundred bytes for each item of
- * a list, and a list may have a million items.
+ * Maximum number of invalid roles that are reported. Zod would create an issue of several hundred bytes for each item
+ * of a list, and a list may have a million items.
  */
 const reportedRoles = 100;
 const roles = z

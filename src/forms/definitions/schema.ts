@@ -1,11 +1,9 @@
 // The request and response schemas of the routes that check, list and read form definitions.
-
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import { definitionIdPattern } from './definition.ts';
 
 export const checkBody = anyObject.meta({
-  type: 'object',
   description: 'A form definition, as it is or will be configured',
   examples: [{ id: 'permit', name: 'Permit', anonymousApply: true, dataSchema: { type: 'object', required: 'name' } }],
 });

@@ -1,6 +1,5 @@
 // The request schemas of the form endpoints. Bodies with unknown fields are rejected. The schemas also contain
 // descriptions and examples, because the OpenAPI document is generated from them.
-
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import { issueMessage } from '../../service/http/issue-message.ts';
@@ -117,7 +116,7 @@ export function createDataBody(prefix: string) {
       }
     });
   return z
-    .strictObject({ data: anyObject.meta({ type: 'object' }).optional(), files: files.optional() })
+    .strictObject({ data: anyObject.optional(), files: files.optional() })
     .refine(({ data, files }) => data !== undefined || files !== undefined, 'must have data or files')
     .meta({
       description: 'A member that is sent replaces the stored one',

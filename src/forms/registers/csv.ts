@@ -1,6 +1,5 @@
 // Reads and writes entries as CSV (RFC 4180). The text is read in short steps, because parsing a megabyte takes up to
 // half a second.
-
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CsvError, Parser } from 'csv-parse';

@@ -1,8 +1,7 @@
 // The request and response schemas of the register API, and the descriptions of the responses that its routes share.
 // Requests with unknown members are rejected.
-
 import { z } from 'zod';
-import { anyMap } from '../../service/http/any-object.ts';
+import { anyObject } from '../../service/http/any-object.ts';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
 /** The path of the register collection. */
@@ -101,7 +100,7 @@ const keyField = z
   .meta({ description: 'Member that is the key of an object; ignored for strings' });
 
 /** A string or an object. `entryProblems` later checks this entry together with the others. */
-export const entryBody = z.union([z.string(), anyMap]).meta({ examples: [example.entries[0]] });
+export const entryBody = z.union([z.string(), anyObject]).meta({ examples: [example.entries[0]] });
 
 const revision = z.coerce.number().int().nonnegative();
 export const revisionParams = z.object({ name, revision });

@@ -15,7 +15,10 @@ import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
 
-/** Runs the command, and returns its exit code. `lines` are the lines of the list that the actions `apply` and `apply-platform` read. */
+/**
+ * Runs the command, and returns its exit code. `lines` are the lines of the list that the actions `apply` and
+ * `apply-platform` read.
+ */
 export async function runErasures(
   command: Exclude<ErasuresCommand, { action: 'help' }>,
   { pool, print, lines }: { pool: pg.Pool; print(line: string): void; lines: AsyncIterable<string> },

@@ -1,5 +1,4 @@
 // Parses the arguments of the command `keycloak-setup`.
-
 import { parseArgs } from 'node:util';
 import { withoutTrailingSlashes } from '../../service/url-text.ts';
 import { UsageError } from '../usage-error.ts';

@@ -1,6 +1,5 @@
 // The schemas of the configuration service's requests and responses. Unknown members are ignored, because older clients
 // send some.
-
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import type { Answer } from '../../service/http/http-app.ts';
@@ -60,10 +59,8 @@ export const revisionsQuery = z.object({
   criteria: jsonParameter(criteriaSchema),
 });
 
-const anObject = anyObject.meta({ type: 'object' });
-
 export const patchBody = z.discriminatedUnion('operation', [
-  z.object({ operation: z.literal('UPDATE'), update: anObject }),
+  z.object({ operation: z.literal('UPDATE'), update: anyObject }),
   z.object({
     operation: z.literal('REPLACE'),
     configuration: z.unknown().refine((value) => Boolean(value), 'must be a value'),

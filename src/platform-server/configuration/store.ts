@@ -203,8 +203,8 @@ function createWrites(rows: Rows) {
       );
     },
 
-    // Each revision counts as at least 1 KiB, because the sum would take seconds for many millions of revisions.
-    /** Returns the size of all values of a tenant as Postgres stores them, that is, compressed. Reads no value. */
+    // A revision counts as at least 1 KiB, because the sum would take seconds for many millions of revisions.
+    /** Returns the compressed size of all values of a tenant in Postgres. Reads no value. */
     async storedBytes(scope: Scope): Promise<number> {
       const [row] = await rows<{ bytes: string | null }>(
         'SELECT sum(greatest(pg_column_size(configuration), 1024)) AS bytes FROM configuration_revisions WHERE tenant = $1',

@@ -1,7 +1,7 @@
 // The schemas of the event service's requests and response. Unknown members are ignored, because older senders send
 // some.
 import { z } from 'zod';
-import { anyMap } from '../../service/http/any-object.ts';
+import { anyObject } from '../../service/http/any-object.ts';
 
 const name = z.string().min(1).max(50);
 
@@ -11,13 +11,13 @@ export const eventBody = z.object({
   timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
   correlationId: z.string().max(1_000).nullish(),
   // An invalid idempotency key is rejected. If it were ignored, a repeated event would be stored twice.
-  context: anyMap.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
+  context: anyObject.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
   /**
    * The tenant of the event, for core senders only. The query parameter `tenantId` takes precedence. Other senders send
    * for their own tenant.
    */
   tenantId: z.unknown().optional(),
-  payload: anyMap,
+  payload: anyObject,
 });
 
 export const eventQuery = z.object({ tenantId: z.string().optional() });

@@ -10,8 +10,8 @@ interface DeletedForm {
 }
 
 /**
- * Deletes the subscribers of the forms, with their addresses, codes and undelivered notices. The form service subscribes
- * an applicant with the form's URN as user id. Returns the number of deleted subscribers.
+ * Deletes the subscribers of the forms, with their addresses, codes and undelivered notices. The form service
+ * subscribes an applicant with the form's URN as user id. Returns the number of deleted subscribers.
  */
 export async function deleteApplicantsAgain(
   db: Pick<pg.Pool, 'query'>,

@@ -63,7 +63,7 @@ export function notificationTypes(documents: { core: unknown; tenant: unknown })
 }
 
 function* readTypes(document: unknown): Generator<[string, NotificationType]> {
-  for (const [id, entry] of typeof document === 'object' && document !== null ? Object.entries(document) : []) {
+  for (const [id, entry] of Object.entries(isObject(document) ? document : {})) {
     const parsed = notTypes.test(id) ? undefined : typeSchema.safeParse(entry);
     if (parsed?.success) yield [id, { ...parsed.data, id }];
   }

@@ -1,6 +1,5 @@
 // Downloads the key set of a realm (RFC 7517 section 5), and keeps the keys that can verify signatures. The download
 // fails if the response is too large, malformed, or without such a key. It never results in an empty key set.
-
 import * as jose from 'jose';
 import { createByteCollector } from '../http/body-bytes.ts';
 import { tracedProviderCall } from '../tracing/provider-call.ts';

@@ -13,8 +13,8 @@ export interface MinimumRate {
 }
 
 /**
- * A slower body ends, because it would keep memory, or a slot of a queue, from others. Almost all mobile connections are
- * faster. Without this limit, a client that sends a byte now and then could keep them for Node's limit of 300 s.
+ * A slower body ends, because it would keep memory, or a slot of a queue, from others. Almost all mobile connections
+ * are faster. Without this limit, a client that sends a byte now and then could keep them for Node's limit of 300 s.
  */
 const usualRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };
 
@@ -137,8 +137,8 @@ export interface ByteCollector {
 
 /**
  * Creates a collector, which copies the chunks of a body into one buffer. A Buffer object for each chunk of one byte
- * would take about 500 bytes. `expected` is the announced length. The buffer doubles as bytes arrive, so that it is at most
- * twice as large as the bytes so far, or 64 KiB.
+ * would take about 500 bytes. `expected` is the announced length. The buffer doubles as bytes arrive, so that it is at
+ * most twice as large as the bytes so far, or 64 KiB.
  */
 export function createByteCollector(expected = 0): ByteCollector {
   let first: Uint8Array | undefined;

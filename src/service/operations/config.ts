@@ -1,6 +1,5 @@
 // Reads a process's configuration from its environment and reports all problems together. An unreadable secret file or
 // an invalid value stops the process before it listens.
-
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { withoutTrailingSlashes } from '../url-text.ts';

@@ -48,8 +48,8 @@ export function keepConnections(pool: pg.Pool): void {
   Object.assign(pool, { query });
 }
 
-// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated; 25006: the server is a standby, so that
-// a new connection may lead to the primary.
+// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated; 25006: the server is a standby, so
+// that a new connection may lead to the primary.
 const brokenStates = /^(?:08|57P|25006$)/;
 
 /** True if the connection must not be used again. It is kept if Postgres, or a pooler, only refused a statement. */

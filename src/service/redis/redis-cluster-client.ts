@@ -1,7 +1,7 @@
 // Connects to a Redis Cluster. A node that has lost contact with the cluster still responds to PING, but refuses every
-// command for its slots (CLUSTERDOWN), while another node may have taken them over. node-redis discovers the nodes again
-// only after MOVED and ASK. This client therefore asks each node for the state of the cluster, and discovers the nodes
-// again from another node if one of them is cut off.
+// command for its slots (CLUSTERDOWN), while another node may have taken them over. node-redis discovers the nodes
+// again only after MOVED and ASK. This client therefore asks each node for the state of the cluster, and discovers the
+// nodes again from another node if one of them is cut off.
 import { type createCluster, ErrorReply } from '@redis/client';
 import { within } from '../time-limit.ts';
 import type { RedisNode } from './redis-fields.ts';

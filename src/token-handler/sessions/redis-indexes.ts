@@ -78,9 +78,9 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 return redis.call('ZCARD', KEYS[1])`);
 
 /**
- * Returns one page of an index, or nil if the position of the previous page's last handle is unknown. If the entry of that
- * handle was removed, adds it again and removes it in the end, because Redis then finds the entries that follow it. KEYS:
- * index, position of that handle. ARGV: size of the page, last handle of the previous page or ''.
+ * Returns one page of an index, or nil if the position of the previous page's last handle is unknown. If the entry of
+ * that handle was removed, adds it again and removes it in the end, because Redis then finds the entries that follow
+ * it. KEYS: index, position of that handle. ARGV: size of the page, last handle of the previous page or ''.
  */
 const entriesScript = defineScript(`
 local rank = -1
@@ -99,8 +99,8 @@ if removed then redis.call('ZREM', KEYS[1], ARGV[2]) end
 return entries`);
 
 /**
- * Removes an entry of an index, unless it expires after `until`. KEYS: index, and a key that keeps the entry's position, if
- * it is to be kept. ARGV: handle, until, milliseconds for which the position is kept.
+ * Removes an entry of an index, unless it expires after `until`. KEYS: index, and a key that keeps the entry's
+ * position, if it is to be kept. ARGV: handle, until, milliseconds for which the position is kept.
  */
 const removeScript = defineScript(`
 local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])

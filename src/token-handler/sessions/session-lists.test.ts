@@ -1,23 +1,13 @@
 // Tests the lists of sessions by person, by tenant, and by session at the identity provider: which sessions they
 // contain, in which order, and when an entry is removed.
 import { expect, it } from 'vitest';
-import { createMemorySessions, hour, type MemorySessions, tenantId } from '../../../test/support/memory-sessions.ts';
+import { createMemorySessions, hour, openSessions, tenantId } from '../../../test/support/memory-sessions.ts';
 import { tenantIndex, userIndex } from './session-indexes.ts';
 
 const handlesOf = (found: { session: { handle: string } }[] | undefined) => found?.map(({ session }) => session.handle);
 
-/**
- * Opens sessions at intervals of one second, so that the session that was opened last expires last. Returns their
- * handles, latest first.
- */
-async function openMany(world: MemorySessions, count: number, changes: Parameters<MemorySessions['open']>[0] = {}) {
-  const handles: string[] = [];
-  for (let opened = 0; opened < count; opened += 1) {
-    handles.unshift((await world.open(changes)).session.handle);
-    world.now += 1_000;
-  }
-  return handles;
-}
+/** Opens sessions, of which the latest expires last. Returns their handles, latest first. */
+const openMany = async (...given: Parameters<typeof openSessions>) => (await openSessions(...given)).toReversed();
 
 /** Sessions from a version that had no limit on the sessions of a person. */
 const withoutCap = () =>

@@ -81,8 +81,8 @@ export interface SessionIndex {
    */
   enter(indexes: string[], handle: string, until: number, now: number): Promise<Map<string, number>>;
   /**
-   * Returns at most `top` handles, latest first. `after` is the last handle of the previous page; its entry may have been
-   * removed. Returns undefined if it was never in the index, or was removed more than an hour ago.
+   * Returns at most `top` handles, latest first. `after` is the last handle of the previous page; its entry may have
+   * been removed. Returns undefined if it was never in the index, or was removed more than an hour ago.
    */
   entries(index: string, top: number, after?: string): Promise<string[] | undefined>;
   /** Removes the session from indexes. If `until` is given, keeps entries that expire later. */

@@ -41,8 +41,8 @@ const invalidResponses = new Set([
 
 /**
  * Returns the kind under which a failure to redeem a code is counted. `invalid-token-response`: the identity provider
- * redeemed the code, but its response or its ID token is invalid, or the tokens are too large. `sign-in`: the identity provider failed in another
- * way. Returns undefined if the identity provider did not fail.
+ * redeemed the code, but its response or its ID token is invalid, or the tokens are too large. `sign-in`: the identity
+ * provider failed in another way. Returns undefined if the identity provider did not fail.
  */
 export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
   if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;

@@ -42,8 +42,8 @@ type Sharing = 'never stored' | 'stated' | 'not stated';
 const rememberedValues = { most: 500, longest: 100 };
 
 /**
- * Reads a Cache-Control value. `stated` means that the value itself says whether shared caches may reuse a response to a
- * request with an Authorization header (RFC 9111 section 3.5). `private` with field names permits them to.
+ * Reads a Cache-Control value. `stated` means that the value itself says whether shared caches may reuse a response to
+ * a request with an Authorization header (RFC 9111 section 3.5). `private` with field names permits them to.
  */
 const sharingOf = remembered((value): Sharing => {
   // A quoted text without an end reaches to the end of the value. The time of the replacement is therefore linear.

@@ -300,7 +300,8 @@ describe('an upstream that does not begin its response', () => {
   it('has its full time again while it reads a body that the client sends without a pause', async () => {
     await start(
       (request, response) => {
-        // Reads slowly only at first: the kernel buffers the end of the body, so the proxy would wait for it at the end.
+        // Reads slowly only at first: the kernel buffers the end of the body, so the proxy would wait for it at the
+        // end.
         let slowReads = 100;
         const take = () => {
           slowReads -= 1;

@@ -107,8 +107,8 @@ function Unsaved({ discard }: { discard(): void }) {
 }
 
 /**
- * Saves the client and returns its new entry. Throws ApiProblem 409 if a new client has the id of one that exists, which
- * would be replaced, and 412 if the client was changed since the texts were made from it.
+ * Saves the client and returns its new entry. Throws ApiProblem 409 if a new client has the id of one that exists,
+ * which would be replaced, and 412 if the client was changed since the texts were made from it.
  */
 async function save({ texts, base }: KeptClient, overwrites: boolean): Promise<ClientEntry> {
   const present = await storedEntry(texts.id);

@@ -1,5 +1,4 @@
 // Revisions of a definition: compare two of them, and let forms use an earlier one.
-
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

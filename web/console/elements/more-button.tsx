@@ -1,5 +1,4 @@
 // A button that appends the next page of a list to the pages that are already shown.
-
 import type { Load } from './loaded.tsx';
 import { ProblemBox } from './problem-box.tsx';
 import { useAnnounce } from './status.tsx';
