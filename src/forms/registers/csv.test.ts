@@ -24,6 +24,7 @@ describe('a table', () => {
     ['CRLF', 'a,b\r\n1,2\r\n'],
     ['no line break at the end', 'a,b\n1,2'],
     ['empty lines', 'a,b\n\n1,2\n\n'],
+    ['spaces around column names', ' a , b\n1,2'],
   ])('may have %s', async (_what, text) => {
     expect(await readTable(text)).toEqual({
       columns: ['a', 'b'],
@@ -141,7 +142,7 @@ const text = fc.oneof(
   fc.constantFrom('', '=1+1', "'=1", "''@x", '-5', 'a,b', 'a"b', ' x ', 'é\n😀', 'true', '1e5'),
 );
 const json = fc.jsonValue({ maxDepth: 2 });
-const member = fc.constantFrom('label', 'note', 'a b', 'x,y', "it's", '=1+1', "'=1", '@x', '-5', '\tx');
+const member = fc.constantFrom('label', 'note', 'a b', 'x,y', "it's", '=1+1', "'=1", '@x', '-5', '\tx', ' x', 'x ');
 const key = fc.string({ minLength: 1, maxLength: 8 }).filter((value) => value.trim() === value);
 const entries = fc.oneof(
   fc.uniqueArray(key, { maxLength: 20 }),

@@ -2,7 +2,7 @@
 // half a second.
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { CsvError, Parser } from 'csv-parse';
+import { type CastingContext, CsvError, Parser } from 'csv-parse';
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -32,7 +32,7 @@ const reserved = new Set(['__proto__', 'constructor', 'prototype']);
  * in the header. Skips empty lines. Throws Problem `invalid-request`, which names the line.
  */
 export async function readTable(text: string): Promise<Table> {
-  const parser = new Parser({ delimiter: delimiterOf(text), info: true, skipEmptyLines: true });
+  const parser = new Parser({ cast: trimName, delimiter: delimiterOf(text), info: true, skipEmptyLines: true });
   const rows: Row[] = [];
   try {
     await pipeline(stepsOf(text), parser, async (records: AsyncIterable<unknown>) => {
@@ -63,8 +63,13 @@ function delimiterOf(text: string): string {
   return [',', ';', '\t'].reduce((best, each) => (count(each) > count(best) ? each : best));
 }
 
+/** Trims the names of columns, except quoted names: `toCsv` quotes a member's name if it begins or ends with a space. */
+function trimName(cell: string, { records, quoting }: CastingContext): string {
+  return records === 0 && !quoting ? cell.trim() : cell;
+}
+
 function columnsOf(header: Row | undefined): string[] {
-  const columns = header?.cells.map((cell) => textOf(cell.trim())) ?? [];
+  const columns = header?.cells.map(textOf) ?? [];
   const fail = (detail: string) => bodyProblem('invalid-request', `has a header ${detail}`);
   if (columns.length === 0) throw bodyProblem('invalid-request', 'has no header');
   if (columns.length > maxColumns) throw fail(`of more than ${maxColumns} columns`);
