@@ -27,6 +27,13 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
+/** Returns the question that the chart renders for the script. */
+async function questionOf(set: Record<string, unknown>) {
+  const objects = await render(helm, { files: [join(chart, 'ci/minimal-values.yaml')], set });
+  const { data } = pick<{ data: Record<string, string> }>(objects, 'ConfigMap', 'formgate-test');
+  return JSON.parse(data['question.json'] ?? '');
+}
+
 async function helmTest(provider: string) {
   location = `${provider}?code_challenge_method=S256&state=a`;
   const set = {
@@ -34,9 +41,7 @@ async function helmTest(provider: string) {
     'access.tenantIssuers': { town: 'https://id.town.example/tenant/' },
     'tests.signIn': { tenant: 'Town', clientId: 'permits', callbackUrl: `${base}/callback` },
   };
-  const objects = await render(helm, { files: [join(chart, 'ci/minimal-values.yaml')], set });
-  const { data } = pick<{ data: Record<string, string> }>(objects, 'ConfigMap', 'formgate-test');
-  const question = { ...JSON.parse(data['question.json'] ?? ''), direct: { forms: base, tokenHandler: base } };
+  const question = { ...(await questionOf(set)), direct: { forms: base, tokenHandler: base } };
   const file = join(folder, 'question.json');
   writeFileSync(file, JSON.stringify(question));
   return run('env', ['TEST_RETRY_MS=0', process.execPath, join(chart, 'files/test.mjs'), file]);
@@ -59,3 +64,13 @@ test.each(['https://elsewhere.example/authorize', 'https://login.example.org/oth
     expect(code).toBe(1);
   },
 );
+
+test.each([
+  [['*.example.org', 'forms.example.org'], 'http://forms.example.org', ''],
+  [['*.example.org'], '', ''],
+  [['*.example.org', 'forms.example.org'], 'http://10.0.0.1', 'forms.example.org', 'http://10.0.0.1'],
+  [['*.example.org'], 'http://10.0.0.1', '', 'http://10.0.0.1'],
+])('with the hosts %j, the requests go to "%s" with the Host header "%s"', async (hosts, url, host, given = '') => {
+  const set = { 'ingress.enabled': true, 'ingress.hosts': hosts, 'networkPolicy.enabled': false, 'tests.url': given };
+  expect(await questionOf(set)).toMatchObject({ url, host });
+});
