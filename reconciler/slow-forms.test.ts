@@ -2,9 +2,7 @@
 // other forms, and a slow database must not send forms to quarantine.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { tryControlForm } from '../src/forms/expiry/control-form.ts';
 import { expiryStore, type Stage, stages } from '../src/forms/expiry/store.ts';
-import { withTransaction } from '../src/service/postgres/postgres.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
 import { delayFormChanges } from '../test/support/poison.ts';
 import { exitCodeOf } from './summary.ts';
@@ -55,13 +53,6 @@ describe('a form that exceeds the statement timeout alone', () => {
     expect(await entries()).toEqual([]);
     expect(await world.form(expired)).toBeUndefined();
     expect((await world.pool.query('SELECT FROM code_sends')).rowCount).toBe(0);
-  });
-
-  it.each(stages)('is compared with a control form, which leaves no trace: %s', async (stage) => {
-    const processed = await withTransaction(world.pool, (client) => tryControlForm(client, stage, world.now()));
-    expect(processed).toBe(1);
-    for (const table of ['forms', 'outbox', 'tombstones'])
-      expect((await world.pool.query(`SELECT FROM ${table}`)).rowCount, table).toBe(0);
   });
 });
 

@@ -119,7 +119,7 @@ export const shards: Readonly<Record<string, Shard>> = {
   },
   client: {
     modules: [`${clients}/client-metadata.ts`, `${clients}/client-path.ts`, `${clients}/client.ts`],
-    tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`],
+    tests: [`${clients}/client.test.ts`, `${clients}/client-metadata.test.ts`, `${clients}/catalog-rules.test.ts`],
   },
   access: {
     modules: [
@@ -197,12 +197,14 @@ export const shards: Readonly<Record<string, Shard>> = {
   },
   'expiry-records': {
     modules: [
+      'src/forms/expiry/control-form.ts',
       'src/forms/expiry/count-forms.ts',
       'src/forms/expiry/erasure-store.ts',
       'src/forms/expiry/purge-store.ts',
       'src/forms/expiry/run-store.ts',
     ],
     tests: [
+      'src/forms/expiry/control-form.test.ts',
       'src/forms/expiry/erasure-store.test.ts',
       'src/forms/expiry/purge-rules.test.ts',
       'src/forms/expiry/run-store.test.ts',
@@ -228,8 +230,37 @@ export const shards: Readonly<Record<string, Shard>> = {
     modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],
     tests: [`${clients}/provided-client-rules.test.ts`, `${clients}/provider-registration.test.ts`],
   },
+  'session-routes': {
+    modules: [`${sessions}/routes.ts`, `${sessions}/store.ts`],
+    tests: [`${sessions}/routes.test.ts`],
+    needsPostgres: true,
+  },
+  'logout-routes': {
+    modules: [`${logout}/routes.ts`],
+    tests: [`${logout}/logout.test.ts`, `${logout}/backchannel.test.ts`],
+    needsPostgres: true,
+  },
+  'sign-in-routes': {
+    modules: [`${signIn}/routes.ts`, `${signIn}/sign-ins.ts`],
+    tests: [
+      `${signIn}/asked-parameters.test.ts`,
+      `${signIn}/sign-in-flow.test.ts`,
+      `${signIn}/sign-in-outcomes.test.ts`,
+    ],
+    needsPostgres: true,
+  },
+  'client-routes': {
+    modules: [`${clients}/clients.ts`, `${clients}/routes.ts`],
+    tests: [`${clients}/routes.test.ts`, `${clients}/provided-clients.test.ts`],
+    needsPostgres: true,
+  },
+  'target-routes': {
+    modules: [`${targets}/routes.ts`, `${targets}/targets.ts`],
+    tests: [`${targets}/routes.test.ts`],
+    needsPostgres: true,
+  },
   proxy: {
-    modules: [`${targets}/proxied-request.ts`],
+    modules: [`${targets}/proxied-request.ts`, `${targets}/proxy-options.ts`],
     tests: [`${targets}/proxied-request-rules.test.ts`],
   },
   registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },

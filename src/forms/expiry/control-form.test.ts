@@ -1,0 +1,48 @@
+// Tests the control form: each stage processes it, it leaves no trace, and it fails if the database refuses every form.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { withTransaction } from '../../service/postgres/postgres.ts';
+import { tryControlForm } from './control-form.ts';
+import { stages } from './store.ts';
+
+const now = new Date('2026-03-20T10:00:00Z');
+
+let database: FormDatabase;
+beforeAll(async () => {
+  database = await openFormDatabase();
+});
+afterAll(() => database.close());
+
+const rowsOf = async (table: string) => (await database.pool.query(`SELECT FROM ${table}`)).rowCount;
+
+describe.each(stages)('the control form of the stage %s', (stage) => {
+  it('is processed, and leaves no trace', async () => {
+    expect(await withTransaction(database.pool, (client) => tryControlForm(client, stage, now))).toBe(1);
+    for (const table of ['forms', 'outbox', 'tombstones']) expect(await rowsOf(table), table).toBe(0);
+  });
+
+  it('does not undo what the caller has written in the same transaction', async () => {
+    await withTransaction(database.pool, async (client) => {
+      await client.query("INSERT INTO code_sends (address_hash, sent) VALUES ('a', '2020-01-01')");
+      await tryControlForm(client, stage, now);
+    });
+    expect(await rowsOf('code_sends')).toBe(1);
+    await database.pool.query('DELETE FROM code_sends');
+  });
+
+  it('fails with the error of a database that is too slow for every form', async () => {
+    const blocker = await database.pool.connect();
+    try {
+      await blocker.query('BEGIN');
+      await blocker.query('LOCK TABLE forms IN EXCLUSIVE MODE');
+      const attempt = withTransaction(database.pool, async (client) => {
+        await client.query("SET LOCAL statement_timeout = '50ms'");
+        return tryControlForm(client, stage, now);
+      });
+      await expect(attempt).rejects.toMatchObject({ code: '57014' });
+    } finally {
+      await blocker.query('ROLLBACK');
+      blocker.release();
+    }
+  });
+});
