@@ -13,7 +13,7 @@ import { addToShared, SharedCounts, sharedKey } from './shared-counts.ts';
 import { WindowCounts, windowAt } from './window-counts.ts';
 
 export interface RateLimit {
-  /** Name in the store, in metrics and in the route table. Routes that share a limiter share the limit. */
+  /** Name in the Redis keys, in metrics and in the route table. Routes that share a limiter share the limit. */
   name: string;
   /** Maximum number of requests in a window. */
   most: number;
@@ -35,7 +35,7 @@ export interface RateLimiter extends RateLimit {
 
 export interface LocalRateLimiter extends RateLimiter {
   count(key: string): Counted;
-  /** Takes back one counted request of the key in the current window, because it had no effect. */
+  /** Takes back one counted request of the key in the current window. Call this for a request that had no effect. */
   uncount(key: string): void;
 }
 

@@ -36,8 +36,8 @@ describe('counts in a window', () => {
     for (let person = 0; person < 200; person += 1) use(counts, `person ${person}`, 50);
     for (let index = 0; index < 100_000; index += 1) use(counts, `flood ${index}`);
     const kept = Array.from({ length: 200 }, (_, person) => counts.at(1, `person ${person}`).own);
-    // A person's count is dropped only if the eight oldest keys all belong to persons. The flood has a hundred times as
-    // many keys as are kept, and drops the counts of fewer than one person in five.
+    // A person's count is dropped only if the eight oldest keys all belong to people. The flood consists of 100 times
+    // as many keys as are kept, but drops the counts of fewer than one person in five.
     expect(kept.filter((own) => own === 50).length).toBeGreaterThan(160);
     expect(counts.size).toBe(1_000);
   });

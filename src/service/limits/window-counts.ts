@@ -9,8 +9,8 @@ export interface WindowCount {
 }
 
 /**
- * Maximum number of keys, which take about 16 MiB. A power of two, because a Map of such a size is rebuilt least often
- * while keys come and go.
+ * Maximum number of keys, which take about 16 MiB. A power of two, because a Map of this size is rebuilt least often
+ * while keys are added and removed.
  */
 const mostKeys = 131_072;
 /** Number of the oldest keys that are compared. The least used of them is dropped. */
@@ -22,8 +22,8 @@ export class WindowCounts {
   #index = -1;
   #counts = new Map<string, WindowCount>();
   /**
-   * Iterates over the keys, the oldest first. The iterator is reused, because a new iterator would skip every dropped
-   * key again. The skipping took 86 microseconds for each key of a flood.
+   * Iterates over the keys, the oldest first. The iterator is reused: a new iterator would skip every dropped key
+   * again, which took 86 microseconds for each key of a flood.
    */
   #oldest = this.#counts.entries();
   #end: NodeJS.Timeout | undefined;
