@@ -1,5 +1,5 @@
-// Tests a Redis Cluster whose primary is cut off from the other nodes, but not from Formgate: it responds to PING, and
-// refuses the commands for its slots, which another node serves.
+// Tests a Redis Cluster with a primary that is cut off from the other nodes, but not from Formgate. The primary
+// responds to PING, but refuses the commands for its slots. Another node has taken over these slots.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type ScriptedCluster, startScriptedCluster } from '../../../test/support/scripted-redis-cluster.ts';

@@ -1,7 +1,7 @@
 // Connects to a Redis Cluster. A node that has lost contact with the cluster still responds to PING, but refuses every
-// command for its slots (CLUSTERDOWN), while another node may have taken them over. node-redis discovers the nodes
-// again only after MOVED and ASK. This client therefore asks each node for the state of the cluster, and discovers the
-// nodes again from another node if one of them is cut off.
+// command for its slots (CLUSTERDOWN). Another node may have taken over these slots. node-redis discovers the nodes
+// again only after MOVED and ASK. This client therefore asks each node for the state of the cluster. If one of the
+// nodes is cut off, the client discovers the cluster again through another node.
 import { type createCluster, ErrorReply } from '@redis/client';
 import { within } from '../time-limit.ts';
 import type { RedisNode } from './redis-fields.ts';
@@ -11,7 +11,7 @@ type Cluster = ReturnType<typeof createCluster>;
 type NodeClient = Awaited<ReturnType<Cluster['nodeClient']>>;
 
 export interface ClusterClientOptions {
-  /** The configured nodes, which are asked for the others. */
+  /** The configured nodes. The client asks them for the other nodes of the cluster. */
   nodes: RedisNode[];
   /** Creates a client that discovers the cluster from `nodes`. */
   create(nodes: RedisNode[]): Cluster;
@@ -20,7 +20,7 @@ export interface ClusterClientOptions {
 /** Minimum milliseconds between two discoveries. */
 const discoveryPause = 1_000;
 /**
- * Maximum milliseconds of a discovery. node-redis needs at most 5 s to ask a node for the others, and then waits until
+ * Maximum milliseconds of a discovery. node-redis needs at most 5 s to ask one node for the others. It then waits until
  * all of them are reachable.
  */
 const longestDiscovery = 6_000;
@@ -43,8 +43,8 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
   }
 
   /**
-   * Replaces the client by one that discovers the cluster from a single node, each time from the next one: a node that
-   * is cut off describes the cluster as it was.
+   * Replaces the client by one that discovers the cluster through a single node. Each discovery asks the next node,
+   * because a node that is cut off reports an outdated list of nodes.
    */
   async function discover(): Promise<void> {
     const known = [...nodes, ...cluster.masters.map(({ host, port }) => ({ host, port }))];
@@ -53,10 +53,10 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
     next = open(known.slice(asked, asked + 1));
     try {
       await within(next.connect(), longestDiscovery, new Error('the Redis Cluster was not discovered in time'));
-      // A node that has lost its configuration knows no other node, and serves no slots.
+      // A node that has lost its configuration knows no primaries. Its answer is ignored.
       if (!isClosed && next.masters.length > 0) [cluster, next] = [next, cluster];
     } catch {
-      // The next discovery asks another node. node-redis reports failed connections as events.
+      // Ignored, because the next discovery asks another node. node-redis reports failed connections as `error` events.
     }
     next.destroy();
   }

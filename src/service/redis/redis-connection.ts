@@ -1,5 +1,5 @@
-// Connects to Redis: to a single server, a Sentinel group or a Cluster. The connection is opened and reopened in the
-// background, and pings Redis. While Redis is disconnected, commands fail instead of being queued.
+// Connects to Redis: to a single server, a Sentinel group or a Cluster. Opens and reopens the connection in the
+// background, and pings Redis over it. While Redis is disconnected, commands fail instead of being queued.
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
@@ -18,7 +18,10 @@ import { createClusterClient } from './redis-cluster-client.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { type ClientKind, type RawClient, ServerClient } from './redis-server-client.ts';
 
-/** Milliseconds without traffic after which a connection is closed. */
+/**
+ * Milliseconds without traffic after which a connection is closed. Also the timeout of a connection attempt and of a
+ * ping.
+ */
 const socketTimeout = 2_500;
 const pingInterval = 1_000;
 
@@ -28,8 +31,8 @@ type CommonOptions = Pick<
 >;
 
 /**
- * Creates a client of Redis. `onCertificate` gets the certificate of each server to which a TLS connection was opened.
- * Pass `tracking` for a connection that reads tracked keys; this needs Redis 6.
+ * Creates a client of Redis. `onCertificate` gets the certificate of each server to which a TLS connection is opened.
+ * Pass `tracking` for a connection that reads tracked keys, which needs Redis 6.
  */
 export function createRawClient(
   settings: RedisSettings,
@@ -97,8 +100,8 @@ function tlsOptions({ tls }: RedisSettings, onCertificate: (certificate: PeerCer
   if (!tls) return {};
   return {
     ...{ tls: true as const, ...tls },
-    // node-redis gives no access to its sockets. This function is called with each certificate that a trusted authority
-    // has signed.
+    // node-redis gives no access to its sockets. Node calls this function with each certificate that a trusted
+    // authority has signed.
     checkServerIdentity(host: string, certificate: PeerCertificate) {
       onCertificate(certificate);
       return checkServerIdentity(host, certificate);
@@ -119,7 +122,7 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-/** True if Redis responds, but refuses the credentials. */
+/** True if Redis refuses the credentials, or a command that the user may not run (NOPERM). */
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && /^(?:WRONGPASS|NOAUTH|NOPERM|ERR (?:invalid password|AUTH ))/.test(error.message);
 }
@@ -137,13 +140,13 @@ export function watchConnection(
   let lastResponse = Number.NEGATIVE_INFINITY;
   const set = (isUp: boolean, error?: unknown) => {
     const next = isUp ? 'up' : isRefusal(error) ? 'refused' : 'unreachable';
-    // Keeps the state `refused`, because the nodes of a Cluster may fail for both reasons in turn.
+    // `refused` does not become `unreachable`, because the errors of a Cluster's nodes may alternate between the two.
     if (isClosed || state === next || (state === 'refused' && next === 'unreachable')) return;
     state = next;
     onChange(next, error);
   };
-  // A client that reconnects on its own reports failures only here. The pings detect that an established connection is
-  // lost.
+  // A client that reconnects by itself reports its failed attempts only through this event. The pings detect the loss
+  // of an established connection.
   client.on('error', (error: unknown) => {
     if (state !== 'up') set(false, error);
   });
@@ -154,7 +157,7 @@ export function watchConnection(
       (error) => set(false, error),
     );
     while (!isClosed) {
-      // Only one ping runs at a time. A second one would count as traffic and keep a dead socket open.
+      // Only one ping runs at a time. A second ping would count as traffic and keep a dead socket open.
       const asked = performance.now();
       const answer = ping();
       const late = setTimeout(() => set(false, new Error(`no response in ${socketTimeout} ms`)), socketTimeout);

@@ -64,7 +64,7 @@ type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
 
 type Credential = 'username' | 'password';
 
-/** The credential in the URL overrides the variable, so setting both is a mistake. */
+/** Rejects a credential that both the variable and the URL contain. The URL would override the variable. */
 const credentialRule = (name: 'REDIS_USERNAME' | 'REDIS_PASSWORD', part: Credential): SettingsRule => ({
   names: [name, 'REDIS_URL'],
   holds: (values: RedisConfig) =>

@@ -1,5 +1,5 @@
-// Defines scripts that run in Redis. This file does not load the Redis client, because processes without Redis also
-// import it. The client would be a quarter of all modules that such a process loads.
+// Defines scripts that run in Redis. Processes without Redis import this file too. It therefore does not load the Redis
+// client, which would be a quarter of all modules of such a process.
 import { hash } from 'node:crypto';
 
 export interface RedisScript {

@@ -1,5 +1,5 @@
-// A node-redis client for a single server, with only the commands that Formgate uses. node-redis's `createClient`
-// creates a class with all 800 commands for each protocol, which took 10 % of the token handler's startup time.
+// A node-redis client for a single server, with only the commands that Formgate uses. The `createClient` of node-redis
+// creates a class with all 800 commands for each protocol. That took 10 % of the token handler's startup time.
 import {
   RedisClient,
   type RedisFunctions,
@@ -29,7 +29,10 @@ export interface RawClient {
 
 export interface ClientKind {
   client: RawClient;
-  /** Throws if a node that may get commands does not respond, or does not serve its part of the keys. */
+  /**
+   * Pings Redis: every primary of a Cluster, or else the only primary. Throws if a primary does not respond, or does
+   * not serve its slots.
+   */
   ping(): Promise<unknown>;
   /** Sends a command to any node. */
   send(args: string[]): Promise<unknown>;
@@ -69,8 +72,8 @@ export class ServerClient
   }
 
   /**
-   * Sends a read. While disconnected, clears the cache first: a broken connection loses its tracking, so the values
-   * that were read over it may be outdated.
+   * Sends a read. While disconnected, clears the cache first: Redis no longer reports changes of the keys that were
+   * read over the broken connection, so the cached values may be outdated.
    */
   #read<T>(args: string[]): Promise<T> {
     if (!this.isReady) this.clientSideCache?.clear();

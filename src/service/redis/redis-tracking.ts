@@ -17,7 +17,8 @@ export class Invalidations extends BasicPooledClientSideCache {
   }
 
   override async handleCache(...[client, parser, send, transformReply, typeMapping]: CacheCall): Promise<unknown> {
-    // A broken connection loses its tracking, so every key may have changed.
+    // Redis no longer reports changes of the keys that were read over a broken connection, so every key may have
+    // changed.
     if (!client.isReady) this.#onInvalid(null);
     const reply = await send();
     return transformReply ? transformReply(reply, parser.preserve, typeMapping) : reply;

@@ -1,5 +1,5 @@
-// Tests Redis in the conditions of clusters: disconnected, restarted, without tracking, behind Sentinel, as a Cluster,
-// with TLS and ACLs.
+// Tests the connection to Redis: during outages and restarts, without tracking, behind Sentinel, as a Cluster, with TLS
+// and with ACLs.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -171,7 +171,8 @@ describe('one server', () => {
     const redis = connect(byUrl(server));
     await exercise(redis);
     const before = log.lines().length;
-    // The connection of tracked reads uses RESP3. Without permission for CLIENT TRACKING, it cannot be restored.
+    // The connection of tracked reads is the one with RESP3. Without permission for CLIENT TRACKING, it cannot be
+    // restored.
     const list = String(await server.command('CLIENT', 'LIST'));
     const tracked = list.split('\n').find((line) => line.includes('resp=3')) ?? '';
     await server.command('ACL', 'SETUSER', 'default', '-client|tracking');
@@ -235,7 +236,7 @@ describe('one server', () => {
   ])('of version 6 that refuses writes for now is unavailable to scripts too: %s', async (reason) => {
     const redis = connect(byUrl(await serve()));
     await until(() => redis.isReachable());
-    // The text of Redis 6.2.14.
+    // The error text of Redis 6.2.14.
     const text = `ERR Error running script (call to f_ae34): @user_script:1: @user_script: 1: -${reason} `;
     const script = defineScript('return redis.error_reply(ARGV[1])');
     await expect(redis.run(script, ['a'], [text])).rejects.toMatchObject({ slug: 'unavailable', status: 503 });

@@ -32,9 +32,9 @@ export interface Redis {
   /** Runs a script, which returns numbers, strings, arrays and null (nil). */
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
-   * Reads whose values may be cached. While `isLive` is true, `onInvalid` reports changes of the keys that were read.
-   * While `isLive` is false, no value may be cached. `isLive` is false for Redis before 6, if an ACL forbids CLIENT
-   * TRACKING, and while the connection is broken.
+   * Reads with change notifications, so that callers may cache the values. While `isLive` is true, `onInvalid` reports
+   * changes of the keys that were read. While `isLive` is false, no value may be cached. `isLive` is false while the
+   * connection is broken, if an ACL forbids CLIENT TRACKING, and for Redis before version 6.
    */
   tracked: {
     readonly isLive: boolean;
@@ -74,8 +74,8 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const main = createRawClient(settings, onCertificate);
   const isUp = () => watch.isUp;
   const tracking = createTracking({ settings, onCertificate, main, log, recorders, isRedisUp: isUp, tell });
-  // This connection decides whether Redis is up. The connection of tracked reads does not, because it would log each
-  // outage a second time.
+  // Only this connection decides whether Redis is up. The connection of tracked reads would log each outage a second
+  // time.
   const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
     if (status !== 'up') state.down(status, { err: error });
     else {
@@ -155,7 +155,7 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
       });
       opened = { reads: guard(kind.client, () => watch.isUp, recorders), watch };
     },
-    /** Returns the reads over this connection; undefined while Redis does not report changes. */
+    /** Returns the reads over the second connection; undefined while Redis does not report changes. */
     reads: () => (opened?.watch.isUp ? opened.reads : undefined),
     lastResponse: () => opened?.watch.lastResponse ?? Number.NEGATIVE_INFINITY,
     close() {
@@ -166,8 +166,8 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
 }
 
 /**
- * A failure that affects only the tracked reads is logged after this many milliseconds. After an outage, the connection
- * of tracked reads may come back later than the main connection.
+ * Milliseconds until the loss of only the tracked reads is logged. After an outage, their connection may come back
+ * later than the main connection.
  */
 const trackingPause = 5_000;
 
