@@ -1,5 +1,4 @@
-// Guards for route tables. They verify the bearer token, require a role of the caller, and find the tenant that a call
-// is for.
+// Guards for route tables. They verify the bearer token, require a role of the caller, and find the tenant of a call.
 import type { Request, Response } from 'express';
 import { type Guard, isGuarded } from '../http/http-app.ts';
 import { invalidRequest, Problem } from '../http/problem.ts';
@@ -38,9 +37,9 @@ export function role(...roles: string[]): Guard {
 }
 
 /**
- * Stores the tenant that a call is for in `locals.tenant`. A caller of the realm `core` (a core caller) names the
- * tenant in the query parameter `tenantId`. For any other caller, the tenant is that of the token's realm. Throws 400
- * if a core caller names no known tenant, and 403 if another caller names a tenant other than its own.
+ * Stores the tenant of the call in `locals.tenant`. A caller of the realm `core` (a core caller) names the tenant in
+ * the query parameter `tenantId`. For any other caller, the tenant is that of the token's realm. Throws 400 if a core
+ * caller names no known tenant. Throws 403 if any other caller names a tenant that is not its own.
  */
 export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
@@ -71,8 +70,9 @@ export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
 
 export interface IfBearerOptions {
   /**
-   * True if an Authorization header with another scheme counts as none. Browsers send `Basic` with every request to a
-   * site whose proxy asks for a password, and those requests have the session cookie, too.
+   * True to treat a request with another authorization scheme as a request without an Authorization header. If a proxy
+   * in front of the site asks for a password, browsers send `Basic` with every request, in addition to the session
+   * cookie.
    */
   ignoresOtherSchemes?: boolean;
 }

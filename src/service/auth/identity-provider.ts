@@ -13,7 +13,7 @@ export interface IdentityProviderConfig {
 export interface IdentityProviderOptions {
   config: IdentityProviderConfig;
   /**
-   * The service's own account; undefined for a process without one. `authenticate` throws WrongSetting for rejected
+   * The service's own account; undefined if the process has none. `authenticate` throws WrongSetting for rejected
    * credentials.
    */
   account?: { authenticate(): Promise<void> } | undefined;
@@ -26,8 +26,8 @@ export interface IdentityProviderOptions {
 const longestWait = 10_000;
 const discoverySchema = z.looseObject({ issuer: z.string() });
 /**
- * Codes of TLS errors that show a wrong setting. The code of an expired certificate is not among them, because a
- * renewal ends that error.
+ * Codes of TLS errors that show a wrong setting. An expired certificate is not a wrong setting, because its renewal
+ * ends the error.
  */
 const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;
 

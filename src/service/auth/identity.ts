@@ -102,8 +102,8 @@ const claimsSchema = z.object({
 });
 
 /**
- * Caches up to 10,000 verified tokens by SHA-256 digest. An entry is valid until the token expires, or until the realm
- * may have removed the key that signed it.
+ * Caches up to 10,000 verified tokens by SHA-256 digest. An entry is used until the token expires, or until the realm
+ * may have removed the signing key of the token.
  */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;

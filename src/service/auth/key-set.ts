@@ -1,5 +1,5 @@
 // Downloads the key set of a realm (RFC 7517 section 5), and keeps the keys that can verify signatures. The download
-// fails if the response is too large, malformed, or without such a key. It never results in an empty key set.
+// fails if the response is too large or malformed, or contains no such key. A key set is therefore never empty.
 import * as jose from 'jose';
 import { createByteCollector } from '../http/body-bytes.ts';
 import { tracedProviderCall } from '../tracing/provider-call.ts';
@@ -76,10 +76,11 @@ function isForSignatures(key: unknown, algorithms: readonly string[]): key is Pu
 }
 
 /**
- * Returns the key in a list, or an empty list if jose cannot import the key. Other keys of the set then stay usable.
+ * Returns the key in a list, or an empty list if jose cannot import the key. One bad key does not make the other keys
+ * of the set unusable.
  */
 async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
-  // A symmetric or private key must not be published, so a published one is ignored.
+  // A symmetric or private key must not be published. A published one is ignored.
   if ('d' in key || 'k' in key) return [];
   try {
     await jose.importJWK(key, key.alg ?? curves[key.crv ?? ''] ?? keyTypes[key.kty]);

@@ -1,7 +1,8 @@
 // Sends requests to identity providers, each over a new connection. An open connection may be dead: the server may be
-// closing it, or the network may have dropped it silently. The outcome of the request would then be unknown, and an
-// authorization code must not be presented twice (RFC 6749 section 4.1.2). New connections cost little, because
-// requests are rare: except during a sign-in, the responses are cached for the whole realm.
+// closing it, or the network may have dropped it silently. The outcome of a request over a dead connection is unknown.
+// The request could not be repeated, because an authorization code must not be presented twice (RFC 6749 section
+// 4.1.2). New connections cost little, because requests are rare: except during a sign-in, the responses are cached for
+// the whole realm.
 import { Agent, fetch, type RequestInit } from 'undici';
 
 /** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */

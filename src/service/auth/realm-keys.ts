@@ -10,7 +10,8 @@ export interface KeyPace {
   /** Minimum time between the starts of two downloads of one realm. */
   spacing: number;
   /**
-   * If a download lacked a key, tokens with that key cause no further download for this time after the download began.
+   * Time after the start of a download that lacked a token's key. During this time, tokens with the same key cause no
+   * further download.
    */
   missed: number;
   /** Age at which keys are downloaded again in the background. */
@@ -25,7 +26,7 @@ export interface KeyPace {
   patience: number;
 }
 
-/** Thrown if the keys of a realm cannot be downloaded, so that it is unknown whether the token is valid. */
+/** Thrown if the keys of a realm cannot be downloaded. Whether the token is valid is then unknown. */
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
 }
@@ -44,8 +45,8 @@ export interface RealmKeys {
    */
   find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
   /**
-   * False if the realm may have published different keys since `keys` were downloaded. Tokens must then be verified
-   * again.
+   * False if the realm may have published different keys since `keys` were downloaded. A token that was verified with
+   * `keys` must then be verified again.
    */
   areCurrent(keys: KeySet): boolean;
 }
@@ -65,7 +66,7 @@ export interface RealmKeysOptions {
   /** Counts a token that waits for a download. Returns false if too many wait already. */
   enter(source: TokenSource): boolean;
   leave(source: TokenSource): void;
-  /** For each missing key that a token named: when the last download that lacked the key began. */
+  /** Maps each missing key that a token named to the start of the last download without this key. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
   /** Returns the time of a monotonic clock in milliseconds. */

@@ -1,7 +1,7 @@
-// Verifies callers' tokens and ID tokens with the public keys of the realms that issued them. A newly published key is
-// found within 2 s, even while many tokens refer to keys that their realm has not published. For each realm, such
-// tokens cause at most one download per second. The number of these downloads for all realms together is limited, and
-// so is the number of tokens that wait for them.
+// Verifies callers' tokens and ID tokens with the public keys of the realms that issued them. Finds a newly published
+// key within 2 s, even while many tokens name keys that their realm has not published. For each realm, such tokens
+// cause at most one download per second. Two more limits hold for all realms together: on the number of these
+// downloads, and on the number of tokens that wait for them.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -62,7 +62,9 @@ export interface SigningKeysOptions {
 }
 
 export interface VerifiedJwt extends jose.JWTVerifyResult {
-  /** False if the realm may have removed the key since the verification. The token must then be verified again. */
+  /**
+   * False if the realm may have removed the signing key since the verification. The token must then be verified again.
+   */
   isCurrent(): boolean;
 }
 
@@ -156,8 +158,8 @@ async function downloadFor(realm: string, timeout: number, options: SigningKeysO
 }
 
 /**
- * Returns the key under which a missing key is cached. It is a digest, because the key id in a token may have any
- * length.
+ * Returns the cache key for a missing signing key. The cache key is a digest, because a token may contain a key id of
+ * any length.
  */
 function missOf(realm: string, [header]: KeyQuery): string {
   return hash('sha256', JSON.stringify([realm, header?.alg, header?.kid]), 'base64');

@@ -28,8 +28,8 @@ export const noTenantIssuers = createTenantIssuers([]);
 
 /**
  * Returns the realm to which the issuer is mapped. For an unmapped issuer, returns the text after
- * `<accessPublicUrl>/realms/`. Returns undefined for all other issuers, and for a realm that is mapped to a different
- * issuer.
+ * `<accessPublicUrl>/realms/`. Returns undefined if the issuer has another base URL, or if that realm is mapped to a
+ * different issuer.
  */
 export function realmOfIssuer(issuer: string, accessPublicUrl: string, mapped: TenantIssuers): string | undefined {
   const own = mapped.realmOf(issuer);
@@ -79,7 +79,8 @@ function issuerProblem(issuer: string): string | undefined {
   if (protocol !== 'https:' && !isLocal) return 'must have an issuer that is an https URL';
   // OpenID Connect Discovery 1.0, section 3: an issuer has no query and no fragment.
   if (username || password || search || hash) return 'must have an issuer without credentials, query and fragment';
-  // Issuers are compared as text. A different spelling, or a template such as {tenantid}, would match no token.
+  // Issuers are compared as text. An issuer in a different spelling, or a template such as {tenantid}, would match no
+  // token.
   return href === issuer || href === `${issuer}/` ? undefined : 'must have the issuer exactly as its tokens state it';
 }
 
@@ -108,7 +109,7 @@ export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenan
 
 /**
  * Returns the URL of the issuer's key set from its discovery document. Throws if the document names a different issuer
- * (OpenID Connect Discovery 1.0, section 4.3), or if the key set is on another host than the issuer.
+ * (OpenID Connect Discovery 1.0, section 4.3), or if the URL of the key set has a different origin than the issuer.
  */
 async function discoverKeys(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
