@@ -1,5 +1,5 @@
 // Creates the spans of calls to Postgres and Redis, according to the semantic conventions of OpenTelemetry. A span
-// names the kind of its statement and never holds the text, which may contain values.
+// names the kind of its statement. It never contains the statement's text, which may contain values.
 import type pg from 'pg';
 import type { SpanOptions } from './span.ts';
 import { isTracing, traced } from './tracing.ts';

@@ -167,7 +167,7 @@ class RecordedSpan implements Span {
   }
 }
 
-/** A span that is not exported. It has ids, so that the next service learns the decision not to sample. */
+/** A span that is not exported. Its `traceparent` tells the next service that the trace is not sampled. */
 class UnrecordedSpan implements Span {
   readonly traceId: string;
   readonly spanId: string;

@@ -1,5 +1,6 @@
-// Names and attributes of the spans of HTTP requests, according to the semantic conventions of OpenTelemetry. The
-// conventions also ask for the path, which contains ids, and the client's address. Spans have neither (decision 0064).
+// Names and attributes of the spans of HTTP requests, according to the semantic conventions of OpenTelemetry. Spans
+// omit two attributes of these conventions: the path, because it contains ids, and the client's address (decision
+// 0064).
 import type { Attributes, SpanEnd, SpanOptions } from './span.ts';
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE']);
