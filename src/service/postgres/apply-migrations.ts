@@ -1,7 +1,7 @@
 // Applies the pending migrations of a database. On a new database, all files run in one transaction. On a database in
 // use, each file has its own transaction, so that no lock is held longer than its file takes. A file that begins with
-// `-- Runs outside of a transaction` takes no locks that requests wait for, and can be repeated. Lines `---` separate
-// its statements.
+// `-- Runs outside of a transaction` consists of statements that are separated by lines `---`. These statements take no
+// locks that requests wait for, and can be repeated.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -28,8 +28,7 @@ const pauses = { other: 200, locks: 1_000 };
 /** Applies all pending files. If a file fails, the files before it stay applied. */
 export async function applyPending(options: ApplyOptions): Promise<void> {
   /**
-   * Milliseconds waited so far. The two waits have separate limits, because another process may have migrated for
-   * minutes.
+   * Milliseconds waited so far. The two waits have separate limits, because the other process may migrate for minutes.
    */
   const waited = { other: 0, locks: 0 };
   for (let attempt = 1; ; ) {
@@ -57,8 +56,8 @@ export async function applyPending(options: ApplyOptions): Promise<void> {
 }
 
 /**
- * Requests queue behind a migration that waits for the lock of a table, so the migration gives up soon. Every fourth
- * attempt waits for more than a second, because an autovacuum releases its lock only then.
+ * Requests queue behind a migration that waits for the lock of a table, so the migration soon gives up. Every fourth
+ * attempt waits for more than a second, because an autovacuum releases its lock only after a second.
  */
 const lockTimeout = (attempt: number) => (attempt % 4 === 0 ? '1200ms' : '300ms');
 
@@ -96,7 +95,8 @@ async function runPending({ client, url, directory, log }: ApplyOptions): Promis
   const present = await checkApplied(client, files);
   const isNew = present.length === 0;
   const last = Math.max(0, ...present);
-  // After a rollback of the release, an older pod works with the newer schema, because migrations only add objects.
+  // A database that is newer than this release has no pending files. Older pods work with the newer schema, for example
+  // after a rollback of the release, because migrations only add objects.
   const pending = files.map(({ version }) => version).filter((version) => version > last);
   if (pending.length === 0) return 'done';
   const postgrator = new Postgrator({
@@ -139,7 +139,9 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
   }
 }
 
-/** Drops the index that an interrupted build has left, because Postgres would update but never use it. */
+/**
+ * Drops the invalid index that an interrupted build has left. Postgres would update such an index, but never use it.
+ */
 async function dropUnfinished(client: pg.Client, statement: string): Promise<void> {
   const [, index] = /CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)/.exec(statement) ?? [];
   if (!index) return;

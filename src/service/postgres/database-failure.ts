@@ -54,7 +54,8 @@ const tlsCodes = /^(?:EPROTO$|ERR_TLS_|ERR_SSL_)/;
 const tlsMessages = new Set([noTls, 'There was an error establishing an SSL connection']);
 
 /**
- * True if TLS failed before the connection was established: the certificate, the handshake, or a server without TLS.
+ * True if TLS failed before the connection was established: because of the certificate, the handshake, or a server
+ * without TLS.
  */
 export function isTlsFailure(error: Error): boolean {
   if (!('code' in error) || typeof error.code !== 'string') return tlsMessages.has(error.message);

@@ -43,7 +43,7 @@ it.each(['query', 'transaction'])('a connection to a standby is replaced: %s', a
   });
   const claim = { tenant: 't', member: 'm' };
   const before = await pid();
-  // The error of a standby; the server of this test is none.
+  // The error of a standby, raised by hand, because the server of this test is not a standby.
   const sql = "DO $$ BEGIN RAISE 'read-only' USING ERRCODE = '25006'; END $$";
   const failing =
     kind === 'query'

@@ -1,5 +1,5 @@
-// Keeps the connections of a pool after statements that Postgres refuses. pg's own `pool.query` closes the connection
-// after each failed statement, so that a client whose requests are refused would make the pool open connections
+// Keeps the connections of a pool after statements that Postgres refuses. The `pool.query` of pg closes the connection
+// after each failed statement. A client with many refused requests would make the pool open new connections
 // continually.
 import pg from 'pg';
 
@@ -48,11 +48,14 @@ export function keepConnections(pool: pg.Pool): void {
   Object.assign(pool, { query });
 }
 
-// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated; 25006: the server is a standby, so
-// that a new connection may lead to the primary.
+// PostgreSQL, appendix A. 08: broken connection; 57P: shutting down, terminated; 25006: the server is a standby, and a
+// new connection may lead to the primary.
 const brokenStates = /^(?:08|57P|25006$)/;
 
-/** True if the connection must not be used again. It is kept if Postgres, or a pooler, only refused a statement. */
+/**
+ * True if the connection must not be used again. A connection is kept if Postgres, or a pooler, only refused a
+ * statement.
+ */
 function isUnusable(error: pg.DatabaseError): boolean {
   return endsConnection(error) || brokenStates.test(error.code ?? '');
 }

@@ -1,11 +1,11 @@
-// Detects that a pool fails while Postgres works, which makes this pod worse than the other pods. A busy pool or an
-// outage of Postgres does not count. The watch never waits in the pool's queue.
+// Detects a pool that fails while Postgres works, so that this pod can leave its requests to the other pods. A busy
+// pool or an outage of Postgres does not count as a failure. The watch never waits in the pool's queue.
 import type pg from 'pg';
 import { canConnect } from './fresh-connection.ts';
 import { closeDeadConnections, isFullNow, responds } from './pool-check.ts';
 
 export interface PoolWatch {
-  /** Returns why the pod should get no requests, or undefined while the pool works or Postgres is down. */
+  /** Returns the reason why the pod should get no requests. Undefined while the pool works or Postgres is down. */
   problem(): string | undefined;
   stop(): void;
 }
@@ -41,7 +41,7 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
     // Checks the pool again after the new connection was opened, because Postgres may have recovered since the first
     // check.
     isBroken = isUp && !poolWorks && !(await works());
-    // The other free connections may be lost as well. `responds` closes those that do not respond.
+    // Closes the other free connections that do not respond, because they may be lost too.
     if (isBroken) await closeDeadConnections(pool, patience);
   }
   let isStopped = false;

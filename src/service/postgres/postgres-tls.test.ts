@@ -1,4 +1,4 @@
-// Tests TLS to a real Postgres whose certificate no public authority has signed.
+// Tests TLS to a real Postgres. No public authority has signed the certificate of this server.
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
@@ -20,8 +20,8 @@ let postgres: EmbeddedPostgres;
 let files: TestCertificate;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'formgate-tls-'));
-  // If root runs the test, Postgres runs as another account, which must be able to enter the folder and to read the
-  // key.
+  // If root runs the test, Postgres runs under another account. This account must be able to enter the folder and to
+  // read the key.
   chmodSync(folder, 0o755);
   files = createCertificate(folder);
   const user = await findUnprivilegedUser();

@@ -25,8 +25,8 @@ export function createPool(options: {
   url: string;
   size?: number | undefined;
   /**
-   * Label of the pool's metrics. Without a name, the pool has no metrics. `pg_stat_activity` shows the name after
-   * `formgate`.
+   * Label of the pool's metrics. Without a name, the pool has no metrics. In `pg_stat_activity`, the connections are
+   * named `formgate <name>`.
    */
   name?: string;
   silence?: SilenceLimits;
@@ -63,7 +63,7 @@ export function createPool(options: {
   // The pool replaces an idle connection that breaks. Without a listener, the `error` event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
-    // Logs outside of requests, because the connection keeps the scope of the request that opened it.
+    // Logs outside of any request: this event runs in the scope of the request that opened the connection.
     outsideRequests(() => options.log.warn({ err: error }, 'idle Postgres connection broke'));
   });
   keepConnections(pool);
@@ -71,13 +71,13 @@ export function createPool(options: {
   return pool;
 }
 
-// Form data must be read with exactly the names that were stored (see json-parser.ts).
+// Form data must be read with exactly the property names that were stored (see json-parser.ts).
 const jsonTypes = new pg.TypeOverrides();
 for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
 
 /**
- * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks is not
- * used again.
+ * Runs `work` in one transaction. Commits when `work` resolves, and rolls back when it throws. A connection that breaks
+ * is not used again.
  */
 export function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return traced(transactionSpan, () => transact(pool, work));
@@ -100,18 +100,18 @@ function transact<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>)
 
 const lockNotAvailable = '55P03';
 const queryCanceled = '57014';
-// SQLSTATEs (PostgreSQL, appendix A). 08: broken connection; 28, 3D: refused (a rotated password, a database that is
-// being restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
+// SQLSTATEs (PostgreSQL, appendix A). 08: broken connection; 28, 3D: connection refused, after a password rotation or
+// while the database is restored; 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement timeout, lock timeout, serialization failure and deadlock: a retry of the request may succeed.
 const retryableStates = new Set([queryCanceled, lockNotAvailable, '40001', '40P01']);
-// The message of pg-pool if the wait for a connection timed out while all connections were in use.
+// The message of pg-pool when the wait for a connection timed out because all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
 /** Codes of the errors of open connections that break. */
 const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
 /**
- * System calls that open a connection. If one of them fails, Postgres counts as unavailable, whatever the code: some
- * network policies cause EPERM.
+ * System calls that open a connection. If one of them fails, Postgres counts as unavailable. The code of the error does
+ * not matter, because some network policies cause EPERM.
  */
 const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
 // Messages of errors of pg and pg-pool that have no code.

@@ -1,5 +1,5 @@
 // Shares a pool of Postgres connections fairly. One member (such as a form or a client) and one tenant can each use
-// only a part of the connections. Their further statements wait in a bounded queue.
+// only a limited number of the connections. Further statements wait in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
@@ -23,7 +23,7 @@ export interface SharedPoolOptions {
    * locked.
    */
   details: { busy: string; locked: string };
-  /** Number of connections that one member may hold: 2 by default, and never more than the tenant's share. */
+  /** Number of connections that one member may hold: 2 by default, and never more than one tenant may hold. */
   perMember?: number;
   metrics: Metrics;
 }
@@ -87,7 +87,9 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
   };
 }
 
-/** Gives a pool the interface of SharedPool, but without shares and queue. For background work and commands. */
+/**
+ * Gives a pool the interface of SharedPool, but without limits and without a queue. For background work and commands.
+ */
 export function unsharedPool(pool: pg.Pool): SharedPool {
   return {
     query: (_claim, text, values) => pool.query(text, values),

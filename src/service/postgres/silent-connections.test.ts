@@ -84,7 +84,7 @@ it('a silent connection is closed at its limit if Postgres does not respond to t
   proxy.set({ lost: 'both' });
   const stopwatch = startStopwatch();
   await expect(other.query('SELECT 1')).rejects.toThrow('does not answer');
-  // Five checks, each with 400 ms of silence and a query that gets no response for 2 s, would take 12 s.
+  // Five checks in sequence, each with 400 ms of silence and a query without a response for 2 s, would take 12 s.
   expect(stopwatch.stop()).toBeLessThan(8_000);
   await proxy.heal();
   await other.end();

@@ -1,7 +1,7 @@
-// Ends connections of a pool that are dead although neither end knows it, because a network drops packets or a node
-// failed. A statement on a dead connection would wait for minutes. Silence alone proves nothing, because a statement
-// may run for 15 s (see migrate). So this code asks Postgres, over a new connection, whether it still works on the
-// statement.
+// Ends the dead connections of a pool. A connection may be dead without either end knowing it, because a network drops
+// packets or a node failed. A statement on a dead connection would wait for minutes. Silence alone proves nothing,
+// because a statement may run for 15 s (see migrate). This code therefore opens a new connection and asks Postgres
+// whether the statement is still running.
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { systemClock } from '../clock.ts';
@@ -48,7 +48,7 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
   function watch(client: pg.PoolClient): void {
     const stream = client.connection.stream as Socket;
     const opened = systemClock().getTime();
-    // Number of bytes that had been sent when Postgres last had nothing left to respond to.
+    // Number of bytes that had been sent when Postgres had last responded to all statements.
     let answered = stream.bytesWritten;
     client.on('drain', () => {
       answered = stream.bytesWritten;
@@ -59,7 +59,8 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
     /** True if Postgres is certainly not working on the statement. */
     async function isLost(): Promise<boolean> {
       const backend = (await ask())?.find(({ pid }) => pid === (client as { processID?: number }).processID);
-      // A pooler invents process ids, so a backend that was opened at another time belongs to another connection.
+      // A pooler invents process ids. A backend with the same id but another opening time belongs to another
+      // connection.
       const isOurs = backend && Math.abs(backend.opened.getTime() - opened) < tolerance;
       return isOurs === true && backend.state !== 'active' && bytesNow() === silence.bytes;
     }
