@@ -14,8 +14,8 @@ const endings: (() => unknown)[] = [];
 afterEach(() => Promise.all(endings.splice(0).map((end) => end())));
 
 /**
- * Starts a server that reads bodies of at least 10 kB/s after 200 ms, and connects to it. `read` gets the result for
- * each request. `ready` delays the reading.
+ * Starts a server that requires bodies to arrive at 10 kB/s or more after the first 200 ms, and connects to it. `read`
+ * gets the result for each request. `ready` delays the reading.
  */
 async function startServer(
   read: (body: Promise<Buffer>) => void,

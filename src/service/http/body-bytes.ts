@@ -13,8 +13,9 @@ export interface MinimumRate {
 }
 
 /**
- * A slower body ends, because it would keep memory, or a slot of a queue, from others. Almost all mobile connections
- * are faster. Without this limit, a client that sends a byte now and then could keep them for Node's limit of 300 s.
+ * Reading stops at a slower body, because its request would keep memory or a slot of a queue from other requests.
+ * Almost all mobile connections are faster. Without this limit, a client that sends a byte now and then could keep the
+ * memory and the slot for 300 s, Node's own limit.
  */
 const usualRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };
 
@@ -87,7 +88,7 @@ function collect(request: IncomingMessage, limit: number, minimumRate: MinimumRa
     reject(bodyProblem('invalid-request', 'ended before it was complete', error));
   };
   request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
-  // If the client left earlier, such as while the request waited for a slot, no further event follows.
+  // If the client disconnected earlier, for example while the request waited for a slot, no further event follows.
   if (request.destroyed) onCut();
   return promise;
 }
@@ -136,9 +137,9 @@ export interface ByteCollector {
 }
 
 /**
- * Creates a collector, which copies the chunks of a body into one buffer. A Buffer object for each chunk of one byte
- * would take about 500 bytes. `expected` is the announced length. The buffer doubles as bytes arrive, so that it is at
- * most twice as large as the bytes so far, or 64 KiB.
+ * Creates a collector, which copies the chunks of a body into one buffer. If the chunks were kept instead, the Buffer
+ * object of each chunk would take about 500 bytes, even for a single byte. `expected` is the announced length. The
+ * buffer doubles as bytes arrive, so it is never larger than 64 KiB or twice the bytes so far.
  */
 export function createByteCollector(expected = 0): ByteCollector {
   let first: Uint8Array | undefined;

@@ -1,7 +1,7 @@
 // Reads the JSON body of a request. Unlike JSON.parse, the reader rejects text that is not UTF-8, NUL and lone
 // surrogates (Postgres cannot store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep
 // nesting, repeated names in an object (section 2.3), and names that reach a prototype. The reader checks the text
-// itself, because the text is what is stored.
+// itself, because the text is stored, not the parsed value.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { inspectJson } from '../json-parser.ts';
@@ -44,7 +44,7 @@ export function hasBody(request: Request): boolean {
   return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
-// RFC 6839 section 3.1: a +json suffix is JSON as well. RFC 8259 section 8.1: JSON between systems is UTF-8.
+// RFC 6839 section 3.1: the suffix +json also means JSON. RFC 8259 section 8.1: JSON between systems is UTF-8.
 const jsonType = /^application\/(?:json|[\w.-]+\+json) *(?:;|$)/i;
 const charset = /; *charset *= *"?([^";\s]*)/i;
 
@@ -68,8 +68,8 @@ function parseJsonBytes(bytes: Buffer): JsonBody {
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
   const text = bytes.toString('utf8');
   const value = parse(text, outline);
-  // In ASCII text, offsets in bytes are also offsets in characters. Slicing the text needs no copy; slicing the bytes
-  // does.
+  // In ASCII text, offsets in bytes are also offsets in characters. Slicing the text makes no copy, but decoding a
+  // slice of the bytes does.
   const isAscii = text.length === bytes.length;
   const slice: Slice = (start, end) => (isAscii ? text.slice(start, end) : bytes.toString('utf8', start, end));
   return { value, textOf: (name) => memberText(slice, outline.members, name) };

@@ -1,5 +1,5 @@
-// The catalog of problem types (RFC 9457): everything that a client may learn about a failure. The problem responses
-// are built from it, and so aredocs/errors.md and the pages at /problems/<slug>.
+// The catalog of problem types (RFC 9457): everything that a client may learn about a failure. The problem responses,
+// docs/errors.md and the pages at /problems/<slug> are built from this catalog.
 
 export interface ProblemType {
   status: number;

@@ -1,6 +1,6 @@
 // Keeps the connections to one origin, and can replace them. If a network drops packets, connections stay open at both
-// ends. The next request over such an idle connection would wait until it times out. So when a response takes long,
-// later requests use new connections (decision 0081).
+// ends. The next request over such an idle connection would wait until it times out. When a response takes long, later
+// requests therefore use new connections (decision 0081).
 import type { Pool } from 'undici';
 
 /** Minimum time between replacements, in milliseconds. It limits replacements if the server is reachable but slow. */

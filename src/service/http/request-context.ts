@@ -121,9 +121,9 @@ function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof 
 }
 
 /**
- * Adds a header to a response of Express or of a plain listener. A proxied response passes all its headers to
- * `writeHead`. If `setHeader` was called before, Node sets each of these headers separately, which takes 5 % of the
- * request's time.
+ * Adds a header to a response of Express or of a plain listener. The header stays pending until the head is sent,
+ * because a proxied response passes all its headers to `writeHead`. After a call of `setHeader`, Node would set each of
+ * these headers separately, which takes 5 % of the request's time.
  */
 export function addHeader(response: HttpResponse, name: Lowercase<string>, value: string): void {
   const { pendingHeaders } = response.locals;

@@ -28,7 +28,7 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
 }
 
 /**
- * True if a request has several headers of this name, of which Node keeps only the first. RFC 9112 section 3.2 requires
+ * True if a request has several headers of this name. Node keeps only the first of them. RFC 9112 section 3.2 requires
  * a 400 for several Host headers. `header` is in lower case.
  */
 function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
