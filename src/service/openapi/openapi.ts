@@ -56,8 +56,8 @@ export function createOpenApi(options: OpenApiOptions): Document {
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
 /**
- * Returns the operationId. A route with the method `all` has one operation for each method, so its name gets the method
- * as a suffix.
+ * Returns the operationId. A route with the method `all` has one operation for each method. The operationId of each of
+ * them ends with its method.
  */
 function operationId({ operationId: own, method }: Route, verb: string, path: string): string {
   if (own === undefined) return operationIdOf(verb, path);
@@ -159,7 +159,7 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
 }
 
 /**
- * Returns the security requirements of a route, one of which a call must meet. An empty requirement accepts a call
+ * Returns the security requirements of a route. A call must meet one of them. An empty requirement accepts a call
  * without credentials.
  */
 function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {

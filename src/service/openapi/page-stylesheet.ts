@@ -27,7 +27,7 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-si
 
 /**
  * Returns the Content-Security-Policy of a page that has only this stylesheet and no scripts. `images` are the allowed
- * sources of images, and `forms` the allowed addresses for sending forms.
+ * sources of images, and `forms` are the addresses to which the page may send forms.
  */
 export function pagePolicy(styles: string, images = 'data:', forms = "'none'"): string {
   return [

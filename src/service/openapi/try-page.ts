@@ -1,5 +1,5 @@
-// Renders the page /docs/try from the OpenAPI document: a form for each call. Its script sends the calls through the
-// session that the token handler keeps for this browser, so that people need not paste a token into a page.
+// Renders the page /docs/try from the OpenAPI document: a form for each call. The page's script sends the calls through
+// the session that the token handler keeps for this browser, so that users need not paste a token into the page.
 import { type Call, callsOf, type Parameter, type ShownDocument } from './docs-page.ts';
 import { docsStylesheet } from './docs-stylesheet.ts';
 import { exampleOf } from './examples.ts';

@@ -1,5 +1,5 @@
-// Serves the page /docs/try and its script, which `web/build.ts` builds from web/try. Both hold no data and no secrets,
-// so anyone may load them.
+// Serves the page /docs/try and its script, which `web/build.ts` builds from web/try. Anyone may load them, because
+// neither contains data or secrets.
 import { readFile } from 'node:fs/promises';
 import { anonymous, type Route, route } from '../http/http-app.ts';
 import { tryPolicy } from './try-page.ts';
