@@ -1,5 +1,4 @@
-// Exports the expiry of certificates: those in files and settings that the process was given, and those that servers
-// present.
+// Exports the expiry of certificates: of authorities that the process was given in files and settings, and of servers.
 import { X509Certificate } from 'node:crypto';
 import prom from 'prom-client';
 

@@ -37,7 +37,7 @@ export interface ProcessSettings<S extends z.ZodObject = z.ZodObject> {
   /** The rules that involve several settings. Documentation and tests read them here. */
   rules?: readonly SettingsRule[];
   checks?: readonly ConfigCheck[];
-  /** Names of further variables that the process reads and the schema does not contain. */
+  /** Names of further variables that the process reads, but that are not in the schema. */
   variables?: readonly string[];
 }
 

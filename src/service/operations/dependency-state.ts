@@ -15,8 +15,8 @@ export interface DependencyState {
   up(): void;
   /**
    * Reports that the dependency did not respond, or that it `refused` this process's credentials. A later `unreachable`
-   * does not replace `refused`, because nodes of a cluster may fail for both reasons in turn. `facts` are logged, and
-   * must not contain secrets.
+   * does not replace `refused`, because the errors of a cluster's nodes may alternate between the two. `facts` are
+   * logged, and must not contain secrets.
    */
   down(status: 'unreachable' | 'refused', facts: Record<string, unknown>): void;
 }

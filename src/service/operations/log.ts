@@ -25,7 +25,8 @@ export function createLogger(options: {
       timestamp: createTimestamp(),
       mixin: currentIds,
       mixinMergeStrategy: addIds,
-      // pino's own redaction would take 10 µs per line; everything else about a request's line takes 5 µs (measured).
+      // `maskMembers` replaces pino's own redaction, which would take 10 µs per line. All other work for the line of a
+      // request takes 5 µs (measured).
       formatters: { level: (label) => ({ level: label }), log: maskMembers },
       serializers: { err: describeError },
     },
@@ -98,9 +99,7 @@ const secretNames = new Set([
 ]);
 const mask = '[redacted]';
 
-/**
- * Masks members whose names are those of secrets, at the top level and one level below. `describeError` masks errors.
- */
+/** Masks members with the names of secrets, at the top level and one level below. `describeError` masks errors. */
 function maskMembers(line: Record<string, unknown>): Record<string, unknown> {
   let masked: Record<string, unknown> | undefined;
   for (const name of Object.keys(line)) {
@@ -135,7 +134,7 @@ const deepestCause = 5;
 
 /**
  * Returns the parts of an error that may be logged: name, message, code, stack frames and cause. Omits other
- * properties, because those of library errors hold whole requests, queries and parameters. A message that quotes a
+ * properties, because errors of libraries store whole requests, queries and parameters in them. A message that quotes a
  * value is replaced; in other messages, addresses and tokens are masked.
  */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
@@ -151,7 +150,10 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
   };
 }
 
-/** True if the message may contain a value: Postgres quotes values, JSON.parse the text, and mail servers addresses. */
+/**
+ * True if the message may contain a value. Postgres quotes values, JSON.parse quotes its input, and mail servers quote
+ * addresses.
+ */
 function quotesValue(error: Error): boolean {
   return ('severity' in error && 'routine' in error) || error instanceof SyntaxError || 'responseCode' in error;
 }
@@ -160,7 +162,10 @@ const emailAddress = /[^\s"'<>:;,()]+@[^\s"'<>:;,()]+/g;
 const bearerToken = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 const queryPart = /\?[^\s"']+/g;
 
-/** Longer messages may contain the input of a request, and the time of masking grows with the square of the length. */
+/**
+ * Maximum length of a logged message. Longer messages may contain the input of a request, and the time of masking grows
+ * with the square of the length.
+ */
 const longestMessage = 2_000;
 
 function maskText(message: string): string {

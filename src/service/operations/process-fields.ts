@@ -14,7 +14,7 @@ function isOrigin(text: string): boolean {
   return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 }
 
-/** Headers that already have a meaning in HTTP or in this product. */
+/** Headers that TENANT_HEADER must not name, because they already have a meaning in HTTP or in this product. */
 const reservedHeaders =
   /^(?:authorization|connection|content-.*|cookie|expect|forwarded|host|origin|referer|te|traceparent|tracestate|transfer-encoding|upgrade|x-csrf-token|x-forwarded-.*|x-request-id)$/i;
 

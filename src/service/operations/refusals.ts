@@ -9,8 +9,8 @@ export interface RefusedRequests {
   route: string;
   status: number;
   /**
-   * Number of refusals since the process started. If entries with more recent refusals replace this one, its count is
-   * lost.
+   * Number of refusals since the process started. The count is lost if entries with more recent refusals replace this
+   * entry.
    */
   count: number;
   last: Date;

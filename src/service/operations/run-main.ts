@@ -14,8 +14,8 @@ export interface Stoppable {
 
 /**
  * Runs `start`. If `start` returns a service, an uncaught exception drains the service. If `start` returns no service,
- * or has not returned yet, an exception ends the process with 1. All problems of a configuration are logged in one
- * line; on a terminal they are printed as text.
+ * or has not returned yet, an uncaught exception ends the process with status 1. All problems of a configuration are
+ * logged in one line; on a terminal they are printed as text.
  */
 export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });
@@ -70,7 +70,7 @@ function drain(running: Stoppable): void {
   );
 }
 
-/** Logs an uncaught exception. Ignores a failure of the log, because it must not prevent the end of the process. */
+/** Logs a fatal error. Ignores a failure of the log, because it must not prevent the end of the process. */
 function tryLog(log: Logger, facts: object, message: string): void {
   try {
     log.fatal(facts, message);

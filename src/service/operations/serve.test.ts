@@ -102,7 +102,7 @@ describe('a service that stops', () => {
     client.write('GET /quick HTTP/1.1\r\nHost: a\r\n\r\n');
     await once(client, 'readable');
     const closed = close();
-    // Timers are due next, and only then does the event loop poll.
+    // After this call, the event loop runs its timers before it polls for input again.
     await endOfPoll();
     client.write('GET /quick HTTP/1.1\r\nHost: a\r\n\r\n');
     for (const end = performance.now() + 200; performance.now() < end; );

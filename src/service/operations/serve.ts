@@ -161,8 +161,8 @@ function prepareDrain(server: Server): Connections {
     for (const { running } of connections.values()) if (running) closeAfter(running);
   };
   const drain = async (deadline: number) => {
-    // Closes idle connections only after the event loop has polled. A timer runs before that: on a busy machine, the
-    // connection may then seem idle although its next request has already arrived.
+    // Closes idle connections only after the event loop has polled. Timers run before the poll. If a timer closed the
+    // connections on a busy machine, a connection could seem idle although its next request has already arrived.
     await endOfPoll();
     const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
     const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), 50);

@@ -1,7 +1,7 @@
-// Rules between the settings of a process, as data: documentation and tests are derived from the same lists.
+// Rules that involve several settings of a process, as data. Documentation and tests are derived from the same lists.
 import type { z } from 'zod';
 
-/** A rule between settings. A violation is reported under the first name. */
+/** A rule that involves several settings. A violation is reported under the first name. */
 export interface SettingsRule {
   names: [string, ...string[]];
   holds(values: never): boolean;
