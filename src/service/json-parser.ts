@@ -202,8 +202,8 @@ function unstorable(text: string): string | undefined {
 }
 
 /**
- * Returns why the name is rejected, or undefined. A name that reaches a prototype is dangerous: a careless merge of the
- * object would change the prototype of every object.
+ * Returns why the name is rejected, or undefined if it is allowed. A name that reaches a prototype is dangerous: a
+ * careless merge of the object would change the prototype of every object.
  */
 function forbidden(name: string, parent: PropertyKey | undefined): string | undefined {
   if (name === '__proto__' || (name === 'prototype' && parent === 'constructor')) return 'is a forbidden name';

@@ -3,8 +3,8 @@
 import { isObject } from '../json-value.ts';
 
 /**
- * Returns the entries, keyed by id: those in the property `clients`, and top-level entries whose ids are not in
- * `clients`.
+ * Returns the entries, keyed by id: the members of the property `clients`, and the top-level members. An entry in
+ * `clients` overrides a top-level entry with the same id.
  */
 export function clientEntries(document: unknown): Map<string, unknown> {
   const top = new Map(Object.entries(isObject(document) ? document : {}));

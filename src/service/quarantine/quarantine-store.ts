@@ -27,7 +27,7 @@ export interface QuarantinePage {
   next?: QuarantinePosition;
 }
 
-/** The items to release: one item, all items, or those that other versions of the product quarantined. */
+/** The items to release: one item, all items, or the items that another version of the product tried last. */
 export type ReleaseChoice = { id: string; tenantId?: string | undefined } | 'all' | 'of other versions';
 
 export interface QuarantineCount {
@@ -114,7 +114,7 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
   };
 }
 
-/** A query for all tenants takes its connection from the share of a tenant with an empty name. */
+/** A query for all tenants counts toward the connection limit of a tenant with an empty name. */
 const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {

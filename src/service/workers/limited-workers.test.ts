@@ -41,7 +41,7 @@ describe('a limited worker', () => {
   });
 
   it.each(['loop', 'backtrack'] as const)('interrupts a job that takes too long: %s', async (deed) => {
-    // A worker that a busy machine keeps from reporting in time is killed, so one of three workers must report.
+    // On a busy machine, a worker may fail to report in time and is then killed. One of three workers must report.
     let workers: ReturnType<typeof start>;
     let attempts = 0;
     do {

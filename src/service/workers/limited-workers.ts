@@ -10,7 +10,7 @@ import { type JobReply, WorkerProcess } from './worker-process.ts';
 export interface LimitedWorkersOptions {
   /** Path of the module that calls `serveJobs`. */
   script: string;
-  /** Name of these workers, which the metrics have as a label. */
+  /** Name of this group of workers. It is a label of the metrics. */
   name: string;
   metrics: Metrics;
   /** Detail of the problem `busy`. */

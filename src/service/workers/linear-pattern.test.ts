@@ -65,8 +65,8 @@ function compiles(source: string, flags: string): boolean {
 
 /**
  * Returns a pattern that has the same meaning but that V8 14.6 matches in a different way. V8 has bugs with characters
- * beyond the Basic Multilingual Plane: `/[^b]$/u` does not match `😀`, but `/[^b](?![^])/u` does. `/\B(?![^])/u` matches
- * `😀a`, but `/\B$/u` does not.
+ * beyond the Basic Multilingual Plane: `/[^b]$/u` does not match `😀`, but `/[^b](?![^])/u` does. `/\B(?![^])/u`
+ * matches `😀a`, but `/\B$/u` does not.
  */
 function withoutDollar(source: string): string {
   return source.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\$/gsu, (token) => (token === '$' ? '(?![^])' : token));
@@ -77,8 +77,8 @@ const nativeMatch = new Script(`{ const pattern = new RegExp(source, 'u'); texts
 const nativeContext = createContext(native);
 
 /**
- * Returns which texts the native engine matches. Returns undefined if that takes too long: generated patterns such as
- * `((a*)*|b*)+` take exponential time, and the timeout of a test cannot interrupt a computation.
+ * Returns which texts the native engine matches. Returns undefined if the match takes too long. Generated patterns such
+ * as `((a*)*|b*)+` take exponential time, and the timeout of a test cannot interrupt a computation.
  */
 function matchNatively(source: string, texts: string[]): boolean[] | undefined {
   Object.assign(native, { source, texts });
