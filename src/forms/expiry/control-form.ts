@@ -1,5 +1,5 @@
-// Tells a form that is too slow to process from a database that is slow for every form: runs a stage on a control form,
-// which is small and exists only within a savepoint.
+// Distinguishes a form that is too slow to process from a database that is slow for every form. To do so, runs a stage
+// on a control form: a small form that exists only within a savepoint.
 import type pg from 'pg';
 import type { Policy } from './expiry.ts';
 import { expiryStore, type Stage } from './store.ts';
@@ -15,7 +15,7 @@ const policy: Policy = {
 const dueForms: Record<Stage, { status: string; age: number }> = {
   warn: { status: 'Draft', age: 1.5 * day },
   lock: { status: 'Draft', age: 3 * day },
-  // Deletes the form although its notice was not accepted.
+  // This age exceeds the longest wait for the notice, so the form is deleted although its notice was not accepted.
   delete: { status: 'Locked', age: 1_000 * day },
 };
 
@@ -27,7 +27,7 @@ VALUES (gen_random_uuid(), $1, $2, $3, $4, '{"id":"control","name":"control"}', 
 
 /**
  * Processes a control form in the caller's transaction, and undoes all changes. Returns the number of processed forms,
- * which is 1. Rejects with the error of Postgres if the database is too slow for this form as well.
+ * which is 1. Rejects with the error of Postgres if the database is too slow even for this form.
  */
 export async function tryControlForm(client: pg.ClientBase, stage: Stage, now: Date): Promise<number> {
   const { status, age } = dueForms[stage];

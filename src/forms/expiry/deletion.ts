@@ -8,7 +8,7 @@ const urnCharacters = [...'/:;-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm
 
 const replaced = (text: string, from: string, to: string) => `replace(${text}, '${from}', '${to}')`;
 
-/** SQL that decodes the escapes of one character, whose hexadecimal digits JSON allows in both cases. */
+/** SQL that decodes the escapes of one character. JSON allows the hexadecimal digits of an escape in both cases. */
 function withCharacter(text: string, character: string): string {
   const digits = character.charCodeAt(0).toString(16);
   const spellings = new Set([digits, digits.toUpperCase()]);
@@ -17,8 +17,8 @@ function withCharacter(text: string, character: string): string {
 
 /**
  * SQL that decodes the escapes of the characters of URNs. Replaces escaped backslashes first, so that each remaining
- * backslash begins an escape. `replace` creates no row for an escape, so that a text with 500,000 escapes takes a tenth
- * of a second.
+ * backslash begins an escape. Uses `replace`, which creates no row for each escape. A text with 500,000 escapes
+ * therefore takes only a tenth of a second.
  */
 function unescaped(text: string): string {
   const short = replaced(replaced(text, String.raw`\\`, ' '), String.raw`\/`, '/');

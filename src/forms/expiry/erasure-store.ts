@@ -32,7 +32,9 @@ FROM tombstones t WHERE (t.deleted, t.form_id) > ($1, $2) ORDER BY t.deleted, t.
 
 type ErasureRow = Omit<Erasure, 'deleted'> & { deleted: Date };
 
-/** Returns the deletions of forms since the time `since`, oldest first. The database keeps the entries for 30 days. */
+/**
+ * Returns the deletions of forms from the time `since` on, oldest first. The database keeps the entries for 30 days.
+ */
 export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): AsyncGenerator<Erasure> {
   let position = [since, '00000000-0000-0000-0000-000000000000'] as [Date, string];
   for (;;) {
@@ -85,8 +87,8 @@ WITH listed AS MATERIALIZED (
 SELECT id FROM gone`;
 
 /**
- * Keeps one entry for each form, if possible one with a sequence number. An export has no sequence number if the form's
- * outbox row was purged before.
+ * Keeps one entry for each form, if possible one with a sequence number. An exported entry has no sequence number if
+ * the form's outbox row had already been purged.
  */
 export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
   const kept = new Map<string, Erasure>();

@@ -1,5 +1,5 @@
 // Deletes outdated rows in batches: tombstones, idempotency records, codes, delivered outbox rows and old records of
-// runs. After a table's period, its rows are no longer read.
+// runs. A row is no longer read after the period of its table.
 import type pg from 'pg';
 import { planSql } from '../outbox/settle-statements.ts';
 

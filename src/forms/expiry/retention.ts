@@ -35,7 +35,7 @@ export interface Retentions {
 export interface RetentionReaderOptions {
   configuration: Pick<Configuration, 'activeOrLatest'>;
   defaults: Retention;
-  /** Milliseconds before the reads that an open circuit prevented are repeated. */
+  /** Milliseconds to wait before repeating the reads that an open circuit breaker prevented. */
   pause?: number;
 }
 
@@ -45,7 +45,7 @@ const width = 8;
 type Found = Policy | SkippedDefinition;
 
 export function createRetentionReader(options: RetentionReaderOptions) {
-  // After this pause, an open circuit lets a read through.
+  // After this pause, an open circuit breaker lets a read through.
   const { configuration, defaults, pause = circuitReset + 100 } = options;
   const source = createDefinitionSource(configuration);
 

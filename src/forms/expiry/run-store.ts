@@ -39,7 +39,7 @@ export interface RunHistory {
   clientsSuccess: Date | null;
   /** The conditions of the core client resources, from the last run that read them. */
   conditions: Record<string, number> | null;
-  /** `RunRecord.oldestOverdue` of the last run that measured it, or whose expiry succeeded. */
+  /** `RunRecord.oldestOverdue` of the last run that measured it or in which the expiry succeeded. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
   /** The number of forms for each status, from the last run that counted the forms. */

@@ -1,10 +1,10 @@
 // The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch,
-// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again. If a
-// form was just saved, held, released or unlocked, its current state therefore decides. Forms that other transactions
+// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again, so a
+// form that was just saved, held, released or unlocked is judged by its current state. Forms that other transactions
 // have locked are skipped.
 //
 // The scan takes no locks and reads at most one batch. If a million locked forms wait for their notice, many short
-// scans read them instead of one long one.
+// scans read them instead of one long scan.
 //
 // No statement parses the data or files of a form, so a form whose JSON Postgres cannot parse expires like any other. A
 // form that is quarantined for a stage is skipped in that stage.
@@ -68,9 +68,9 @@ const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
 /**
- * How a statement handles the outbox row of each changed form. `full` statements change a batch of forms and write
+ * How a statement handles the outbox row of each changed form. A `full` statement changes a batch of forms and writes
  * their rows. If Postgres rejects a row, a `bare` statement changes only the form of that row, which its last parameter
- * names. It returns the row in `unwritten` instead of writing it.
+ * names. The `bare` statement returns the row in `unwritten` instead of writing it.
  */
 interface Outbox {
   only(parameter: string): string;
@@ -120,7 +120,8 @@ WITH ${lockPage}, due AS MATERIALIZED (
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
 /**
- * Locks drafts. $8: the times at which the locked forms will be deleted. The event has no actor: no person causes it.
+ * Locks drafts. $8: the times at which the locked forms will be deleted. The event has no actor, because no person
+ * causes it.
  */
 export const lockSql = lockStatement(full);
 
@@ -138,7 +139,7 @@ const warnPage = pageOf({
   names: ', not_before, lock_after, delete_after',
 });
 // A warning counts only if it is later than the last access. If both have the same time, their order is unknown. Such a
-// warning does not count either, because a second warning does less harm than none.
+// warning does not count either, because a second warning does less harm than a missing one.
 const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
@@ -168,7 +169,7 @@ WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
-// If the notice of the current lock is in quarantine, the latest `form-locked` row may belong to an earlier lock.
+// `notified` is false while the current lock's notice is quarantined: the latest row may belong to an earlier lock.
 const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o
@@ -220,7 +221,7 @@ JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
 
 /**
  * Finds the oldest time at which a draft should have been locked. $1 tenants, $2 definitions, $3 the times before which
- * drafts are overdue, $4 the milliseconds after its last access at which a draft should be locked.
+ * drafts are overdue, $4 the milliseconds from the last access of a draft to its lock.
  */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment

@@ -31,7 +31,8 @@ export type Stage = (typeof stages)[number];
 export type BareStage = Exclude<Stage, 'warn'>;
 
 /**
- * The point where the next scan continues: the remaining definitions, and the last scanned form of the first of them.
+ * The point where the next scan continues: the remaining definitions, and the last scanned form of the first remaining
+ * definition.
  */
 export interface Position {
   policies: readonly Policy[];
