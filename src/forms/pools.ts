@@ -34,8 +34,8 @@ export function mostConnections(config: Pick<FormsConfig, 'DATABASE_POOL_SIZE'>)
 }
 
 /**
- * Divides the request pool into shares (decision 0032), so that one locked form, or one tenant with slow statements,
- * cannot take all connections.
+ * Limits the connections of the request pool that one form and one tenant can use (decision 0032). One locked form, or
+ * one tenant with slow statements, therefore cannot take all connections.
  */
 export function shareRequestPool({ config, pools, metrics }: PoolsOptions & { pools: Pools }): SharedPool {
   const details = {

@@ -16,9 +16,9 @@ export function createAddressHashes(secret: string) {
     createHmac('sha256', secret).update(parts.join('\0')).digest().subarray(0, hashBytes);
 
   /**
-   * Hashes one address. Because of `applicant-address`, the hash differs from that of the same address in
-   * `codes/code.ts`. The rows that count codes for an address are kept after the address's forms were deleted. Nobody
-   * can match these rows with the index.
+   * Hashes one address. The prefix `applicant-address` makes this hash differ from the hash of the same address in
+   * `codes/code.ts`. The rows that count codes for an address are kept after the address's forms were deleted, and
+   * nobody can match these rows with the index.
    */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));

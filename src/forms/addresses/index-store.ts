@@ -1,4 +1,4 @@
-// Fills gaps in the index of applicants' addresses. Forms are missing from it if they were created before the index
+// Fills gaps in the index of applicants' addresses. A form is missing from the index if it was created before the index
 // existed, by a pod of an older version, or under another key. A walk visits all forms in the order of their ids, in
 // short transactions that do not block saves.
 import type pg from 'pg';
@@ -21,7 +21,7 @@ export interface WalkOptions {
   limit: number;
   /** Milliseconds from the end of a walk until the next walk may begin. */
   interval: number;
-  /** Milliseconds. The next walk repeats the forms whose age at the end of the previous walk was below this time. */
+  /** Milliseconds. The next walk also visits the forms that were younger than this at the end of the previous walk. */
   overlap: number;
 }
 

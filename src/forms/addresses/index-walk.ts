@@ -27,7 +27,7 @@ export interface AddressWalkPace {
    * pod with a different key, may create forms that are then missing from the index.
    */
   interval: number;
-  /** The next walk repeats the forms whose age at the end of the previous walk was below this time. */
+  /** The next walk also visits the forms that were younger than this at the end of the previous walk. */
   overlap: number;
   retry: Backoff;
 }

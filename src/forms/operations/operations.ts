@@ -1,5 +1,5 @@
-// Collects the data of the operations page, for all tenants or for one. The administrator of a tenant sees only that
-// tenant's share. The share excludes core clients and the counts of runs, because both cover all tenants.
+// Collects the data of the operations page, for all tenants or for one. The administrator of a tenant sees only the
+// data of that tenant. Core clients and the counts of runs are then left out, because both cover all tenants.
 import { hostname } from 'node:os';
 import type { Clock } from '../../service/clock.ts';
 import type { Refusals, RefusedRequests } from '../../service/operations/refusals.ts';
@@ -38,8 +38,8 @@ export interface OperationsOptions {
 
 const day = 86_400_000;
 /**
- * Milliseconds by which a form must be overdue to be counted. A shorter delay is no sign of a fault, because the
- * reconciler may run only every few hours.
+ * Milliseconds by which the lock of a draft must be overdue to be counted. A shorter delay is no sign of a fault,
+ * because the reconciler may run only every few hours.
  */
 const lockGrace = day / 4;
 const shownRuns = 10;

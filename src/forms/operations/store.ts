@@ -1,6 +1,6 @@
 // Counts the quarantined items, the undelivered outbox rows and the overdue forms, of all tenants or of one. Almost
-// every statement reads a limited number of rows, however many are waiting. Only the count of one tenant's quarantine
-// may read the whole quarantine.
+// every statement reads a limited number of rows, even if many more are waiting. Only the count of one tenant's
+// quarantine may read the whole quarantine.
 import type pg from 'pg';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -31,7 +31,7 @@ export type OperationsStore = ReturnType<typeof createOperationsStore>;
 
 /** Counts stop at this number. */
 const mostCounted = 1_000;
-/** Number of outbox rows in each lane that are searched for rows of one tenant. */
+/** Number of due outbox rows that are searched for rows of one tenant, for each service that rows are delivered to. */
 const mostExamined = 10_000;
 /** Maximum number of a tenant's definitions whose forms are examined. */
 const mostDefinitions = 200;
@@ -66,8 +66,8 @@ const definitionsOf = (status: string) => `(
   ) SELECT definition_id FROM found LIMIT ${mostDefinitions})`;
 
 /**
- * Finds the tenant's definitions that have drafts or locked forms. It needs one index lookup for each definition
- * instead of one for each form.
+ * Finds the tenant's definitions that have drafts or locked forms. The statement needs one index lookup for each
+ * definition instead of one for each form.
  */
 const definitionsSql = `
 SELECT definition_id AS "definitionId" FROM (${definitionsOf('Draft')} UNION ${definitionsOf('Locked')}) found
@@ -95,7 +95,7 @@ const bounded = <T extends { count: number }>(row: T): T & Bounded => ({
 /** Requests about all tenants share the pool as if they came from one tenant with an empty name. */
 export const claimOf = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
 
-/** `lanes` are the values of the outbox's column `lane`. */
+/** `lanes` are the values of the outbox's column `lane`: the services that rows are delivered to. */
 export function createOperationsStore(pool: SharedPool, lanes: readonly string[]) {
   const undelivered = undeliveredSql(lanes);
 

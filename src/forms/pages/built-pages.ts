@@ -5,7 +5,10 @@ import { ConfigError } from '../../service/operations/config.ts';
 import { programFile } from '../../service/program-files.ts';
 import type { PageName } from './page.ts';
 
-/** `web/build.ts` puts a folder for each page into this folder, with `index.html`, `assets` and compressed copies. */
+/**
+ * `web/build.ts` writes one folder for each page here. The folder contains `index.html`, `assets` and compressed
+ * copies.
+ */
 export const pagesDirectory: string = programFile('web/dist');
 
 /** Throws ConfigError if a page was not built. */

@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** Requests a file. `fetch` is no alternative, because it decompresses the body and so hides its encoding. */
+/** Requests a file. Does not use `fetch`, because `fetch` decompresses the body and so hides its encoding. */
 function read(path: string, encoding = 'identity', since = '') {
   return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>((resolve, reject) => {
     get(

@@ -75,7 +75,7 @@ async function send(response: Response, { folder, file, cache }: { folder: strin
     .vary('Accept-Encoding');
   if (name !== file) response.set('Content-Encoding', compressed);
   await new Promise<void>((resolve) => {
-    // If the client disconnects while a file is sent, this is not an error.
+    // Ignores errors, because the client may disconnect while the file is sent.
     response.sendFile(name, { root: folder, cacheControl: false }, () => resolve());
   });
 }
