@@ -82,7 +82,10 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
       return (await pool.query(claimSql, [hashes.keyId])).rowCount === 1;
     },
 
-    /** Walks one batch. Returns undefined if no walk is due, another pod is walking, or the index has another key. */
+    /**
+     * Walks one batch. Returns undefined if no walk is due, another pod is walking, or the index was built under
+     * another key.
+     */
     walk: ({ now, limit, interval, overlap }: WalkOptions): Promise<WalkBatch | undefined> =>
       withTransaction(pool, async (client) => {
         const [due] = (await client.query<{ position: string }>(dueSql, [hashes.keyId, now])).rows;

@@ -33,8 +33,8 @@ const freshFor = 60_000;
 const never: ExpiryDates = { lockOn: null, deleteOn: null };
 
 /**
- * Returns how long a definition's forms are kept. Returns undefined if the definition cannot be used; its forms then do
- * not expire.
+ * Returns how long a definition's forms are kept. Returns undefined if the definition cannot be used. The forms of such
+ * a definition do not expire.
  */
 export type FindPolicy = (key: DefinitionKey) => Promise<Policy | undefined>;
 

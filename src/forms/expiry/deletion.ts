@@ -26,8 +26,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * SQL for a jsonb array of the file URNs in the column `files`. It searches the text without parsing the JSON, so it
- * never fails.
+ * SQL for a jsonb array of the file URNs in the column `files`. The SQL searches the text without parsing the JSON, so
+ * it never fails.
  */
 const fileUrnsSql = `(
   SELECT coalesce(jsonb_agg(DISTINCT match[1]), '[]')

@@ -35,7 +35,7 @@ async function addForm(status = 'Draft'): Promise<string> {
   return id;
 }
 
-/** For each table, the period of its rows, and the statement that writes one. A row's age counts from the time $1. */
+/** For each table, the period of its rows, and the statement that writes a row. A row's age counts from the time $1. */
 const writers: [Exclude<Purge, 'outbox'>, period: number, sql: string][] = [
   ['tombstones', 30 * day, `INSERT INTO tombstones VALUES (gen_random_uuid(), 't', 'd', true, $1)`],
   [

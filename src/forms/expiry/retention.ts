@@ -1,7 +1,8 @@
-// Reads how long the forms of each definition are kept. If a definition was removed, the default periods apply. If a
-// definition cannot be read, it is skipped with a reason: its forms do not expire, because they may have to be kept for
-// longer. A problem with one definition does not affect other definitions. If the circuit breaker of the configuration
-// service prevented a read, the read is repeated once, because a few definitions can open the circuit.
+// Reads how long the forms of each definition are kept. If a definition was removed, the default periods apply. A
+// definition that cannot be read is skipped with a reason. The forms of a skipped definition do not expire, because
+// they may have to be kept for longer. A problem with one definition does not affect other definitions. If the circuit
+// breaker of the configuration service prevented a read, the read is repeated once, because a few definitions can open
+// the circuit.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { circuitReset } from '../../platform/circuit.ts';
 import type { Configuration } from '../../platform/configuration.ts';

@@ -48,7 +48,8 @@ export interface RunHistory {
 
 /**
  * Number of latest runs that are searched for a part of a run: the expiry, or the sync of core clients. A part that is
- * in none of these runs counts as turned off. Without this limit, its last success would seem overdue forever.
+ * in none of these runs counts as turned off. Without this limit, the last success of such a part would seem overdue
+ * forever.
  */
 const lastRuns = 20;
 

@@ -26,7 +26,8 @@ export const stages = ['warn', 'lock', 'delete'] as const;
 export type Stage = (typeof stages)[number];
 
 /**
- * Stages that can change a form without writing its outbox row. A warning cannot: it consists only of its outbox row.
+ * Stages that can change a form without writing its outbox row. `warn` is no such stage, because a warning consists
+ * only of its outbox row.
  */
 export type BareStage = Exclude<Stage, 'warn'>;
 
@@ -54,7 +55,7 @@ export interface Batch {
   warned: number;
   locked: number;
   deleted: number;
-  /** Number of locked forms that are due for deletion, but whose lock notice the event service has not accepted yet. */
+  /** Number of locked forms that are due for deletion, but wait for the event service to accept their lock notice. */
   waiting: number;
   /** The deleted forms whose lock notice the event service did not accept. */
   unnotified: UnnotifiedForm[];

@@ -50,8 +50,8 @@ async function expectCreatedMails(address: string, ids: string[], count: number)
 }
 
 /**
- * Moves the clock forward when no outbox row waits for delivery. Otherwise, claims of rows would expire, and the rows
- * would be delivered twice.
+ * Waits until no outbox row is undelivered, and then moves the clock forward. Otherwise, claims of rows would expire,
+ * and the rows would be delivered twice.
  */
 async function later(minutes: number): Promise<void> {
   const waiting = 'SELECT FROM outbox WHERE accepted IS NULL';

@@ -64,8 +64,8 @@ export interface SubscribedForm {
   tenantId: string;
   definitionId: string;
   /**
-   * The applicant of the form. Undefined if the form was deleted. Its subscriber is then looked up without information
-   * about the applicant.
+   * The applicant of the form. Undefined if the form was deleted. The form's subscriber is then looked up without
+   * information about the applicant.
    */
   applicant: OutboxForm['applicant'] | undefined;
   /** True if the mail of `form-created` is suppressed. */

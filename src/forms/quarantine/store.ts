@@ -11,7 +11,8 @@ import { resumeNotices } from './notices.ts';
 const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);
 
 /**
- * The number of refusals that a released row gets. It exceeds the limit, so the next refusal quarantines the row again.
+ * The number of refusals that a released row gets. This number exceeds the limit, so the next refusal quarantines the
+ * row again.
  */
 const spent = 1_000;
 
