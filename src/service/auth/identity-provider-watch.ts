@@ -1,7 +1,7 @@
 // Watches whether this process can reach its identity provider. Requests the discovery document of the realm core every
-// ten seconds, and two seconds after a failed request. The calls that requests of users cause are no reliable sign of
-// an outage: they may fail for only one realm, client or issuer of TENANT_ISSUERS. Without such calls, an outage or its
-// end would go unnoticed.
+// ten seconds, and two seconds after a failed request. Calls on behalf of users would not show an outage reliably. They
+// may fail for only one realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an outage or its end
+// would go unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -109,7 +109,7 @@ describe('tokens that wait for the keys of a realm', () => {
     const all = Array.from({ length: 251 }, async () => outcomes.push(await outcomeOf(keys, bogus())));
     await settle();
     expect(outcomes).toEqual(['unknown']);
-    // Without the argument `source`, the waiting token counts as one of a caller.
+    // Without the argument `source`, the waiting token counts as a caller's token.
     await expect(jwtVerify(bogus(), keys.ofRealm('demo'))).rejects.toThrow('too many tokens');
     release();
     await Promise.all(all);

@@ -91,8 +91,8 @@ const lifetime = 3_600_000;
 const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 
 /**
- * Returns a function that finds the URL of a realm's keys. It uses discovery for a mapped issuer, and Keycloak's path
- * for all other realms.
+ * Returns a function that finds the URL of a realm's keys. The function uses discovery for a mapped issuer, and
+ * Keycloak's path for all other realms.
  */
 export function createKeysUrl(accessUrl: string, mapped: TenantIssuers = noTenantIssuers) {
   const found = new LRUCache<string, string>({ max: 5_000, ttl: lifetime });

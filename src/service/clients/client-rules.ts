@@ -37,8 +37,8 @@ function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>): Client
 export const consoleId = 'formgate-console';
 
 /**
- * The core client of the console at `url`, which has no trailing slash. It may call all services that an administrator
- * works with; each service checks the roles of the signed-in person.
+ * The core client of the console at `url`, which has no trailing slash. The console may call all services that an
+ * administrator works with. Each service checks the roles of the signed-in person.
  */
 function consoleClient(url: string, urns: Pick<Urns, 'service'>): ClientEntry {
   const services = ['form-service', 'configuration-service', 'token-handler'];

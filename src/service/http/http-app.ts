@@ -92,7 +92,7 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   bodyType?: string;
   /** Maximum size of the request body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
-  /** True for a GET route that changes something. It responds to HEAD with 405 (RFC 9110 section 9.2.1). */
+  /** True for a GET route that changes something. The route responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
   /** Descriptions of the request headers, keyed by name. */
   headers?: Record<string, string>;

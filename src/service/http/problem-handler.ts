@@ -45,8 +45,8 @@ interface Failed {
 function sendProblem(problem: Problem, { error, response, content }: Failed): void {
   if (problem.status >= 500) response.locals.failure = error;
   // A response that has begun cannot become a problem. Closing the connection shows the client that the response is
-  // incomplete. Express' own handler would also close the connection, but print the error to standard error instead of
-  // the log.
+  // incomplete. Express' own handler would also close the connection, but would print the error to standard error
+  // instead of the log.
   if (response.headersSent) response.destroy();
   else writeProblem(problem, content(problem), response);
 }

@@ -24,8 +24,8 @@ export class ReplaceablePool {
   }
 
   /**
-   * Call this method when a response takes long. Later requests then use new connections. Closes the idle old
-   * connections now, and the other old ones after their responses.
+   * Call this method when a response takes long. Later requests then use new connections. Closes idle old connections
+   * now, and busy old connections after their responses.
    */
   replace(): void {
     const now = performance.now();

@@ -1,13 +1,13 @@
-// Limits the time in which a request body must arrive. The limit is for a server that proxies bodies of any size and
-// therefore disables Node's own limit. For the body of a proxied request, the time begins when the response has been
-// sent.
+// Limits the time in which a request body must arrive, in a server that proxies bodies of any size and therefore
+// disables Node's own limit. The body of a proxied request has no limit until the response was sent. From then on,
+// every request has only a short time for the rest of its body.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /** Timeouts in milliseconds. */
 export interface Patience {
   /** Time for the whole body of a request that is not proxied. */
   arrival: number;
-  /** Time for the rest of the body of a proxied request after the response was sent. */
+  /** Time for the rest of the body of any request after the response was sent. */
   rest: number;
 }
 

@@ -138,7 +138,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     await delay(3_500);
     expect(count(one, 'away', 10)).toBe(0);
     paused.resume();
-    // This replica alone stays far below the limit. Only the counts of the other replica can exhaust it.
+    // This replica alone stays far below the limit. Only the counts of the other replica can exhaust the limit.
     let last = other.session.count('away');
     for (let waited = 0; last.isAllowed && waited < 60_000; waited += 500) {
       await delay(500);

@@ -56,8 +56,8 @@ export function createOpenApi(options: OpenApiOptions): Document {
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
 /**
- * Returns the operationId. A route with the method `all` has one operation for each method. The operationId of each of
- * them ends with its method.
+ * Returns the operationId. A route with the method `all` has one operation for each method. Its operationIds end with
+ * the method.
  */
 function operationId({ operationId: own, method }: Route, verb: string, path: string): string {
   if (own === undefined) return operationIdOf(verb, path);

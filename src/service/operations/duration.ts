@@ -3,7 +3,7 @@
 import { z } from 'zod';
 
 /**
- * A text is a duration if it matches both patterns. The second one rejects a text without any component, or with a
+ * A text is a duration if it matches both patterns. The second pattern rejects a text without any component, or with a
  * final `T`. There are two patterns because Helm reads them from the chart's values schema and uses RE2, which has no
  * lookaheads.
  */

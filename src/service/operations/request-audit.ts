@@ -1,6 +1,6 @@
-// Builds the audit event of a request from its route, its caller and its status. A request from an unknown caller that
-// was refused before it reached the handler has no event: anyone can send such requests, and the log line has all known
-// facts.
+// Builds the audit event of a request from its route, its caller and its status. A request has no event if its caller
+// is unknown and the request was refused before it reached the handler. Anyone can send such requests, and the log line
+// has all known facts.
 import type { AuditEvent } from './audit.ts';
 import { type AuditAction, auditActions, objectParams } from './audit-actions.ts';
 

@@ -1,4 +1,5 @@
-// Tests which errors close a pooled connection: those of broken connections, not those of refused statements.
+// Tests which errors close a pooled connection. An error of a broken connection must close it; the error of a refused
+// statement must not.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';

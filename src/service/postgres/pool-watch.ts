@@ -19,7 +19,7 @@ export interface PoolWatchOptions {
   patience?: number;
   /** A pool without a free connection counts as stuck after this many milliseconds without a response. */
   longestSilence?: number;
-  /** Called after each check with true, or with false if neither the pool nor a new connection works. */
+  /** Called after each check. `isUp` is false if neither the pool nor a new connection works. */
   onChecked?(isUp: boolean): void;
 }
 

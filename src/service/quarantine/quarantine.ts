@@ -4,7 +4,7 @@
 
 /** The reasons must not change, because operators filter and alert on them. */
 export type QuarantineReason =
-  /** Postgres rejects a value of the row, or a statement times out because of it; the detail is the SQLSTATE. */
+  /** Postgres rejects a value of the row, or a statement on the row times out; the detail is the SQLSTATE. */
   | 'database-refused'
   /** A service rejects the request; the detail is the service and the HTTP status. */
   | 'service-refused'

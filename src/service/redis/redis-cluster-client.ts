@@ -79,7 +79,7 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
   return {
     client,
     send: (args) => cluster.sendCommand(undefined, false, args),
-    /** Checks every primary. Throws if one does not respond, or does not serve its slots. */
+    /** Checks every primary. Throws if a primary does not respond, or does not serve its slots. */
     async ping(): Promise<void> {
       await discovery;
       const asked = cluster;

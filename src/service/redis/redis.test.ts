@@ -171,8 +171,7 @@ describe('one server', () => {
     const redis = connect(byUrl(server));
     await exercise(redis);
     const before = log.lines().length;
-    // The connection of tracked reads is the one with RESP3. Without permission for CLIENT TRACKING, it cannot be
-    // restored.
+    // The connection with RESP3 serves tracked reads. Without permission for CLIENT TRACKING, it cannot be restored.
     const list = String(await server.command('CLIENT', 'LIST'));
     const tracked = list.split('\n').find((line) => line.includes('resp=3')) ?? '';
     await server.command('ACL', 'SETUSER', 'default', '-client|tracking');

@@ -3,7 +3,7 @@
 import vm from 'node:vm';
 
 export interface JobTools<A> {
-  /** Sends a partial result. It is used if the job later exceeds its limits. */
+  /** Sends a partial result. The caller gets the last partial result if the job later exceeds its limits. */
   report(partial: A): void;
   /**
    * Runs `work`, and interrupts it after `milliseconds`, even in a loop or a regular expression. Returns undefined if
