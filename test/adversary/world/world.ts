@@ -176,7 +176,7 @@ async function reachDatabases<T extends Record<string, string>>(urls: T, { reach
 async function addPeople(access: TestAccess): Promise<Addresses['tenants']> {
   await access.addRealm('other');
   const person = (name: string) => ({ email: `${name}@example.com`, name, password: name });
-  for (const name of ['mallory', 'bob', 'carol', 'dave', 'erin'])
+  for (const name of ['mallory', 'bob', 'carol', 'dave', 'erin', 'frank'])
     await access.addUser('demo', { ...person(name), roles: { realm: ['applicant'] } });
   await access.addUser('other', person('trudy'));
   return {
