@@ -11,8 +11,8 @@ export function inRequestOf<T>({ requestId }: Pick<ClaimedRow, 'requestId'>, wor
 }
 
 /**
- * Runs `work` as a span if the request that wrote the row was traced. The span begins a new trace, because a delivery
- * may take days. The span has a link to the request's span.
+ * Runs `work` in a span with a link to the span of the request that wrote the row, if that request was traced. The span
+ * is the root of a new trace, because a delivery may happen days after the request.
  */
 export function inSpanOf<T>({ traceparent, kind }: ClaimedRow, work: () => Promise<T>): Promise<T> {
   if (traceparent === null) return work();

@@ -1,24 +1,26 @@
 // Delivers one claimed outbox row to the event, notification or file service. It does not write to the database; the
 // queue records the result. Every delivery can be repeated: events carry an idempotency key, a subscriber is found by
-// its user id, and the removal of something that does not exist succeeds.
+// its user id, and a removal also succeeds if the subscriber or file no longer exists.
 //
 // The notification service must not keep information about an applicant whose form is deleted. The rows of a form are
 // therefore delivered strictly in order: `subscribe` first, `form-deleted` last. These cases are covered:
 //
-// - The form is deleted before `subscribe` is delivered, so its row and the address no longer exist. The subscriber may
-//   exist, because send-code created it or a process died after the request. The delivery therefore requests a
-//   subscriber by the user id only. The service returns the existing one, or creates one without any information.
-// - The form is deleted during the delivery of `subscribe`. The acceptance writes the subscriber's id into the
-//   `subscribe` row, even if the form's row no longer exists. The acceptance of `form-deleted` finds the id there.
-// - The process dies after the request and before the acceptance. Another process claims the row again, and the user id
-//   leads to the same subscriber, whether or not the form still exists.
+// - The form is deleted before `subscribe` is delivered, so the form's row and the applicant's address no longer exist.
+//   The subscriber may exist, because send-code created it, or because a process died after its request to the service.
+//   The delivery therefore requests a subscriber by the user id only. The service returns the existing one, or creates
+//   one without any information.
+// - The form is deleted during the delivery of `subscribe`. The statement that accepts the `subscribe` row writes the
+//   subscriber's id into it, even if the form's row no longer exists. The statement that accepts `form-deleted` finds
+//   the id there.
+// - The process dies after its request to the service, before it records the acceptance. Another process claims the row
+//   again, and the user id leads to the same subscriber, whether or not the form still exists.
 // - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
 //   statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
 //   the row that removes the subscriber.
-// - A send-code creates the subscriber of a form that is deleted during the request. The send-code has claimed the
+// - The operation send-code creates the subscriber while the form is being deleted. The operation has claimed the
 //   `subscribe` row, as a delivery does, so all of the above applies.
-// - Two requests overlap at the service, because the first one timed out here and is still running there. The form then
-//   has two subscribers, of which the outbox knows one. The removal searches for others by the user id.
+// - Two requests overlap at the service: the first one timed out in Formgate, but the service is still processing it.
+//   The form then has two subscribers, of which the outbox knows one. The removal finds the other by the user id.
 // - The process dies after the service accepted `form-deleted` and before the acceptance is recorded. The event is sent
 //   again with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
@@ -75,7 +77,8 @@ export interface DeliveryOptions {
 }
 
 /**
- * Returns a function that resolves when the service has accepted the row. It rejects with the platform client's error.
+ * Returns a function that delivers one row. It resolves when the service has accepted the row, or the row was skipped
+ * or postponed. It rejects with the platform client's error.
  */
 export function createDelivery(options: DeliveryOptions): Deliver {
   return async (row) => {
@@ -126,8 +129,8 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     options.urns,
   );
   const subscribing = options.notifications.subscribe(request);
-  // If the service refuses a request without a channel, it has no subscriber for the deleted form. There is then
-  // nothing to remove.
+  // If the service rejects a request without a channel, the deleted form has no subscriber, so there is nothing to
+  // remove.
   const found = await (form ? subscribing : subscribing.catch(withoutChannel));
   return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
@@ -142,7 +145,7 @@ const mostSubscribers = 10;
  * Removes the form's subscriber, then any other subscriber with the same user id (the form's URN). To find another one,
  * it requests a subscription without a channel. If a subscriber exists, the notification service returns it with its
  * addresses. Otherwise, the service rejects the request, or creates a subscriber without addresses, which is then
- * removed too. The service has no other lookup by user id for callers without the role subscription-admin.
+ * removed too. Callers without the role subscription-admin have no other way to look up a subscriber by user id.
  */
 async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { notifications, urns } = options;
@@ -166,15 +169,15 @@ async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promi
 }
 
 /**
- * Milliseconds for which a subscriber is kept after the estimated end of its notices, if the notification service still
- * has a notice to send.
+ * Milliseconds for which a subscriber is still kept after the estimated time of its last notice, if the notification
+ * service reports a pending notice.
  */
 const patience = 3 * 86_400_000;
 
 /**
- * Returns the time until which the subscriber must stay, because the service still has to send it a notice. Asks the
- * service for pending notices, and uses `estimate` if the service cannot tell. Returns undefined if the subscriber can
- * be removed now.
+ * Returns the time at which to try the removal again, because the service may still have to send a notice to the
+ * subscriber. Asks the service for the number of pending notices, and uses `estimate` if the service refuses to tell.
+ * Returns undefined if the subscriber can be removed now.
  */
 async function noticesUntil(
   { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },
@@ -194,8 +197,8 @@ function cannotTell(error: unknown): undefined {
 }
 
 /**
- * Returns undefined if the service refused a subscription without a channel, because it then has no subscriber. Throws
- * other errors.
+ * Returns undefined if the service rejected a subscription without a channel, which means that no subscriber exists.
+ * Throws other errors.
  */
 function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;

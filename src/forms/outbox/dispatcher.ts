@@ -22,10 +22,7 @@ export interface DispatcherOptions {
   log: Logger;
   /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
   callTimeout: number;
-  /**
-   * Deliveries slow down while the form service handles this traffic of requests. The default is the traffic of this
-   * process.
-   */
+  /** The HTTP traffic that slows down deliveries. Defaults to the requests that this process serves. */
   traffic?: Traffic | undefined;
   pace?: Partial<DispatcherPace> | undefined;
 }
@@ -61,8 +58,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     for (const queue of queues) queue.nudge();
   };
   for (const service of deliveryServices) {
-    // The events of a form wait for its `subscribe` row. Only an accepted row of the notification service can therefore
-    // make rows of another service due immediately.
+    // The events of a form wait for its `subscribe` row. When the notification service accepts such a row, all queues
+    // are nudged, because rows of the other queues may have become due.
     const onAccepted = service === 'notifications' ? nudge : undefined;
     queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
   }

@@ -66,7 +66,7 @@ describe.each([
     const [id = ''] = await create(1);
     await drained(world.pool);
     await duplicate(id);
-    // A `subscribe` request that is repeated and accepted writes the same row.
+    // The dispatcher writes the same row after it has repeated a failed `subscribe` request successfully.
     await world.pool.query('INSERT INTO subscriber_checks VALUES ($1, now()) ON CONFLICT DO NOTHING', [id]);
     const before = (await subscribers()).length;
     const { outcome, counts } = await reconcileHere(

@@ -106,8 +106,8 @@ export const events = {
     definition: 'unused',
   },
   // The older platform sends only urn, id and deletedBy. Formgate adds the definition for the notice, and the URNs of
-  // the files for the consumers that own them. The removal of the applicant's information waits for this event, so the
-  // event does not wait for the definition.
+  // the files for the consumers that own these files. The applicant's information is removed only after this event, so
+  // the event does not wait for the definition.
   'form-deleted': {
     description: 'A form and the information of its applicant were deleted.',
     payload: { urn: formUrn, id: formId, deletedBy: actor, definition, files, wasDraft, ...forNotice },
@@ -172,9 +172,9 @@ export interface FormEvent {
 }
 
 /**
- * True if the event contains form data. Three conditions must hold: its payload has a member for form data, the
- * definition asks for it, and the form has not changed since this row submitted it. If form data was changed after a
- * to-draft, it does not belong to this submission.
+ * True if the event contains form data. Three conditions must hold: the event's payload has a member for form data, the
+ * definition asks for form data, and the form has not changed since this row submitted it. Form data that was changed
+ * after the operation to-draft does not belong to this submission.
  */
 export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition | undefined): boolean {
   if (!('data' in events[row.kind].payload) || definition?.includeDataInSubmission !== true) return false;

@@ -70,7 +70,7 @@ const formSchema = objectSchema({
   _links: objectSchema({ self: link, data: link, collection: link }),
 });
 
-/** The person who made the change. Outbox rows of the expiry have no actor; their events name `form-service-job`. */
+/** The person who made the change. Rows that the expiry writes have no actor; their events name `form-service-job`. */
 export const actor: Field = {
   schema: actorSchema,
   render({ row }) {
@@ -132,7 +132,7 @@ export function noticeLink(purpose: LinkPurpose): Field {
 export const noSubmission: Field = { schema: optionalObject, render: () => null };
 export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => false };
 
-/** The URNs of the form's files. Other values of the form's `files` member are form data, so they are omitted. */
+/** The URNs of the form's files. Other values in the form's `files` member are form data, so they are omitted. */
 export const files: Field = {
   schema: { type: 'array', items: { type: 'string' } },
   render: ({ row: { facts }, urns }) =>

@@ -34,8 +34,8 @@ export async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> 
 }
 
 /**
- * Decides whether the service or the row has caused an error. If the error comes neither from a call nor from a timeout
- * or the database, the row could not be rendered.
+ * Decides whether the service or the row has caused an error. Any error other than a failed call, a timeout or a
+ * database error means that the row could not be rendered.
  */
 export function sideOf(error: unknown): FailureSide {
   if (databaseRefusal(error)) return 'row';
@@ -55,10 +55,10 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
 }
 
 /**
- * What a failed delivery says about the service of its queue. `works`: it refused the row. `fails`: it failed in a way that
- * no row can cause. `responds`: it responded with a failure that the row may have caused, for example because the event is
- * too large, or because its tenant was removed. `silent`: it did not respond, which the row may have caused too.
- * `unknown`: nothing, because the row could not be rendered.
+ * What a failed delivery says about the service of its queue. `works`: it refused the row. `fails`: it failed in a way
+ * that no row can cause. `responds`: it responded with a failure that the row may have caused, for example because the
+ * event is too large, or because its tenant was removed. `silent`: it did not respond, which the row may have caused
+ * too. `unknown`: nothing, because the row could not be rendered, or the failure came from another service.
  */
 type Verdict = 'works' | 'responds' | 'silent' | 'fails' | 'unknown';
 
@@ -74,13 +74,13 @@ const isRefusalBy = (service: string, error: unknown) =>
   error instanceof PlatformError && error.service === service && serviceRefusal(error) !== undefined;
 
 /**
- * Tracks whether a service is down. While it is down, its queue delivers one row at a time: one row of each tenant, and
- * then none until the next probe. An outage therefore costs a few requests instead of one per row, and ends with the
- * first row that the service accepts, so that a tenant whose rows always fail does not stop the other tenants.
+ * Tracks whether a service is down. While the service is down, its queue delivers one row at a time. A tenant whose row
+ * fails waits for the next probe. An outage therefore costs a few requests instead of one per row. It ends with the
+ * first row that the service accepts, so a tenant whose rows always fail does not stop the other tenants.
  *
  * Failures that a row may have caused count as an outage only if they concern several tenants. Otherwise, these rows
- * are only retried with backoff, and the other rows of their tenant are delivered too. A service that does not respond
- * is down even for a single tenant, because its circuit breaker opens.
+ * are only retried with backoff, and the other rows of their tenant are delivered too. If a service does not respond,
+ * it is down even if only one tenant is affected, because its circuit breaker opens.
  */
 export interface Outage {
   /** `probe`: the service was down, and a row of any tenant may now test whether it works again. */
@@ -105,12 +105,14 @@ const limit = 5;
 
 export function createOutage({ service, clock, backoff, random }: OutageOptions): Outage {
   let failures = 0;
-  /** Number of failures that no row can have caused, since the service last responded to a row. */
+  /**
+   * Number of failures that no row can have caused. An accepted row, or a failure of the kind `responds`, resets it.
+   */
   let certain = 0;
   /** Number of waits for a probe since the service went down. 0 while the service works. */
   let waits = 0;
   let probeAt = 0;
-  /** The tenants of the failures, each with the wait in which a delivery of it failed last. */
+  /** The tenants with failed deliveries. The value is the number of `waits` at the tenant's last failure. */
   const failed = new Map<string, number>();
   const now = () => clock().getTime();
   const state = () => {
@@ -118,7 +120,7 @@ export function createOutage({ service, clock, backoff, random }: OutageOptions)
     return now() < probeAt ? 'down' : 'probe';
   };
   const succeeded = (tenantId: string) => {
-    // If rows of only one other tenant fail, this success does not end their series.
+    // If only the rows of one other tenant fail, this success does not end that tenant's series of failures.
     const isEnd = failures >= limit && (failed.has(tenantId) || failed.size > 1);
     [failures, certain, waits] = [0, 0, 0];
     failed.clear();

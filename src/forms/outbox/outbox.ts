@@ -6,8 +6,8 @@ import type { FormStatus } from '../forms/catalogue.ts';
 import type { Language } from '../forms/form.ts';
 
 /**
- * The subject and display name of the account that made a change. Outbox rows of the expiry have no actor; their events
- * name `form-service-job`.
+ * The subject and display name of the account that made a change. Outbox rows that the expiry writes have no actor;
+ * their events name `form-service-job`.
  */
 export interface Actor {
   id: string;
@@ -25,13 +25,13 @@ export interface Actor {
  * | form-submitted, -unlocked, -to-draft, -archived | the operation; create, if it submits the form | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
- * | form-deleted | delete and the reconciler | `actor` (delete only), `files`, `wasDraft`; `language` and `subscriberId` if the form's row has one |
+ * | form-deleted | delete, reconciler | `actor` (delete only), `files`, `wasDraft`; `language`, `subscriberId` if set |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`, `noticesUntil`; `files` |
  */
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** True if the address got a mail recently, so that `form-created` must not send another one. */
+  /** True if a mail was sent to the applicant's address recently, so that `form-created` must not send another one. */
   noticeSuppressed?: true;
   /** ISO 8601 time at which the draft will be locked. */
   lockOn?: string;

@@ -18,7 +18,8 @@ export interface QueuePace {
   /** Maximum number of concurrent deliveries. */
   capacity: number;
   /**
-   * Number of rows beyond `capacity` that may be claimed or unsettled, so that deliveries do not wait for the database.
+   * Number of rows beyond `capacity` that may be waiting to start or to be settled, so that deliveries do not wait for
+   * the database.
    */
   ahead: number;
   /** Time for which other processes leave a claimed row alone. It must be longer than any delivery. */
@@ -84,8 +85,8 @@ export function createQueue(options: QueueOptions): Queue {
       for (const row of rows) await deliveries.start(row);
       if (rows.length === limit || !fromOldest) continue;
       idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
-      // The queue pauses before the next claim even if nudged. It pauses longer after an expensive claim, which had to
-      // pass over many rows that wait for other rows, or for the next probe.
+      // The queue pauses before the next claim even if it is nudged. While tenants wait for the next probe, it pauses
+      // longer after a slow claim, because the claim had to pass over all rows of these tenants.
       const pause = Math.max(Math.min(pace.poll.min, 50), held.length > 0 ? Math.min(took * 10, longestPause) : 0);
       await sleep(pause);
       await due.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - pause);
@@ -94,7 +95,8 @@ export function createQueue(options: QueueOptions): Queue {
 
   /**
    * Returns the number of rows to claim now. Returns 0 until half of `capacity` plus `ahead` is free, because a few
-   * large claims cost less than many small ones. While the service is down, returns 1 if no delivery is running.
+   * large claims cost less than many small ones. While the service is down, returns 1 if no row is being delivered or
+   * settled, and otherwise 0.
    */
   function batchSize(): number {
     const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];
@@ -130,8 +132,8 @@ function createDeliveries(options: DeliveriesOptions) {
   let started = 0;
 
   /**
-   * True unless the queue stops, half of the row's lease has passed, or the service is down. A single probe is allowed
-   * for a tenant that does not have to wait for the next one.
+   * False if the queue stops, or half of the row's lease has passed. While the service is down, also false if another
+   * delivery is running, or if the row's tenant must wait for the next probe.
    */
   function mayStart(row: ClaimedRow): boolean {
     if (stopping) return false;
@@ -191,7 +193,8 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: Del
   const refusals = row.refusals + (cause ? 1 : 0);
   if (cause && refusals >= pace.refusals) return { kind: 'refused', row, ...cause };
   const backoff = { ...pace.retry[sideOf(error)] };
-  // The service works for other rows. Many rows that always fail must not use up the capacity for them.
+  // The service works for other rows, so this row gets the longer backoff of a row failure. Otherwise, many rows that
+  // always fail would use up the capacity.
   if (outage.state() === 'none') backoff.cap = pace.retry.row.cap;
   const delay = retryDelay(cause ? refusals : row.attempts, backoff);
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
@@ -199,7 +202,7 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: Del
 
 /** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
 const longWalk = 1_000;
-/** Maximum pause in milliseconds that not even a commit to the outbox ends. */
+/** Maximum pause in milliseconds after a slow claim. A nudge does not end this pause. */
 const longestPause = 5_000;
 
 /** Returns a function that claims the batch after the previous one. `took` is in milliseconds. */

@@ -131,9 +131,9 @@ const orphanSql = `
  * process, so after a failed attempt the reconciler looks for a second subscriber.
  *
  * A subscriber's id is always written into the `subscribe` row, even if the claim has expired. It is also written into
- * the form's row, if that row exists. If a concurrent transaction deletes the form, the update of `forms` waits for it,
- * but this statement does not see its `form-deleted` row. In that case, two `remove-subscriber` rows are written, which
- * does no harm.
+ * the form's row, if that row exists. If a concurrent transaction deletes the form, the update of `forms` waits for
+ * that transaction, but this statement does not see the transaction's `form-deleted` row. In that case, two
+ * `remove-subscriber` rows are written, which does no harm.
  */
 export function acceptSql(rows: readonly AcceptedRow[], settlement: Settlement): string {
   const input = rows.map(({ row, subscriberId }) => ({
@@ -167,8 +167,8 @@ WITH input AS (
 }
 
 /**
- * Ends the claims of rows that were not accepted. If a row was not tried or is postponed, its number of attempts is the
- * same as before the claim.
+ * Ends the claims of rows that were not accepted. If a row was not tried or is postponed, its number of attempts is
+ * reset to the value before the claim.
  */
 export function failSql(rows: readonly FailedRow[]): string {
   const input = rows.map(({ row, notBefore, refusals, postponed = false }) => ({

@@ -57,7 +57,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
     return { accepted: accepted.length };
   }
 
-  /** Records accepted rows. If Postgres refuses the batch, halves it to find the refused rows. Returns these rows. */
+  /** Records accepted rows. If Postgres refuses the batch, bisects it to find the refused rows, and returns them. */
   async function accept(batch: readonly Extract<Outcome, { kind: 'accepted' }>[]) {
     const refused: ({ row: ClaimedRow } & QuarantineCause)[] = [];
     try {

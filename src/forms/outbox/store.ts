@@ -171,8 +171,8 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
   return {
     /**
      * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim
-     * has expired. `after` skips the rows before a position, because many of them were accepted recently. If such a row
-     * has become due since, only a claim without `after` finds it.
+     * has expired. `after` skips the rows before a position, because many of them were accepted recently. If a skipped
+     * row has become due since, only a claim without `after` finds it.
      */
     async claim(options: ClaimOptions): Promise<ClaimedBatch> {
       // For a simple query with several statements, node-postgres returns an array of results.
@@ -189,7 +189,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, endOf(now, lease)]);
       return rows[0] && toRow(rows[0]);
     },
-    /** Returns the id of the form's subscriber. Undefined if the form has no subscriber yet; null if it was deleted. */
+    /** Returns the id of the form's subscriber. Undefined if the form has none yet; null if the form was deleted. */
     async findSubscriber(formId: string): Promise<string | undefined | null> {
       const sql = 'SELECT subscriber_id AS id FROM forms WHERE id = $1';
       const { rows } = await pool.query<{ id: string | null }>(sql, [formId]);

@@ -1,5 +1,5 @@
 // Limits the number of deliveries that start per second, so that they do not delay the requests of the same process.
-// While the process serves requests, the limit is lower. Unused deliveries accumulate only up to a small burst.
+// While the process serves requests, the limit is lower. Unused capacity accumulates only up to a small burst.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
 
@@ -30,7 +30,7 @@ const bursts: DeliveryRates = { idle: 150, serving: 4 };
 export function createThrottle({ rates, traffic, now = () => performance.now() }: ThrottleOptions): Throttle {
   let left = bursts.idle;
   let at = now();
-  /** Adds the deliveries that the time since the last call allows. Returns the current rate per second. */
+  /** Adds the deliveries that are allowed for the time since the last call. Returns the current rate per second. */
   const refill = (): number => {
     const state = traffic.isServing() ? 'serving' : 'idle';
     const allowed = rates[state];
