@@ -33,8 +33,8 @@ interface World {
 }
 
 /**
- * Creates the form access of a service that has at most one form. `reads` collects the options with which definitions
- * were read.
+ * Creates the form access of a service that has at most one form. `reads` collects the options of each lookup of a
+ * definition.
  */
 function createWorld({ form, deleted, definitions = { permit: { applicantRoles: ['visitor'] } } }: World) {
   const reads: (Lookup | undefined)[] = [];
@@ -65,7 +65,7 @@ describe('a form', () => {
   it('is found in the caller’s tenant, with the role in which the caller performs the action', async () => {
     const { access, reads } = createWorld({ form });
     expect(await access.authorize('update-data', request(creator))).toEqual({ form, role: 'applicant' });
-    // The definition names the roles that decide, so it must be recent.
+    // The definition names the applicants' roles, so a cached definition must be recent.
     expect(reads).toEqual([{ permission: true }]);
   });
 

@@ -2,7 +2,7 @@
 // expiry's statements and docs/form-statuses.md are derived from it. To add an operation, add an entry here and its
 // handler.
 
-/** The statuses by name. A status has `expiry` if the reconciler ends it after a period. */
+/** The statuses by name. A status with `expiry` ends after a period: the reconciler then locks or deletes the form. */
 export const statuses = {
   Draft: {
     description: 'The applicant is filling in the form.',
@@ -70,7 +70,8 @@ export interface StatusMove {
 interface ActionEntry {
   description: string;
   /**
-   * The roles that may perform the action, each with the statuses in which it may. The roles are tried in this order.
+   * The roles that may perform the action, each with the form statuses in which it may do so. The roles are tried in
+   * this order.
    */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** The change of the status. Absent if the action keeps the status. */
@@ -109,7 +110,7 @@ export const requests = {
 
 /**
  * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator request a status change in any status.
- * The change itself requires the status `from`; in other statuses it is refused with 409 `conflict`.
+ * The change itself requires the status `from`; in other statuses, the service refuses it with 409 `conflict`.
  */
 export const operations = {
   'send-code': {

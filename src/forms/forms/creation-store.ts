@@ -108,7 +108,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
      * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or
      * five within the last hour. The mail of `form-submitted` counts towards these limits, but is never suppressed.
      * Returns false if no form was created, either because the idempotency key was used or because the creator already
-     * has an own form of the definition.
+     * has a form of the definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
       const { tenantId, id, created, onePerApplicant, noticeHashes, addressHashes } = form;

@@ -153,8 +153,8 @@ async function save(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? authorized : undefined;
     const { form, role } = known ?? (await access.authorize('update-data', formRequest));
-    // In the first attempt, the guard has read the form (`known`), so it may be outdated and is not compared here. The
-    // statement compares the revision in any case.
+    // `known` is the form that the guard read before the request body. Its revision may be outdated, so it is not
+    // compared here. The statement compares the revision in any case.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, account: caller, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');

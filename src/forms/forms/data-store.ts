@@ -45,7 +45,7 @@ UPDATE forms f SET last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = ANY($4)
 RETURNING ${formData}`;
 
-/** Replaces both `data` and `files`. The caller has both, so the statement returns only the new revision. */
+/** Replaces both `data` and `files`. The caller sent both, so the statement returns only the new revision. */
 const replaceSql = `
 UPDATE forms f SET data = $4, files = $5, revision = f.revision + 1, last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'

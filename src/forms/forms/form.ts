@@ -64,8 +64,8 @@ export interface Form {
 export type Tombstone = Pick<Form, 'definitionId' | 'anonymousApplicant'>;
 
 /**
- * Returns the channel to which codes are sent: the first email channel or, if there is none, the first channel. Only
- * channels of the kinds in `usable` count.
+ * Returns the channel to which codes are sent: the first email channel or, if there is none, the first channel. Ignores
+ * channels whose kind is not in `usable`.
  */
 export function codeChannel(
   { channels }: Applicant,

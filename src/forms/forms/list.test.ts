@@ -8,7 +8,7 @@ let start: Date;
 const ids: string[] = [];
 const minute = 60_000;
 
-/** Creates seven forms, a minute apart. Some are anonymous. Together, they have two definitions and every status. */
+/** Creates seven forms, a minute apart. They cover two definitions, every status, and anonymous applicants. */
 beforeAll(async () => {
   forms = await startTestForms();
   await forms.define({ ...permit, id: 'licence' });

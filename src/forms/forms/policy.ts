@@ -17,7 +17,7 @@ export interface DefinitionRoles {
   clerkRoles: readonly string[];
 }
 
-/** True if the definition's roles may allow an action that the caller's other roles do not allow. */
+/** True if only the definition can tell whether the caller has a role that allows the action. */
 export function needsDefinition(action: Action, caller: Caller, form: Form | Tombstone): boolean {
   const allowed = allowedRoles(action);
   const known = rolesOf(caller, form, undefined);
@@ -49,7 +49,8 @@ function allowedRoles(action: Action): FormRole[] {
 }
 
 /**
- * Returns Problem `gone`, or `forbidden` if the caller could not have performed the action even as the form's creator.
+ * Returns Problem `gone`. Returns `forbidden` instead if the caller could not have performed the action even as the
+ * form's creator.
  */
 export function refuseDeleted(
   action: Action,

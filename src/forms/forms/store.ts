@@ -142,8 +142,7 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
 
     /**
      * Changes the status of a form. Writes the outbox row of the operation's event and, if given, the idempotency
-     * record. Returns undefined if the form does not have the status that the operation requires, or not the given
-     * `revision`.
+     * record. Returns undefined unless the form has the status that the operation requires and the given `revision`.
      */
     async move(
       change: RecordedChange & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
